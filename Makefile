@@ -1,0 +1,8 @@
+PYTHON ?= python3
+TARGETS := setup run test test-large lint bench clean
+
+.PHONY: $(TARGETS)
+.DEFAULT_GOAL := test
+
+$(TARGETS):
+	@$(PYTHON) bootstrap.py $@ $(ARGS)

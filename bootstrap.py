@@ -1,0 +1,189 @@
+"""Make the project's own virtual environment and run a command in it (standard library only)."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
+
+  setup        make the virtual environment, or refresh it when it is out of date
+  run          kafka-proto hunt --out out [ARGS...]
+  test         ruff, mypy, then pytest [ARGS...]; stops at the first failure
+  test-large   pytest -m large [ARGS...]: the complete runs, which take minutes
+  lint         ruff and mypy
+  bench        benchmarks/simulation.py [ARGS...]
+  clean        remove the virtual environment, caches and build files (out is kept)
+
+Every command but clean starts with setup. Paths in ARGS are relative to the project folder.
+The environment variable KAFKA_PROTO_VENV names another folder than .venv.
+"""
+
+# Nothing above, and no syntax below, may need a recent Python: an old one must get as far as this sentence.
+if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    print(f"needs Python 3.11 to 3.13, found {found}; run it with e.g. python3.11 bootstrap.py", file=sys.stderr)
+    sys.exit(2)
+
+WINDOWS = os.name == "nt"
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / Path(os.environ.get("KAFKA_PROTO_VENV") or ".venv").expanduser()
+BIN = VENV / ("Scripts" if WINDOWS else "bin")
+PYTHON = BIN / ("python.exe" if WINDOWS else "python")
+SCRIPT = BIN / ("kafka-proto.exe" if WINDOWS else "kafka-proto")
+# The stamp shows that this file made the folder; it holds the digest only once every step has succeeded.
+STAMP = VENV / "kafka-proto.stamp"
+
+RUFF = ["-m", "ruff", "check", "."]
+MYPY = ["-m", "mypy"]
+PYTEST = ["-m", "pytest"]
+CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
+
+
+def fail(sentence: str) -> NoReturn:
+    print(sentence, file=sys.stderr)
+    sys.exit(2)
+
+
+def digest() -> str:
+    """What the environment depends on: these two files, the Python version and (scripts hold it) its own place."""
+    state = hashlib.sha256()
+    for part in (
+        (ROOT / "pyproject.toml").read_bytes(),
+        (ROOT / "bootstrap.py").read_bytes(),
+        f"{sys.version_info[0]}.{sys.version_info[1]} {ROOT} {VENV}".encode(),
+    ):
+        state.update(hashlib.sha256(part).digest())
+    return state.hexdigest()
+
+
+def is_current() -> bool:
+    if not (PYTHON.exists() and SCRIPT.exists() and STAMP.is_file()):
+        return False
+    return STAMP.read_text(encoding="utf-8").strip() == digest()
+
+
+def remove_venv() -> None:
+    """Delete the environment, but never a folder that somebody else filled."""
+    if not VENV.exists() and not VENV.is_symlink():
+        return
+    if not VENV.is_dir():
+        fail(f"{VENV} must be a folder for the virtual environment; remove it or set KAFKA_PROTO_VENV to another path")
+    default = VENV == ROOT / ".venv" and not VENV.is_symlink()
+    if not default and not STAMP.is_file() and any(VENV.iterdir()):
+        fail(f"{VENV} was not made by bootstrap.py and is not empty; set KAFKA_PROTO_VENV to a new or an empty folder")
+    # The stamp goes last, so that an interrupted removal can be resumed.
+    for entry in sorted(VENV.iterdir(), key=lambda path: path == STAMP):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def step(command: list[str], failure: str) -> None:
+    """Run quietly; on failure show the last lines of the output and one sentence."""
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        fail("\n".join([*lines[-20:], failure]))
+
+
+def setup() -> bool:
+    """Make the environment unless it is up to date; tell whether there was anything to do."""
+    if is_current():
+        return False
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    print(f"setting up {VENV} with Python {version} (about half a minute)", file=sys.stderr, flush=True)
+    expected = digest()
+    remove_venv()
+    VENV.mkdir(parents=True, exist_ok=True)
+    STAMP.write_text("unfinished\n", encoding="utf-8")
+    # In an active virtual environment (perhaps the one just removed) the interpreter below it is the one to use.
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    step(
+        [base, "-m", "venv", str(VENV)],
+        f"could not make the virtual environment {VENV}; install the venv module of Python {version} and try again",
+    )
+    step(
+        [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--editable", ".[test]"],
+        "pip could not install the project; give pip access to a package index (its PIP_* variables and "
+        "configuration files apply) and try again",
+    )
+    STAMP.write_text(expected + "\n", encoding="utf-8")
+    return True
+
+
+def hand_over(command: list[str]) -> NoReturn:
+    """Become the command, so that its signals and its exit code are ours."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if WINDOWS:  # execv there returns to the caller at once
+        sys.exit(subprocess.call(command))
+    os.execv(command[0], command)
+
+
+def check_first(*commands: list[str]) -> None:
+    for command in commands:
+        code = subprocess.call([str(PYTHON), *command])
+        if code != 0:
+            sys.exit(code if code > 0 else 128 - code)
+
+
+def clean() -> None:
+    remove_venv()
+    if VENV.is_dir() and not VENV.is_symlink():
+        VENV.rmdir()
+    doomed = [ROOT / "build", ROOT / "dist", *ROOT.glob("*.egg-info")]
+    for folder, names, _ in os.walk(ROOT):
+        doomed += [Path(folder, name) for name in names if name in CACHES]
+        names[:] = [name for name in names if name not in CACHES and name not in (".git", "out")]
+    for path in doomed:
+        if path.is_dir():
+            shutil.rmtree(path)
+
+
+def main(arguments: list[str]) -> None:
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if command in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return
+    if command not in ("setup", "run", "test", "test-large", "lint", "bench", "clean"):
+        print(USAGE, file=sys.stderr)
+        fail(f"expected one of the commands above, got {command or 'nothing'}; try python bootstrap.py test")
+    if command in ("setup", "lint", "clean") and rest:
+        fail(f"{command} takes no arguments, got {' '.join(rest)}; leave them out")
+    os.chdir(ROOT)
+    if command == "clean":
+        return clean()
+
+    fresh = setup()
+    python = str(PYTHON)
+    if command == "setup":
+        print(f"{VENV} is {'ready' if fresh else 'up to date'}")
+    elif command == "run":
+        hand_over([str(SCRIPT), "hunt", "--out", "out", *rest])
+    elif command == "test":
+        check_first(RUFF, MYPY)
+        hand_over([python, *PYTEST, *rest])
+    elif command == "test-large":
+        hand_over([python, *PYTEST, "-m", "large", *rest])
+    elif command == "lint":
+        check_first(RUFF)
+        hand_over([python, *MYPY])
+    elif command == "bench":
+        benchmark = Path("benchmarks", "simulation.py")
+        if not benchmark.is_file():
+            fail(f"{ROOT / benchmark} is missing; restore it from version control")
+        hand_over([python, str(benchmark), *rest])
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        fail(f"{error}; check that {ROOT} and {VENV} can be read and written, then try again")

@@ -1,0 +1,230 @@
+"""Faults: a budget for the scheduler's own choices, rules that hit chosen messages, and the processes that offer both.
+
+Every fault is a step. Perturbing is limited by the budget, mending (release, heal, resume, restart) never is. A `Gate`
+is what the environment does to one address: it is down or paused, it cannot hear some sources, its clock runs skewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model.message import Message
+from harness.model.network import FIFO, Network
+from harness.model.process import Actor, Process, survivor
+from harness.model.step import Kind, Step
+from harness.model.values import FrozenMap, Value, canonical_sort
+from harness.model.view import View, slot
+
+BUDGET = "budget"
+RULE_COUNTS = "rule_counts"
+FAULT_KINDS = ("drop", "duplicate", "delay", "reorder", "partition", "one_way", "pause", "crash", "skew")
+RULE_KINDS = ("drop", "duplicate", "delay", "reorder")
+TIMED_KINDS = ("partition", "one_way", "pause", "crash", "skew")
+
+
+@attrs.frozen
+class Gate:
+    """What stands between one address and the world. `skew` is its clock's speed in percent of true time."""
+
+    status: str = "up"
+    """`up`, `paused` (messages wait) or `down` (messages are lost)."""
+    deaf_to: frozenset[str] = frozenset()
+    """Sources whose messages are cut off: those under way wait, those sent meanwhile are lost."""
+    skew: int = 100
+
+
+OPEN = Gate()
+
+
+@attrs.frozen
+class Rule:
+    """A fault for the messages that match: by type, source, destination ("" matches all) and nth occurrence (0: every).
+
+    `delay_ms` is the extra latency of a `delay` rule in timed mode; in free mode the message waits until released.
+    """
+
+    kind: str = attrs.field(validator=attrs.validators.in_(RULE_KINDS))
+    message: str = ""
+    source: str = ""
+    dest: str = ""
+    nth: int = 0
+    delay_ms: int = 100
+
+    def fits(self, message: Message) -> bool:
+        """Say whether the rule is about this message, occurrences aside."""
+        return (
+            self.message in ("", message.type)
+            and self.source in ("", message.source)
+            and self.dest in ("", message.dest)
+        )
+
+
+@attrs.frozen
+class Timed:
+    """A fault at a moment of virtual time and its mending later: `partition` and `one_way` (from the second of `who`
+    hearing the first), `pause`, `crash`, `skew` of one actor. Times in milliseconds."""
+
+    kind: str = attrs.field(validator=attrs.validators.in_(TIMED_KINDS))
+    who: tuple[str, ...]
+    at_ms: int
+    until_ms: int | None = None
+
+
+@attrs.frozen
+class Faults:
+    """How much of each fault the scheduler may choose, which actors it may hurt, and the rules it does not choose."""
+
+    drop: int = 0
+    duplicate: int = 0
+    delay: int = 0
+    reorder: int = 0
+    partition: int = 0
+    one_way: int = 0
+    pause: int = 0
+    crash: int = 0
+    skew: int = 0
+    targets: tuple[str, ...] = ()
+    """Actors that may be cut off, paused, crashed or skewed; empty means none."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Pairs that a partition may separate; empty means every pair of a target and another address."""
+    rules: tuple[Rule, ...] = ()
+    timed: tuple[Timed, ...] = ()
+
+    @property
+    def budget(self) -> FrozenMap[str, int]:
+        """The budget at the start: fault kind to how often the scheduler may choose it."""
+        return FrozenMap({kind: getattr(self, kind) for kind in FAULT_KINDS})
+
+    def reaches(self, *kinds: str) -> bool:
+        """Say whether a fault of one of these kinds can happen at all."""
+        return any(getattr(self, kind) for kind in kinds) or any(t.kind in kinds for t in self.timed)
+
+
+NO_FAULTS = Faults()
+
+
+def pay(view: View, kind: str) -> tuple[tuple[str, Value], ...] | None:
+    """Return the write that spends one `kind` of the budget, or None when none is left."""
+    budget = view[BUDGET]
+    return ((BUDGET, budget.set(kind, budget[kind] - 1)),) if budget[kind] > 0 else None
+
+
+class NetworkFaults(Process):
+    """Hurts the messages under way to one destination: Drop, Duplicate, Delay, Reorder; Release is never limited."""
+
+    def __init__(self, dest: str, network: Network) -> None:
+        self.name = f"network[{dest}]"
+        self.dest = dest
+        self.network = network
+
+    def steps(self, view: View) -> Iterable[Step]:
+        budget = view[BUDGET]
+        if any(budget[kind] for kind in RULE_KINDS):
+            messages = canonical_sort(set(self.network.contents(view.at("inbox", self.dest))))
+            for message in messages:
+                yield from self._hurt(view, message)
+        for message in view.at("held", self.dest):
+            yield self._release(view, message)
+
+    def _hurt(self, view: View, message: Message) -> Iterable[Step]:
+        if paid := pay(view, "drop"):
+            yield Step("Drop", (), paid, consumed=message, detail=message.brief(), kind=Kind.FAULT)
+        if self.network.name != "unordered-set" and (paid := pay(view, "duplicate")):
+            yield Step("Duplicate", (), paid, (message,), detail=message.brief(), kind=Kind.FAULT)
+        if paid := pay(view, "delay"):
+            held = slot("held", self.dest)
+            now = tuple(canonical_sort([*view[held], message]))
+            yield Step("Delay", (), (*paid, (held, now)), consumed=message, detail=message.brief(), kind=Kind.FAULT)
+        if self.network is FIFO and (paid := pay(view, "reorder")):
+            inbox = slot("inbox", self.dest)
+            changed = FIFO.reconnect(view[inbox], message.source)
+            if changed != view[inbox]:
+                detail = f"{message.source}->{self.dest}"
+                yield Step("Reconnect", (), (*paid, (inbox, changed)), detail=detail, kind=Kind.FAULT)
+
+    def _release(self, view: View, message: Message) -> Step:
+        held, inbox = slot("held", self.dest), slot("inbox", self.dest)
+        rest = list(view[held])
+        rest.remove(message)
+        back = self.network.put(view[inbox], message)
+        return Step("Release", (), ((held, tuple(rest)), (inbox, back)), detail=message.brief(), kind=Kind.HEAL)
+
+
+class LinkFaults(Process):
+    """Cuts the link between two addresses, both ways or one way, and heals it."""
+
+    def __init__(self, one: str, other: str, timed: tuple[Timed, ...]) -> None:
+        self.name = f"link[{one}][{other}]"
+        self.pair = (one, other)
+        self.timed = frozenset((t.kind, t.who) for t in timed)
+
+    def steps(self, view: View) -> Iterable[Step]:
+        one, other = self.pair
+        there, back = view.at("gate", other), view.at("gate", one)
+        cut_there, cut_back = one in there.deaf_to, other in back.deaf_to
+        if not cut_there and not cut_back and (paid := self._pay(view, "partition", self.pair)) is not None:
+            yield Step("Partition", self.pair, (*paid, *self._deaf(view, one, other), *self._deaf(view, other, one)),
+                       kind=Kind.FAULT)
+        for source, dest, cut in ((one, other, cut_there), (other, one, cut_back)):
+            if not cut and (paid := self._pay(view, "one_way", (source, dest))) is not None:
+                yield Step("Cut", (source, dest), (*paid, *self._deaf(view, source, dest)), kind=Kind.FAULT)
+        if cut_there or cut_back:
+            healed = tuple(
+                (slot("gate", a), attrs.evolve(view.at("gate", a), deaf_to=view.at("gate", a).deaf_to - {b}))
+                for a, b in ((one, other), (other, one))
+                if b in view.at("gate", a).deaf_to
+            )
+            yield Step("Heal", self.pair, healed, kind=Kind.HEAL)
+
+    def _pay(self, view: View, kind: str, who: tuple[str, str]) -> tuple[tuple[str, Value], ...] | None:
+        return () if (kind, who) in self.timed else pay(view, kind)
+
+    def _deaf(self, view: View, source: str, dest: str) -> tuple[tuple[str, Value], ...]:
+        gate = view.at("gate", dest)
+        return ((slot("gate", dest), attrs.evolve(gate, deaf_to=gate.deaf_to | {source})),)
+
+
+class ActorFaults(Process):
+    """Crashes and restarts, pauses and resumes one actor, and skews its clock."""
+
+    def __init__(self, actor: Actor[Value], network: Network, timed: tuple[Timed, ...], ears: tuple[str, ...]) -> None:
+        self.name = f"fate[{actor.name}]"
+        self.actor = actor
+        self.network = network
+        self.timed = frozenset(t.kind for t in timed if t.who == (actor.name,))
+        self.ears = ears
+
+    def steps(self, view: View) -> Iterable[Step]:
+        name = self.actor.name
+        gate = view.at("gate", name)
+        at = slot("gate", name)
+        if gate.status == "up":
+            if (paid := self._pay(view, "pause")) is not None:
+                yield Step("Pause", (name,), (*paid, (at, attrs.evolve(gate, status="paused"))), kind=Kind.FAULT)
+            if gate.skew == 100 and (paid := self._pay(view, "skew")) is not None:
+                yield Step("SkewClock", (name,), (*paid, (at, attrs.evolve(gate, skew=300))), kind=Kind.FAULT)
+        if gate.status != "down" and self.actor.may_crash and (paid := self._pay(view, "crash")) is not None:
+            yield Step("Crash", (name,), (*paid, *self._crashed(view, gate)), kind=Kind.FAULT)
+        if gate.status == "paused":
+            yield Step("Resume", (name,), ((at, attrs.evolve(gate, status="up")),), kind=Kind.HEAL)
+        if gate.status == "down":
+            local = self.actor.restarted(view[name])
+            yield Step("Restart", (name,), ((name, local), (at, attrs.evolve(gate, status="up"))), kind=Kind.HEAL)
+        if gate.skew != 100:
+            yield Step("SetClock", (name,), ((at, attrs.evolve(gate, skew=100)),), kind=Kind.HEAL)
+
+    def _pay(self, view: View, kind: str) -> tuple[tuple[str, Value], ...] | None:
+        return () if kind in self.timed else pay(view, kind)
+
+    def _crashed(self, view: View, gate: Gate) -> tuple[tuple[str, Value], ...]:
+        """What a crash leaves: the survivor, and nothing that was on its way in."""
+        name = self.actor.name
+        return (
+            (name, survivor(self.actor.initial, view.at("disk", name))),
+            (slot("gate", name), attrs.evolve(gate, status="down")),
+            (slot("inbox", name), self.network.empty),
+            (slot("wire", name), FIFO.empty),
+            (slot("held", name), ()),
+        )

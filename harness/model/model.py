@@ -1,0 +1,258 @@
+"""A model: processes composed with a network and faults. Says, for any state, which steps are possible and what they do.
+
+This is the reference semantics, written to be read: every driver's faster tables must agree with it. A state is a
+mapping from slot names to values. The network owns the slots `inbox[a]` (messages to a), `wire[a]` (reliable messages),
+`held[a]` (delayed ones) and, where history variables are on, `discarded[a]` (the spec's `messages_discard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model.faults import (
+    BUDGET,
+    NO_FAULTS,
+    OPEN,
+    RULE_COUNTS,
+    ActorFaults,
+    Faults,
+    LinkFaults,
+    NetworkFaults,
+)
+from harness.model.message import Message
+from harness.model.network import FIFO, UNORDERED_SET, Network
+from harness.model.process import Actor, Process, durable
+from harness.model.properties import Property, Reason
+from harness.model.step import Kind, Step
+from harness.model.values import Value, canonical_sort
+from harness.model.view import View, slot
+
+State = Mapping[str, Value]
+
+
+@attrs.frozen(eq=False)
+class Choice:
+    """A step that is possible now, and the process that offers it."""
+
+    process: str
+    step: Step
+    label: str
+
+
+@attrs.frozen
+class Effects:
+    """What taking a step does: the slots it changes, and the sent messages that a fault took."""
+
+    writes: tuple[tuple[str, Value], ...]
+    lost: tuple[Message, ...] = ()
+    held: tuple[Message, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class Model:
+    """One protocol variant at one size.
+
+    `initial` lists the initial states, each without the network's slots. `fairness` maps action names to `weak` or
+    `strong` as the spec's formula does; actions not named are unfair. `sizes` and `settings` are what it was built from.
+    """
+
+    name: str
+    processes: tuple[Process, ...]
+    initial: tuple[Mapping[str, Value], ...]
+    network: Network = UNORDERED_SET
+    faults: Faults = NO_FAULTS
+    properties: tuple[Property, ...] = ()
+    fairness: Mapping[str, str] = attrs.field(factory=dict)
+    history_variables: bool = False
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    types: tuple[type, ...] = ()
+    """The attrs classes that occur in states and messages, for reading recorded values back."""
+    actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
+    addresses: tuple[str, ...] = attrs.field(init=False)
+    environment: tuple[Process, ...] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "addresses", tuple(p.name for p in self.processes if p.has_inbox))
+        set_(self, "actors", {p.name: p for p in self.processes if isinstance(p, Actor)})
+        set_(self, "environment", tuple(self._fault_processes()))
+
+    def _fault_processes(self) -> Iterable[Process]:
+        faults = self.faults
+        if faults.reaches("drop", "duplicate", "delay", "reorder") or faults.rules:
+            for address in self.addresses:
+                yield NetworkFaults(address, self.network)
+        if faults.reaches("partition", "one_way"):
+            for one, other in faults.links or self._links():
+                yield LinkFaults(one, other, faults.timed)
+        if faults.reaches("pause", "crash", "skew"):
+            for target in faults.targets:
+                yield ActorFaults(self.actors[target], self.network, faults.timed, self.addresses)
+
+    def _links(self) -> Iterable[tuple[str, str]]:
+        seen = set()
+        for target in self.faults.targets:
+            for address in self.addresses:
+                pair = (min(target, address), max(target, address))
+                if address != target and pair not in seen:
+                    seen.add(pair)
+                    yield pair
+
+    @property
+    def faulty(self) -> bool:
+        """Say whether the environment can hurt anything, so that gates and budgets exist."""
+        return self.faults != NO_FAULTS
+
+    def initial_states(self) -> tuple[State, ...]:
+        """Return every initial state, network and environment slots included."""
+        return tuple({**self._environment_slots(), **initial} for initial in self.initial)
+
+    def _environment_slots(self) -> dict[str, Value]:
+        slots: dict[str, Value] = {}
+        for address in self.addresses:
+            slots[slot("inbox", address)] = self.network.empty
+            if self.history_variables:
+                slots[slot("discarded", address)] = frozenset()
+            if self.actors:
+                slots[slot("wire", address)] = FIFO.empty
+            if self.faulty:
+                slots[slot("held", address)] = ()
+                slots[slot("gate", address)] = OPEN
+        for actor in self.actors.values():
+            slots[actor.name] = actor.initial
+            if actor.may_crash:
+                slots[slot("disk", actor.name)] = durable(actor.initial)
+        if self.faulty:
+            slots[BUDGET] = self.faults.budget
+            slots[RULE_COUNTS] = (0,) * len(self.faults.rules)
+        return slots
+
+    def everyone(self) -> tuple[Process, ...]:
+        """Return the processes of the protocol, then those of the environment."""
+        return (*self.processes, *self.environment)
+
+    def choices(self, state: State) -> list[Choice]:
+        """Return every step that is possible in a state, in the canonical order: by process, its own steps first."""
+        found = []
+        for process in self.everyone():
+            found += self.own_choices(process, View(state))
+            for message in self.arrivals(process, View(state)):
+                found += self.delivery_choices(process, View(state), message)
+        return found
+
+    def own_choices(self, process: Process, view: View) -> list[Choice]:
+        """Return the steps a process may take of its own accord."""
+        if self.faulty and process.has_inbox and view.at("gate", process.name).status != "up":
+            return []
+        return [Choice(process.name, step, step.label) for step in process.steps(view)]
+
+    def arrivals(self, process: Process, view: View) -> tuple[Message, ...]:
+        """Return the messages that may arrive at a process now."""
+        if not process.has_inbox:
+            return ()
+        deaf_to: frozenset[str] = frozenset()
+        if self.faulty:
+            gate = view.at("gate", process.name)
+            if gate.status != "up":
+                return ()
+            deaf_to = gate.deaf_to
+        local = FIFO.deliverable(view.at("wire", process.name)) if self.actors else ()
+        remote = self.network.deliverable(view.at("inbox", process.name))
+        if deaf_to:
+            remote = tuple(message for message in remote if message.source not in deaf_to)
+        return (*local, *remote)
+
+    def delivery_choices(self, process: Process, view: View, message: Message) -> list[Choice]:
+        """Return the ways a process may consume a message that can arrive."""
+        found = []
+        for step in process.receive(view, message):
+            taken = attrs.evolve(step, consumed=message, detail=step.detail or message.brief())
+            found.append(Choice(process.name, taken, taken.label))
+        return found
+
+    def apply(self, state: State, choice: Choice) -> State:
+        """Return the state after a choice is taken."""
+        return {**state, **dict(self.effects(View(state), choice.step).writes)}
+
+    def effects(self, view: View, step: Step) -> Effects:
+        """Return what a step does to the slots: its own writes, then what it takes from and gives to the network."""
+        after: dict[str, Value] = dict(step.writes)
+        lost: list[Message] = []
+        held: list[Message] = []
+        if step.consumed is not None:
+            self._take(view, after, step.consumed)
+        for message in step.sent:
+            self._send(view, after, message, lost, held, by_fault=step.kind is Kind.FAULT)
+        return Effects(tuple(after.items()), tuple(lost), tuple(held))
+
+    def _take(self, view: View, after: dict[str, Value], message: Message) -> None:
+        network, where = self._route(message)
+        after[where] = network.take(after.get(where, view[where]), message)
+        if self.history_variables:
+            seen = slot("discarded", message.dest)
+            after[seen] = view[seen] | {message}
+
+    def _route(self, message: Message) -> tuple[Network, str]:
+        if message.reliable:
+            return FIFO, slot("wire", message.dest)
+        return self.network, slot("inbox", message.dest)
+
+    def _send(
+        self, view: View, after: dict[str, Value], message: Message, lost: list[Message], held: list[Message], by_fault: bool
+    ) -> None:
+        network, where = self._route(message)
+        hit: set[str] = set()
+        if self.faulty:
+            gate = after.get(slot("gate", message.dest)) or view.at("gate", message.dest)
+            if gate.status == "down" or (message.source in gate.deaf_to and not message.reliable):
+                lost.append(message)
+                return
+            if self.faults.rules and not message.reliable and not by_fault:
+                hit = self._rules_for(view, after, message)
+        if "drop" in hit:
+            lost.append(message)
+        elif "delay" in hit:
+            held.append(message)
+            waiting = slot("held", message.dest)
+            after[waiting] = tuple(canonical_sort([*after.get(waiting, view[waiting]), message]))
+        else:
+            if "reorder" in hit and network is FIFO:
+                after[where] = FIFO.reconnect(after.get(where, view[where]), message.source)
+            for _ in range(2 if "duplicate" in hit else 1):
+                after[where] = network.put(after.get(where, view[where]), message)
+
+    def _rules_for(self, view: View, after: dict[str, Value], message: Message) -> set[str]:
+        """Return the kinds of the rules that hit this message, and count its occurrence for each rule that fits it."""
+        counts = list(after.get(RULE_COUNTS, view[RULE_COUNTS]))
+        hit = set()
+        for n, rule in enumerate(self.faults.rules):
+            if rule.fits(message):
+                counts[n] += 1
+                if rule.nth in (0, counts[n]):
+                    hit.add(rule.kind)
+        after[RULE_COUNTS] = tuple(counts)
+        return hit
+
+    def why_not(self, prop: Property, view: View) -> Reason:
+        """Return why a property's state predicate does not hold, or None; message checks look at what is in flight."""
+        if prop.on != "message":
+            return prop.reason(view)
+        for address in self.addresses:
+            for message in self.network.contents(view.at("inbox", address)):
+                if (why := prop.check(message)) is not None:
+                    return str(why)
+        return None
+
+    def variables(self, state: State) -> dict[str, Value]:
+        """Return a state as the spec's variables: slots of one variable gathered into nested maps, messages into sets."""
+        from harness.model.variables import gather
+
+        return gather(self, state)
+
+    def property(self, name: str) -> Property:
+        """Return the property of that name. Raises KeyError."""
+        return {p.name: p for p in self.properties}[name]

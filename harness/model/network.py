@@ -1,0 +1,126 @@
+"""How messages travel: network semantics as values over the inbox of one destination.
+
+An inbox is a frozen value that only its semantics understands. `put` adds a sent message, `deliverable` lists what may
+arrive next in canonical order, `take` removes one copy of a message. Nothing is ever ordered between destinations.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from harness.model.message import Message
+from harness.model.values import FrozenMap, Value, canonical_sort
+
+
+class Network(Protocol):
+    """What a network semantics offers; the inbox type is its own business."""
+
+    name: str
+    empty: Value
+
+    def put(self, inbox: Value, message: Message) -> Value: ...
+    def take(self, inbox: Value, message: Message) -> Value: ...
+    def deliverable(self, inbox: Value) -> tuple[Message, ...]: ...
+    def contents(self, inbox: Value) -> tuple[Message, ...]: ...
+
+
+class UnorderedSet:
+    """The specs' network: a set of messages in flight, any of which may arrive next; a message sent twice is one."""
+
+    name = "unordered-set"
+    empty: Value = frozenset()
+
+    def put(self, inbox: Value, message: Message) -> Value:
+        return inbox | {message}
+
+    def take(self, inbox: Value, message: Message) -> Value:
+        return inbox - {message}
+
+    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(canonical_sort(inbox))
+
+    def contents(self, inbox: Value) -> tuple[Message, ...]:
+        return self.deliverable(inbox)
+
+
+class Bag:
+    """A multiset of messages in flight, any of which may arrive next; copies count."""
+
+    name = "bag"
+    empty: Value = FrozenMap()
+
+    def put(self, inbox: Value, message: Message) -> Value:
+        return inbox.set(message, inbox.get(message, 0) + 1)
+
+    def take(self, inbox: Value, message: Message) -> Value:
+        left = inbox[message] - 1
+        return inbox.set(message, left) if left else inbox.without(message)
+
+    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(inbox)
+
+    def contents(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(message for message, copies in inbox.items() for _ in range(copies))
+
+
+class Fifo:
+    """First in, first out per connection; a source that reconnects leaves its old queue behind, which may still arrive.
+
+    Inbox: source -> (abandoned queues in canonical order, current queue). Each queue delivers its head; queues are
+    unordered among each other.
+    """
+
+    name = "fifo"
+    empty: Value = FrozenMap()
+
+    def put(self, inbox: Value, message: Message) -> Value:
+        abandoned, current = inbox.get(message.source, ((), ()))
+        return inbox.set(message.source, (abandoned, (*current, message)))
+
+    def take(self, inbox: Value, message: Message) -> Value:
+        abandoned, current = inbox[message.source]
+        if current and current[0] == message:
+            return self._with(inbox, message.source, abandoned, current[1:])
+        for n, queue in enumerate(abandoned):
+            if queue[0] == message:
+                rest = [*abandoned[:n], *((queue[1:],) if queue[1:] else ()), *abandoned[n + 1 :]]
+                return self._with(inbox, message.source, tuple(canonical_sort(rest)), current)
+        return self._without(inbox, message)
+
+    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
+        heads = []
+        for abandoned, current in inbox.values():
+            heads += [queue[0] for queue in (*abandoned, current) if queue]
+        return tuple(canonical_sort(set(heads)))
+
+    def contents(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(m for abandoned, current in inbox.values() for queue in (*abandoned, current) for m in queue)
+
+    def reconnect(self, inbox: Value, source: str) -> Value:
+        """Return the inbox after `source` opened a new connection: what was under way may still arrive, unordered."""
+        abandoned, current = inbox.get(source, ((), ()))
+        if not current:
+            return inbox
+        return self._with(inbox, source, tuple(canonical_sort([*abandoned, current])), ())
+
+    def _with(self, inbox: Value, source: str, abandoned: Value, current: Value) -> Value:
+        if not abandoned and not current:
+            return inbox.without(source)
+        return inbox.set(source, (abandoned, current))
+
+    def _without(self, inbox: Value, message: Message) -> Value:
+        """Remove a message from the middle of a queue (a drop; delivery takes heads only)."""
+        abandoned, current = inbox[message.source]
+        queues = [list(queue) for queue in (*abandoned, current)]
+        for queue in queues:
+            if message in queue:
+                queue.remove(message)
+                break
+        kept = tuple(canonical_sort([tuple(queue) for queue in queues[:-1] if queue]))
+        return self._with(inbox, message.source, kept, tuple(queues[-1]))
+
+
+UNORDERED_SET = UnorderedSet()
+BAG = Bag()
+FIFO = Fifo()
+NETWORKS: dict[str, Network] = {network.name: network for network in (UNORDERED_SET, BAG, FIFO)}

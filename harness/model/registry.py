@@ -1,0 +1,194 @@
+"""What a protocol package offers the harness: models by name, with their sizes and settings, and scenarios.
+
+A package registers a `System` through the entry point group `harness.systems`; the harness itself knows no protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
+
+import attrs
+
+from harness.model.faults import NO_FAULTS, Faults
+from harness.model.model import Model
+from harness.model.network import NETWORKS, Network
+
+GROUP = "harness.systems"
+
+
+class Refusal(Exception):
+    """Something the user asked for cannot be: one sentence that says what was expected and what to do."""
+
+
+@attrs.frozen
+class Size:
+    """A model size: its default and the range that makes sense."""
+
+    default: int
+    minimum: int = 1
+    maximum: int = 9
+    doc: str = ""
+
+
+@attrs.frozen
+class Setting:
+    """A named setting of a model and the values it takes; `several` allows a comma-separated list of them."""
+
+    values: tuple[str, ...]
+    default: str = ""
+    several: bool = False
+    doc: str = ""
+
+
+Build = Callable[..., Model]
+
+
+@attrs.frozen(eq=False)
+class ModelSpec:
+    """A model that can be built: `build(sizes, settings, network, faults, history_variables)` returns it."""
+
+    name: str
+    title: str
+    build: Build
+    sizes: Mapping[str, Size]
+    settings: Mapping[str, Setting] = attrs.field(factory=dict)
+    networks: tuple[str, ...] = ("unordered-set",)
+    """Network semantics the model may run on; the first is its own."""
+    may_fault: bool = False
+
+    def make(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        network: str | None = None,
+        faults: Faults = NO_FAULTS,
+        history_variables: bool = False,
+    ) -> Model:
+        """Build the model. Raises Refusal for unknown or impossible sizes, settings, network or faults."""
+        chosen = {name: size.default for name, size in self.sizes.items()}
+        for name, number in (sizes or {}).items():
+            chosen[name] = self._checked_size(name, number)
+        values = {name: setting.default for name, setting in self.settings.items()}
+        for name, value in (settings or {}).items():
+            values[name] = self._checked_setting(name, value)
+        if faults != NO_FAULTS and not self.may_fault:
+            raise Refusal(f"model {self.name} takes no faults; use {self.name}/actors for a faulty network")
+        return self.build(chosen, values, self._checked_network(network), faults, history_variables)
+
+    def _checked_size(self, name: str, number: int) -> int:
+        size = self.sizes.get(name)
+        if size is None:
+            raise Refusal(f"model {self.name} has no size {name!r}; its sizes are {', '.join(self.sizes)}")
+        if not size.minimum <= number <= size.maximum:
+            raise Refusal(
+                f"size {name} of {self.name} must be between {size.minimum} and {size.maximum}, not {number}"
+            )
+        return number
+
+    def _checked_setting(self, name: str, value: str) -> str:
+        setting = self.settings.get(name)
+        if setting is None:
+            known = ", ".join(self.settings) or "none"
+            raise Refusal(f"model {self.name} has no setting {name!r}; its settings are: {known}")
+        given = [part for part in value.split(",") if part] if setting.several else [value]
+        wrong = [part for part in given if part not in setting.values]
+        if wrong or len(set(given)) != len(given):
+            many = "a comma-separated list of" if setting.several else "one of"
+            raise Refusal(f"setting {name} of {self.name} must be {many} {', '.join(setting.values)}, not {value!r}")
+        return ",".join(sorted(given)) if setting.several else value
+
+    def _checked_network(self, network: str | None) -> Network:
+        name = network or self.networks[0]
+        if name not in self.networks:
+            raise Refusal(f"model {self.name} runs on the network {' or '.join(self.networks)}, not {name!r}")
+        return NETWORKS[name]
+
+
+@attrs.frozen(eq=False)
+class Scenario:
+    """A row of the scenario table: a model at a size under faults, what is claimed, and what is expected to happen."""
+
+    name: str
+    title: str
+    model: str
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    network: str | None = None
+    faults: Faults = NO_FAULTS
+    workload: str = "every client inits, then adds every topic partition"
+    claims: tuple[str, ...] = ()
+    """Names of the always and eventually properties that are claimed under these faults."""
+    witnesses: tuple[str, ...] = ()
+    """Names of the sometimes properties that some run must reach."""
+    expected: str | None = None
+    """The property expected to be violated, or None when every claim must hold."""
+    repaired: str | None = None
+    """For a flawed row: the name of the row that differs in the variant only and must stay silent."""
+    mode: str = "free"
+    """`free`: any enabled step next; `timed`: the earliest event in virtual time."""
+    steps: int = 200
+    """Bound on the steps of one run, before its fair ending."""
+    timeouts: int = 3
+    """How many timers the scheduler may fire early in free mode."""
+    runs: int = 400
+    """Default number of runs per strategy."""
+
+
+@attrs.frozen(eq=False)
+class System:
+    """What one protocol package registers."""
+
+    name: str
+    models: tuple[ModelSpec, ...]
+    scenarios: tuple[Scenario, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def systems() -> tuple[System, ...]:
+    """Return every registered system, sorted by name."""
+    found: list[System] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        loaded = entry.load()
+        found.append(loaded() if callable(loaded) and not isinstance(loaded, System) else loaded)
+    return (*found, *_EXTRA)
+
+
+_EXTRA: list[System] = []
+
+
+def register(system: System) -> None:
+    """Register a system of this process only: for tests and notebooks; packages use the entry point."""
+    _EXTRA[:] = [*(other for other in _EXTRA if other.name != system.name), system]
+    systems.cache_clear()
+
+
+def model_specs() -> Iterator[ModelSpec]:
+    """Yield every model of every system."""
+    for system in systems():
+        yield from system.models
+
+
+def scenarios() -> Iterator[Scenario]:
+    """Yield every scenario of every system, in the order of its table."""
+    for system in systems():
+        yield from system.scenarios
+
+
+def find_model(name: str) -> ModelSpec:
+    """Return the model of that name. Raises Refusal."""
+    known = {spec.name: spec for spec in model_specs()}
+    if name not in known:
+        raise Refusal(f"there is no model {name!r}; the models are {', '.join(sorted(known)) or 'none'}")
+    return known[name]
+
+
+def find_scenario(name: str) -> Scenario | None:
+    """Return the scenario of that name, or None."""
+    return next((scenario for scenario in scenarios() if scenario.name == name), None)
+
+
+def model_of(scenario: Scenario) -> Model:
+    """Build the model of a scenario at its size, on its network, under its faults."""
+    return find_model(scenario.model).make(scenario.sizes, scenario.settings, scenario.network, scenario.faults)

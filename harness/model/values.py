@@ -1,0 +1,164 @@
+"""Values that protocols are made of: frozen, hashable, and canonical.
+
+A value is `None`, a bool, an int, a str (a `StrEnum` member counts as its string), a tuple, a frozenset, a `FrozenMap`,
+or an instance of a frozen attrs class made of values. What lives here: the frozen map, the one canonical encoding that
+gives values their order, identity and shipping form, and its inverse. What does not: the ids that drivers intern.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+Value = Any
+K = TypeVar("K")
+V = TypeVar("V")
+
+SET = "$set"
+MAP = "$map"
+TYPE = "$type"
+
+
+class FrozenMap(Mapping[K, V]):
+    """An immutable map whose items are kept in canonical key order; `set` and `update` return new maps."""
+
+    __slots__ = ("_hash", "_items")
+    _items: dict[K, V]
+    _hash: int | None
+
+    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        given = dict(items)
+        keys: Iterable[K] = sorted(given) if all(type(key) is str for key in given) else canonical_sort(given)  # type: ignore[type-var]
+        self._items = {key: given[key] for key in keys}
+        self._hash = None
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(tuple(self._items.items()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FrozenMap) and self._items == other._items
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._items!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FrozenMap, (self._items,))
+
+    def set(self, key: K, value: V) -> FrozenMap[K, V]:
+        """Return this map with one key set."""
+        return FrozenMap({**self._items, key: value})
+
+    def update(self, changes: Mapping[K, V]) -> FrozenMap[K, V]:
+        """Return this map with several keys set."""
+        return FrozenMap({**self._items, **changes})
+
+    def without(self, key: K) -> FrozenMap[K, V]:
+        """Return this map without a key (which may be absent)."""
+        return FrozenMap({k: v for k, v in self._items.items() if k != key})
+
+
+def absent_if_none() -> dict[str, bool]:
+    """Metadata of an attrs field that a spec's record has only in some states: `None` means the field is not there."""
+    return {"absent_if_none": True}
+
+
+_ENCODERS: dict[type, Callable[[Any], Any]] = {}
+
+
+def encode(value: Value) -> Any:
+    """Return the JSON form of a value: sets, maps with other keys than strings, and classes are tagged with `$`.
+
+    Raises TypeError for anything that is not a value (a list, a dict, an object that is no frozen attrs class).
+    """
+    encoder = _ENCODERS.get(type(value))
+    if encoder is None:
+        encoder = _ENCODERS[type(value)] = _encoder_for(type(value))
+    return encoder(value)
+
+
+def canonical_bytes(value: Value) -> bytes:
+    """Return the bytes that are equal for two values exactly when the values are the same (`1`, `1.0`, `True` differ)."""
+    return canonical_text(value).encode()
+
+
+def canonical_text(value: Value) -> str:
+    """Return `canonical_bytes` as text: compact JSON of `encode(value)`, keys sorted."""
+    return _DUMP(encode(value))
+
+
+_DUMP = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+def canonical_sort(values: Iterable[V]) -> list[V]:
+    """Sort values of any kind by their canonical bytes: the one order that is the same in every process."""
+    return sorted(values, key=canonical_text)
+
+
+def decode(data: Any, types: Mapping[str, type]) -> Value:
+    """Return the value that `encode` gave `data` for; `types` names the attrs classes that may occur.
+
+    Raises ValueError for an unknown `$type` and for a field that its class does not have.
+    """
+    if isinstance(data, list):
+        return tuple(decode(item, types) for item in data)
+    if not isinstance(data, dict):
+        return data
+    if SET in data:
+        return frozenset(decode(item, types) for item in data[SET])
+    if MAP in data:
+        return FrozenMap((decode(key, types), decode(item, types)) for key, item in data[MAP])
+    if TYPE in data:
+        cls = types.get(data[TYPE])
+        if cls is None:
+            raise ValueError(f"unknown type {data[TYPE]!r}; known are {', '.join(sorted(types))}")
+        try:
+            return cls(**{name: decode(item, types) for name, item in data.items() if name != TYPE})
+        except TypeError as error:
+            raise ValueError(f"{data[TYPE]} does not fit its class: {error}") from None
+    return FrozenMap({key: decode(item, types) for key, item in data.items()})
+
+
+def _encoder_for(cls: type) -> Callable[[Any], Any]:
+    if cls in (type(None), bool, int, str, float):
+        return lambda value: value
+    if issubclass(cls, str):
+        return str.__str__
+    if cls is tuple:
+        return lambda value: [encode(item) for item in value]
+    if cls is frozenset:
+        return lambda value: {SET: sorted((encode(item) for item in value), key=_DUMP)}
+    if cls is FrozenMap:
+        return _encode_map
+    if attrs.has(cls) and cls.__setattr__ is not object.__setattr__:
+        names = tuple((field.name, bool(field.metadata.get("absent_if_none"))) for field in attrs.fields(cls))
+        return lambda value: _encode_record(cls.__name__, names, value)
+    raise TypeError(f"{cls.__name__} is not a protocol value; use frozen attrs classes, tuples, frozensets, FrozenMap")
+
+
+def _encode_map(value: FrozenMap[Any, Any]) -> Any:
+    if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {str(key): encode(item) for key, item in value.items()}
+    return {MAP: [[encode(key), encode(item)] for key, item in value.items()]}
+
+
+def _encode_record(name: str, fields: tuple[tuple[str, bool], ...], value: Any) -> Any:
+    record: dict[str, Any] = {TYPE: name}
+    for field, may_be_absent in fields:
+        item = getattr(value, field)
+        if item is not None or not may_be_absent:
+            record[field] = encode(item)
+    return record

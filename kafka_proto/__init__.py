@@ -1,0 +1,1 @@
+"""Executable prototypes of Kafka's protocols. Pure and frozen: nothing here imports a driver."""

@@ -1,0 +1,17 @@
+"""Kafka's transaction protocol as Vanlightly's diaries 01 and 02 and gist specify it, and as running actors.
+
+Rooms: `messages`, `records`, `variants`; decisions in `coordinator` and `client`; spec compositions in `spec`,
+`diary_01`, `diary_02`, `gist`; `actors`; `properties`; `scenarios`.
+"""
+
+from __future__ import annotations
+
+from harness.model import System
+
+
+def system() -> System:
+    """Return the models and scenarios of the transaction protocol."""
+    from kafka_proto.transactions.models import MODELS
+    from kafka_proto.transactions.scenarios import SCENARIOS
+
+    return System("transactions", MODELS, SCENARIOS)

@@ -1,0 +1,69 @@
+"""What a transactional client decides: pure functions of its record, used by the specs and by the actors."""
+
+from __future__ import annotations
+
+import attrs
+
+from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, Error, InitPidResponse
+from kafka_proto.transactions.records import ClientRecord, ClientState
+from kafka_proto.transactions.variants import Variant
+
+RETRIABLE_WHEN_ADDING = (
+    Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+def may_init(client: ClientRecord, tid: str) -> bool:
+    """Say whether a client may send an InitPidRequest for an id: a retry keeps the id of the first try."""
+    return client.state is ClientState.READY and client.tid in (None, tid)
+
+
+def init_sent(client: ClientRecord, tid: str) -> ClientRecord:
+    """The client after `SendInitPidRequest`."""
+    return attrs.evolve(client, tid=tid, state=ClientState.SENT_INIT_PID_REQUEST)
+
+
+def init_answered(client: ClientRecord, response: InitPidResponse, variant: Variant) -> ClientRecord:
+    """The client after `ReceiveInitPidResponse`: it has a producer id, or is ready to try again."""
+    if response.code is not Error.OK:
+        return failed(client, ClientState.READY, response.code)
+    has_pid = attrs.evolve(
+        client, state=ClientState.HAS_PID, tc=response.source, pid=response.pid, epoch=response.pepoch
+    )
+    if variant.init_resets_last_error:
+        return attrs.evolve(has_pid, last_state=None, last_error=None)
+    return has_pid
+
+
+def may_add(client: ClientRecord, partition: str) -> bool:
+    """Say whether a client may send an AddPartitionsToTxnRequest for a topic partition."""
+    return (
+        client.state in (ClientState.HAS_PID, ClientState.BEGUN_TXN)
+        and not client.pending_partitions
+        and partition not in client.partitions
+    )
+
+
+def add_sent(client: ClientRecord, partition: str) -> ClientRecord:
+    """The client after `SendAddPartitionsToTxnRequest`."""
+    return attrs.evolve(client, pending_partitions=frozenset((partition,)), state=ClientState.BEGUN_TXN)
+
+
+def add_answered(client: ClientRecord, response: AddPartitionsToTxnResponse, found: str | None) -> ClientRecord:
+    """The client after `ReceiveAddPartitionsToTxnResponse`; `found` is the coordinator a new look-up gives."""
+    if response.code is Error.OK:
+        return attrs.evolve(
+            client,
+            pending_partitions=client.pending_partitions - response.partitions,
+            partitions=client.partitions | response.partitions,
+        )
+    if response.code in RETRIABLE_WHEN_ADDING:
+        tc = found if response.code is Error.NOT_COORDINATOR else client.tc
+        return attrs.evolve(failed(client, client.state, response.code), tc=tc, pending_partitions=frozenset())
+    terminated = failed(client, ClientState.TERMINATED, response.code)
+    return attrs.evolve(terminated, pending_partitions=frozenset(), partitions=frozenset())
+
+
+def failed(client: ClientRecord, state: ClientState, code: Error) -> ClientRecord:
+    """The client in a new state, remembering where it was and which error sent it there."""
+    return attrs.evolve(client, state=state, last_state=client.state, last_error=code)

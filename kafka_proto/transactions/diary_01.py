@@ -1,0 +1,259 @@
+"""Diary 01 (seed 004): InitPid alone, with an unreplicated transaction log and any broker asked at random.
+
+    Next == \\E c : ReceiveInitPidResponse(c)
+            \\E b, c : SendInitPidRequest(c, b), ReceiveInitPidRequest(b, c)
+            \\E b, p : CompleteInitPidRequest(b, p)
+
+The published table's initial states range over every mapping of ids to partitions and of partitions to brokers
+(`init=published`); the later form chooses one (`init=choose`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+
+import attrs
+
+from harness.model import (
+    Faults, FrozenMap, Message, Model, Network, Op, Process, Property, Reason, Step, Value, View, always, eventually, slot,
+)
+from kafka_proto.transactions.coordinator import transition
+from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse
+from kafka_proto.transactions.properties import no_bad_state
+from kafka_proto.transactions.records import ClientState, TxnMetadata, TxnState, fresh_metadata
+from kafka_proto.transactions.spec import Action, Names, names, outcome, spread
+from kafka_proto.transactions.variants import never_back, set_back_to_pid
+
+FAIRNESS = {
+    "SendInitPidRequest": "strong",
+    "ReceiveInitPidRequest": "weak",
+    "ReceiveInitPidResponse": "weak",
+    "CompleteInitPidRequest": "weak",
+}
+
+
+@attrs.frozen
+class PidClient:
+    """A client of diary 01."""
+
+    state: ClientState = ClientState.READY
+    tid: str | None = None
+    pid: int = -1
+    epoch: int = -1
+    last_state: ClientState | None = None
+    last_error: Error | None = None
+
+
+@attrs.frozen
+class PidEntry:
+    """An entry of diary 01's transaction log."""
+
+    client_id: str
+    tid: str
+    transition: TxnMetadata
+
+
+@attrs.frozen
+class PartitionEpoch:
+    """What a broker knows of a partition it leads."""
+
+    cepoch: int
+
+
+@attrs.frozen
+class Rules:
+    """Where diary 01 as written and its repairs differ."""
+
+    pid_source_after: Callable[[int, int], int] = set_back_to_pid
+    """S1, see `variants`."""
+    transitions_from: str = "tc_txn_metadata"
+    """S6: the variable that tc_txn_transition' is built from; repaired: tc_txn_transition itself."""
+
+
+def rules(repairs: str) -> Rules:
+    """Return diary 01's rules with a comma-separated list of flaws repaired."""
+    chosen = Rules()
+    if "S1" in repairs.split(","):
+        chosen = attrs.evolve(chosen, pid_source_after=never_back)
+    if "S6" in repairs.split(","):
+        chosen = attrs.evolve(chosen, transitions_from="tc_txn_transition")
+    return chosen
+
+
+class PidSender(Process):
+    """A client: asks any broker for a producer id, again and again until it has one."""
+
+    has_inbox = True
+
+    def __init__(self, name: str, constants: Names) -> None:
+        self.name = name
+        self.slot = slot("client", name)
+        self.constants = constants
+
+    def steps(self, view: View) -> Iterable[Step]:
+        """ACTION SendInitPidRequest(c, b)."""
+        client: PidClient = view[self.slot]
+        if client.state is not ClientState.READY:
+            return
+        for b in self.constants.brokers:
+            for tid in self.constants.transactional_ids:
+                if client.tid in (None, tid):
+                    after = attrs.evolve(client, tid=tid, state=ClientState.SENT_INIT_PID_REQUEST)
+                    yield Step(
+                        "SendInitPidRequest", (self.name, b), ((self.slot, after),),
+                        (InitPidRequest(tid, source=self.name, dest=b),),
+                        detail=tid, op=Op(self.name, "init", "invoke", tid),
+                    )
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        """ACTION ReceiveInitPidResponse(c)."""
+        client: PidClient = view[self.slot]
+        if client.state is not ClientState.SENT_INIT_PID_REQUEST or not isinstance(message, InitPidResponse):
+            return
+        if message.code is Error.OK:
+            after = attrs.evolve(client, state=ClientState.HAS_PID, pid=message.pid, epoch=message.pepoch)
+        else:
+            after = attrs.evolve(
+                client, state=ClientState.READY, last_state=client.state, last_error=message.code
+            )
+        yield Step(
+            "ReceiveInitPidResponse", (self.name,), ((self.slot, after),),
+            op=outcome(self.name, "init", message.code, (message.pid, message.pepoch)),
+        )
+
+
+class PidCoordinator(Process):
+    """A broker: gives producer ids for the transactional ids whose partition it leads."""
+
+    has_inbox = True
+
+    def __init__(self, name: str, constants: Names, chosen: Rules) -> None:
+        self.name = name
+        self.constants = constants
+        self.rules = chosen
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        """ACTION ReceiveInitPidRequest(b, c)."""
+        if not isinstance(message, InitPidRequest):
+            return
+        action, args = "ReceiveInitPidRequest", (self.name, message.source)
+        tid = message.tid
+        own = slot("tc_txn_metadata", self.name, tid)
+        current: TxnMetadata | None = view[own]
+        if current is None:
+            if view.at("t_to_p_mapping", tid) not in view.at("tc_part_metadata", self.name):
+                refusal = self.response(message, Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID)
+                yield Step(action, args, sent=(refusal,))
+                return
+            current = fresh_metadata(view["pid_source"] + 1)
+        writes: list[tuple[str, Value]] = [
+            ("pid_source", self.rules.pid_source_after(view["pid_source"], current.pid)), (own, current),
+        ]
+        result = transition(
+            view.at("tc_txn_transition", self.name, tid), current, TxnState.EMPTY,
+            pepoch=current.pepoch + 1, last_pepoch=current.pepoch, partitions=frozenset(),
+        )
+        if isinstance(result, Error):
+            yield Step(action, args, tuple(writes), (self.response(message, result),))
+            return
+        result = attrs.evolve(result, last_pid=current.pid)
+        for b in self.constants.brokers:
+            for t in self.constants.transactional_ids:
+                pending = result if (b, t) == (self.name, tid) else view.at(self.rules.transitions_from, b, t)
+                writes.append((slot("tc_txn_transition", b, t), pending))
+        log = slot("txn_log", view.at("t_to_p_mapping", tid))
+        writes.append((log, (*view[log], PidEntry(message.source, tid, result))))
+        yield Step(action, args, tuple(writes))
+
+    def response(self, request: InitPidRequest, code: Error) -> InitPidResponse:
+        return InitPidResponse(code, source=self.name, dest=request.source)
+
+
+def complete_init_pid_request(b: str, p: str) -> Action:
+    """ACTION CompleteInitPidRequest(b, p): a log entry commits and its client is answered."""
+
+    def steps(view: View) -> Iterable[Step]:
+        if p not in view.at("tc_part_metadata", b):
+            return
+        log, hwm = view.at("txn_log", p), view.at("txn_log_hwm", p)
+        if len(log) <= hwm:
+            return
+        entry: PidEntry = log[hwm]
+        if entry.transition.state is not TxnState.EMPTY:
+            return
+        done = InitPidResponse(
+            Error.OK, entry.transition.pid, entry.transition.pepoch, source=b, dest=entry.client_id
+        )
+        writes = (
+            (slot("tc_txn_metadata", b, entry.tid), entry.transition),
+            (slot("tc_txn_transition", b, entry.tid), None),
+            (slot("txn_log_hwm", p), hwm + 1),
+        )
+        yield Step("CompleteInitPidRequest", (b, p), writes, (done,))
+
+    return Action(f"CompleteInitPidRequest[{b}][{p}]", steps)
+
+
+def initial_states(constants: Names, published: bool) -> Iterable[dict[str, Value]]:
+    """The initial states (`Init`): one per mapping of ids and of partitions, or the one that CHOOSE stands for."""
+    tids, partitions, brokers = constants.transactional_ids, constants.txn_log_partitions, constants.brokers
+    if not published:
+        yield initial(constants, spread(tids, partitions), spread(partitions, brokers))
+        return
+    for homes in product(partitions, repeat=len(tids)):
+        for leaders in product(brokers, repeat=len(partitions)):
+            yield initial(constants, dict(zip(tids, homes, strict=True)), dict(zip(partitions, leaders, strict=True)))
+
+
+def initial(constants: Names, home: Mapping[str, str], leader: Mapping[str, str]) -> dict[str, Value]:
+    """One initial state: `home` maps ids to partitions, `leader` maps partitions to brokers."""
+    state: dict[str, Value] = {slot("client", c): PidClient() for c in constants.clients}
+    for b in constants.brokers:
+        for tid in constants.transactional_ids:
+            state[slot("tc_txn_metadata", b, tid)] = None
+            state[slot("tc_txn_transition", b, tid)] = None
+        led = {p: PartitionEpoch(1) for p in constants.txn_log_partitions if leader[p] == b}
+        state[slot("tc_part_metadata", b)] = FrozenMap(led)
+    for p in constants.txn_log_partitions:
+        state[slot("txn_log", p)] = ()
+        state[slot("txn_log_hwm", p)] = 0
+    for tid, p in home.items():
+        state[slot("t_to_p_mapping", tid)] = p
+    return {**state, "pid_source": 0}
+
+
+def properties(constants: Names) -> tuple[Property, ...]:
+    """The invariants and the liveness property of diary 01."""
+    codes = (Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, Error.ILLEGAL_STATE)
+
+    def type_ok(message: Message) -> Reason:
+        good = isinstance(message, InitPidRequest) or (isinstance(message, InitPidResponse) and message.code in codes)
+        return None if good else f"no message of the protocol: {message.brief()}"
+
+    def all_have_pid(view: View) -> Reason:
+        waiting = [c for c in constants.clients if view[slot("client", c)].state is not ClientState.HAS_PID]
+        return f"{', '.join(waiting)} still without a producer id" if waiting else None
+
+    return (
+        always("TypeOK", type_ok, on="message", source="diary 01, TypeOK"),
+        always("NoBadStateResponse", no_bad_state, on="message", source="diary 01, NoBadStateResponse"),
+        eventually("EventuallyAllClientsGetPid", all_have_pid, source="diary 01"),
+    )
+
+
+def build(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build diary 01 at a size."""
+    chosen = rules(settings["repair"])
+    constants = names(sizes)
+    processes: list[Process] = [PidSender(c, constants) for c in constants.clients]
+    processes += [PidCoordinator(b, constants, chosen) for b in constants.brokers]
+    processes += [complete_init_pid_request(b, p) for b in constants.brokers for p in constants.txn_log_partitions]
+    initial_ = tuple(initial_states(constants, settings["init"] == "published"))
+    types = (InitPidRequest, InitPidResponse, TxnMetadata, PidClient, PidEntry, PartitionEpoch)
+    return Model(
+        "transactions/diary-01", tuple(processes), initial_, network, faults,
+        properties(constants), FAIRNESS, history_variables, sizes, settings, types,
+    )

@@ -1,0 +1,53 @@
+"""Diary 02 (seed 003): InitPid and AddPartitionsToTxn with elections; also `transactions/repaired`.
+
+    Next == \\E c : SendInitPidRequest(c), ReceiveInitPidResponse(c, b), SendAddPartitionsToTxnRequest(c),
+                   ReceiveAddPartitionsToTxnResponse(c, b)
+            \\E b : ReceiveInitPidRequest(b, c), ReceiveAddPartitionsToTxnRequest(b, c)
+            \\E b, p : CommitTxnLogAppend(b, p), ElectLeader(b, p), BecomeFollower(b, p)
+            \\E b, tid : CompletePartialTxn(b, tid)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import Faults, Model, Network, Process
+from kafka_proto.transactions import spec
+from kafka_proto.transactions.properties import SpecState, properties
+from kafka_proto.transactions.types import TYPES
+from kafka_proto.transactions.variants import DIARY_02, repaired
+
+FAIRNESS = {
+    "SendInitPidRequest": "strong",
+    "SendAddPartitionsToTxnRequest": "strong",
+    "ReceiveInitPidRequest": "weak",
+    "ReceiveInitPidResponse": "weak",
+    "ReceiveAddPartitionsToTxnRequest": "weak",
+    "ReceiveAddPartitionsToTxnResponse": "weak",
+    "CommitTxnLogAppend": "weak",
+    "BecomeFollower": "weak",
+    "CompletePartialTxn": "weak",
+}
+"""The spec's `Fairness`, per action and its parameters; ElectLeader is not fair."""
+
+
+def build(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build diary 02 at a size, with the repairs that the settings name."""
+    variant = repaired(DIARY_02, settings["repair"])
+    constants = spec.names(sizes)
+    processes: list[Process] = [spec.SpecClient(c, constants, variant) for c in constants.clients]
+    processes += [spec.SpecBroker(b, variant) for b in constants.brokers]
+    for b in constants.brokers:
+        for p in constants.txn_log_partitions:
+            processes.append(spec.commit(b, p, constants))
+            processes.append(spec.elect(b, p, constants, variant))
+            processes.append(spec.become_follower(b, p, constants, variant))
+    for b in constants.brokers:
+        for tid in constants.transactional_ids:
+            processes.append(spec.complete_partial_txn(b, tid))
+    return Model(
+        "transactions/diary-02", tuple(processes), (spec.initial(constants),), network, faults,
+        properties(constants, SpecState(constants)), FAIRNESS, history_variables, sizes, settings, TYPES,
+    )

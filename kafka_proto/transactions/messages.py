@@ -1,0 +1,144 @@
+"""Messages and error codes of the transaction protocol (diaries 01 and 02, the gist), and of its actor composition.
+
+Field names are the specs'. `correlation` exists in the actor composition only; the specs' records do not have it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+import attrs
+
+from harness.model import Message, absent_if_none
+
+
+class Error(StrEnum):
+    """Response codes, spelled as the specs spell them; `OK` is the absence of an error."""
+
+    OK = "OK"
+    NOT_COORDINATOR = "NotCoordinator"
+    NOT_COORDINATOR_FOR_TRANSACTIONAL_ID = "NotCoordinatorForTransactionalId"
+    CONCURRENT_TRANSACTIONS = "ConcurrentTransactions"
+    PRODUCER_FENCED = "ProducerFenced"
+    INVALID_PRODUCER_ID_MAPPING = "InvalidProducerIdMapping"
+    INVALID_TRANSITION = "InvalidTransition"
+    ILLEGAL_STATE = "IllegalState"
+    COORDINATOR_LOAD_IN_PROGRESS = "CoordinatorLoadInProgress"
+    """Kafka's, for a coordinator that has not loaded its log or waits for a block of producer ids (actors only)."""
+
+
+RETRY: dict[Error, str] = {
+    Error.NOT_COORDINATOR: "find the coordinator, then retry",
+    Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID: "find the coordinator, then retry",
+    Error.CONCURRENT_TRANSACTIONS: "retry",
+    Error.COORDINATOR_LOAD_IN_PROGRESS: "retry",
+    Error.PRODUCER_FENCED: "fatal",
+    Error.INVALID_PRODUCER_ID_MAPPING: "fatal",
+    Error.INVALID_TRANSITION: "fatal",
+    Error.ILLEGAL_STATE: "fatal",
+}
+"""The retry class of each error in a running transaction. Every one is definite: the request was not carried out."""
+
+
+def is_retriable(code: Error) -> bool:
+    """Say whether a client may try again after this error."""
+    return RETRY[code] != "fatal"
+
+
+@attrs.frozen
+class InitPidRequest(Message):
+    tid: str
+    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+
+
+@attrs.frozen
+class InitPidResponse(Message):
+    code: Error
+    pid: int = -1
+    pepoch: int = -1
+    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+
+
+@attrs.frozen
+class AddPartitionsToTxnRequest(Message):
+    tid: str
+    pid: int
+    pepoch: int
+    partitions: frozenset[str]
+    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+
+
+@attrs.frozen
+class AddPartitionsToTxnResponse(Message):
+    code: Error
+    partitions: frozenset[str] = frozenset()
+    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+
+
+Request = InitPidRequest | AddPartitionsToTxnRequest
+Response = InitPidResponse | AddPartitionsToTxnResponse
+
+
+def answer(request: Request, code: Error) -> Response:
+    """Return the response to a request that carries an error and nothing else."""
+    back = {"source": request.dest, "dest": request.source, "correlation": request.correlation}
+    if isinstance(request, InitPidRequest):
+        return InitPidResponse(code, **back)  # type: ignore[arg-type]
+    return AddPartitionsToTxnResponse(code, **back)  # type: ignore[arg-type]
+
+
+def brief_answer(response: Response) -> str:
+    """Return what tells two responses of one kind apart, for labels."""
+    if isinstance(response, InitPidResponse):
+        return f"{response.code} pid={response.pid} epoch={response.pepoch}"
+    return f"{response.code} {{{','.join(sorted(response.partitions))}}}"
+
+
+def is_well_typed(message: Message, *, actors: bool = False) -> bool:
+    """Say whether a message is in the spec's `MessageType`; `actors` adds what running actors exchange."""
+    init_codes = {Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR}
+    if actors:
+        init_codes |= {Error.COORDINATOR_LOAD_IN_PROGRESS}
+    add_codes = init_codes | {Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING}
+    match message:
+        case InitPidRequest():
+            return True
+        case InitPidResponse(code=code, pid=pid, pepoch=pepoch):
+            return code in init_codes and pid >= -1 and pepoch >= -1
+        case AddPartitionsToTxnRequest(pid=pid, pepoch=pepoch):
+            return pid >= 0 and pepoch >= 0
+        case AddPartitionsToTxnResponse(code=code):
+            return code in add_codes
+    return actors and isinstance(message, ActorMessage)
+
+
+@attrs.frozen
+class ActorMessage(Message):
+    """A message that exists in the actor composition only."""
+
+
+@attrs.frozen
+class FindCoordinatorRequest(ActorMessage):
+    """Asks any broker who coordinates a transactional id."""
+
+    tid: str
+    correlation: int
+
+
+@attrs.frozen
+class FindCoordinatorResponse(ActorMessage):
+    """Answers from the broker's metadata cache, which may be stale."""
+
+    coordinator: str
+    correlation: int
+
+
+@attrs.frozen
+class LeaderAndIsr(ActorMessage):
+    """The controller tells a broker who leads a transaction log partition from which coordinator epoch on."""
+
+    reliable: ClassVar[bool] = True
+    partition: str
+    leader: str
+    cepoch: int

@@ -1,0 +1,177 @@
+"""The properties of the transaction protocol: the specs' own, and those found by checking the specs.
+
+Each is written once over explicit values; a `ProtocolState` says where a composition keeps them. Every reason is a
+sentence that names who and what.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Protocol
+
+from harness.model import Message, Property, Reason, Step, View, always, eventually, sometimes, slot
+from kafka_proto.transactions.messages import (
+    AddPartitionsToTxnResponse,
+    Error,
+    InitPidResponse,
+    is_well_typed,
+)
+from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.spec import Names
+
+INVARIANTS = (
+    "TypeOK", "NoBadStateResponse", "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs",
+    "LogsAgreeUpToHwm", "FollowersHoldNoUncommitted", "CommittedTidKnown", "OnePidPerTid",
+)
+LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
+WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
+
+
+class ProtocolState(Protocol):
+    """Where a composition keeps what the properties speak of."""
+
+    actors: bool
+
+    def client(self, view: View, c: str) -> ClientRecord: ...
+    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]: ...
+    def hwm(self, view: View, b: str, p: str) -> int: ...
+    def believes(self, view: View, b: str, p: str) -> LogMetadata: ...
+    def serves(self, view: View, b: str, p: str) -> bool: ...
+    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None: ...
+
+
+class SpecState:
+    """The variables of diary 02 and the gist."""
+
+    actors = False
+
+    def __init__(self, constants: Names) -> None:
+        self.constants = constants
+
+    def client(self, view: View, c: str) -> ClientRecord:
+        record: ClientRecord = view[slot("client", c)]
+        return record
+
+    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]:
+        log: tuple[Entry, ...] = view[slot("tc_log", b, p)]
+        return log
+
+    def hwm(self, view: View, b: str, p: str) -> int:
+        hwm: int = view[slot("tc_log_hwm", b, p)]
+        return hwm
+
+    def believes(self, view: View, b: str, p: str) -> LogMetadata:
+        metadata: LogMetadata = view[slot("tc_log_metadata", b, p)]
+        return metadata
+
+    def serves(self, view: View, b: str, p: str) -> bool:
+        return bool(view[slot("txn_log_leader", p)] == b)
+
+    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
+        metadata: TxnMetadata | None = view[slot("tc_tid_metadata", b, tid)]
+        return metadata
+
+
+def properties(constants: Names, state: ProtocolState) -> tuple[Property, ...]:
+    """Return every property of a composition of diary 02, the gist or their repairs, at the given constants."""
+    brokers, partitions = constants.brokers, constants.txn_log_partitions
+    replicas = tuple((b, p) for p in partitions for b in brokers)
+    pairs = tuple((b, c, p) for p in partitions for b, c in combinations(brokers, 2))
+
+    def type_ok(message: Message) -> Reason:
+        return None if is_well_typed(message, actors=state.actors) else f"no message of the protocol: {message.brief()}"
+
+    def clients_differ(view: View, pair: tuple[str, str]) -> Reason:
+        one, other = (state.client(view, c) for c in pair)
+        if one.pid == -1 or (one.pid, one.epoch) != (other.pid, other.epoch):
+            return None
+        return f"{pair[0]} and {pair[1]} both hold producer id {one.pid} with epoch {one.epoch}"
+
+    def tcs_differ(view: View, index: tuple[str, str, str]) -> Reason:
+        b, c, p = index
+        one, other = state.believes(view, b, p), state.believes(view, c, p)
+        if one.leader != b or other.leader != c or one.cepoch != other.cepoch:
+            return None
+        return f"{b} and {c} both believe to lead {p} in epoch {one.cepoch}"
+
+    def logs_agree(view: View, index: tuple[str, str, str]) -> Reason:
+        b, c, p = index
+        upto = min(state.hwm(view, b, p), state.hwm(view, c, p))
+        one, other = state.log(view, b, p)[:upto], state.log(view, c, p)[:upto]
+        if one == other:
+            return None
+        at = next(n for n in range(upto) if one[n : n + 1] != other[n : n + 1])
+        return f"{b} and {c} hold different entries of {p} at offset {at}, below their high watermarks"
+
+    def no_uncommitted(view: View, index: tuple[str, str]) -> Reason:
+        b, p = index
+        extra = len(state.log(view, b, p)) - state.hwm(view, b, p)
+        if extra <= 0 or state.believes(view, b, p).leader == b:
+            return None
+        return f"{b} follows {p} but holds {extra} entries above its high watermark"
+
+    def committed_known(view: View, index: tuple[str, str]) -> Reason:
+        b, p = index
+        if not state.serves(view, b, p):
+            return None
+        last = {entry.tid: entry.transition.pid for entry in state.log(view, b, p)[: state.hwm(view, b, p)]}
+        for tid, pid in sorted(last.items()):
+            known = state.metadata(view, b, tid)
+            if known is None:
+                return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but has no metadata of {tid}"
+            if known.pid != pid:
+                return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but knows {known.pid}"
+        return None
+
+    def one_pid(view: View, index: tuple[str, str]) -> Reason:
+        b, p = index
+        first: dict[str, int] = {}
+        for entry in state.log(view, b, p):
+            pid = first.setdefault(entry.tid, entry.transition.pid)
+            if pid != entry.transition.pid:
+                return f"in {b}'s log of {p}, {entry.tid} has the producer ids {pid} and {entry.transition.pid}"
+        return None
+
+    def all_have_pid(view: View) -> Reason:
+        waiting = [c for c in constants.clients if state.client(view, c).pid == -1]
+        return f"{', '.join(waiting)} still without a producer id" if waiting else None
+
+    def one_adds_all(view: View) -> Reason:
+        for c in constants.clients:
+            client = state.client(view, c)
+            if client.state is ClientState.BEGUN_TXN and client.partitions.issuperset(constants.topic_partitions):
+                return None
+        return "no client has added every topic partition"
+
+    def fenced(view: View) -> bool:
+        return any(state.client(view, c).last_error is Error.PRODUCER_FENCED for c in constants.clients)
+
+    def retried(view: View, step: Step) -> bool:
+        message = step.consumed
+        if not isinstance(message, InitPidResponse | AddPartitionsToTxnResponse) or message.code is not Error.OK:
+            return False
+        return step.op is not None and state.client(view, message.dest).last_error is Error.NOT_COORDINATOR
+
+    return (
+        always("TypeOK", type_ok, on="message", source="diary 02, TypeOK"),
+        always("NoBadStateResponse", no_bad_state, on="message", source="diary 02, NoBadStateResponse"),
+        always("ClientsHaveDifferentProducerEpochs", clients_differ, over=tuple(combinations(constants.clients, 2)),
+               source="diary 02"),
+        always("TCsHaveDifferentEpochs", tcs_differ, over=pairs, source="diary 02"),
+        always("LogsAgreeUpToHwm", logs_agree, over=pairs, source="ours: replication"),
+        always("FollowersHoldNoUncommitted", no_uncommitted, over=replicas, source="ours: replication"),
+        always("CommittedTidKnown", committed_known, over=replicas, source="ours: what a coordinator loads"),
+        always("OnePidPerTid", one_pid, over=replicas, source="ours: an id keeps its producer id"),
+        eventually("EventuallyAllClientsGetPid", all_have_pid, source="diary 02"),
+        eventually("EventuallyOneClientAddsAllPartitions", one_adds_all, source="diary 02"),
+        sometimes("ProducerFenced", fenced),
+        sometimes("PartialTxnCompleted", lambda view, step: step.action == "CompletePartialTxn", on="step"),
+        sometimes("NotCoordinatorRetrySucceeds", retried, on="step"),
+    )
+
+
+def no_bad_state(message: Message) -> Reason:
+    """`NoBadStateResponse`: an InitPidResponse never carries IllegalState or InvalidTransition."""
+    if isinstance(message, InitPidResponse) and message.code in (Error.ILLEGAL_STATE, Error.INVALID_TRANSITION):
+        return f"an InitPidResponse carries {message.code}: {message.brief()}"
+    return None

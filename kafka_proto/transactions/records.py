@@ -1,0 +1,110 @@
+"""The records that clients and coordinators keep, named as in the specs, and the transition table of a transaction."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from harness.model import absent_if_none
+from kafka_proto.transactions.messages import Error, Response
+
+
+class TxnState(StrEnum):
+    """States of a transaction at its coordinator."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+
+VALID_PREVIOUS: dict[TxnState, tuple[TxnState | None, ...]] = {
+    TxnState.EMPTY: (None, TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT),
+    TxnState.ONGOING: (TxnState.ONGOING, TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT),
+    TxnState.PREPARE_COMMIT: (TxnState.ONGOING,),
+    TxnState.PREPARE_ABORT: (TxnState.ONGOING, TxnState.PREPARE_EPOCH_FENCE),
+    TxnState.COMPLETE_COMMIT: (TxnState.PREPARE_COMMIT,),
+    TxnState.COMPLETE_ABORT: (TxnState.PREPARE_ABORT,),
+    TxnState.DEAD: (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT),
+    TxnState.PREPARE_EPOCH_FENCE: (TxnState.ONGOING,),
+}
+"""`ValidPrevTxnStates` of the specs."""
+
+PREPARED = (TxnState.PREPARE_ABORT, TxnState.PREPARE_COMMIT)
+FINISHED = (TxnState.COMPLETE_ABORT, TxnState.COMPLETE_COMMIT, TxnState.EMPTY)
+
+
+@attrs.frozen
+class TxnMetadata:
+    """What a coordinator knows of a transactional id: committed, or pending as a transition.
+
+    `last_pid` is part of freshly made metadata and of diary 01's transitions only.
+    """
+
+    pid: int
+    pepoch: int
+    last_pepoch: int
+    state: TxnState
+    partitions: frozenset[str]
+    last_pid: int | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+def fresh_metadata(pid: int) -> TxnMetadata:
+    """Return the metadata of a transactional id that nobody has seen, with a new producer id."""
+    return TxnMetadata(pid, -1, -1, TxnState.EMPTY, frozenset(), last_pid=-1)
+
+
+@attrs.frozen
+class Callback:
+    """What to do when a log entry commits (`response`) or its coordinator is deposed first (`err`)."""
+
+    type: str
+    response: Response | None = None
+    err: Response | None = None
+
+
+@attrs.frozen
+class Entry:
+    """An entry of the transaction log: the transition of a transactional id, and its callback."""
+
+    tid: str
+    transition: TxnMetadata
+    callback: Callback
+
+
+@attrs.frozen
+class LogMetadata:
+    """A broker's belief about a transaction log partition: its leader, and the coordinator epoch."""
+
+    cepoch: int
+    leader: str
+
+
+class ClientState(StrEnum):
+    """States of a client; not part of the protocol, they drive it."""
+
+    READY = "Ready"
+    SENT_INIT_PID_REQUEST = "SentInitPidRequest"
+    HAS_PID = "HasPid"
+    BEGUN_TXN = "BegunTxn"
+    TERMINATED = "Terminated"
+
+
+@attrs.frozen
+class ClientRecord:
+    """A client as diary 02 and the gist keep it."""
+
+    state: ClientState = ClientState.READY
+    tc: str | None = None
+    tid: str | None = None
+    pid: int = -1
+    epoch: int = -1
+    last_state: ClientState | None = None
+    last_error: Error | None = None
+    pending_partitions: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()

@@ -1,0 +1,336 @@
+"""The spec composition of diary 02 and the gist: their actions at the specs' own granularity, over the specs' variables.
+
+One slot per variable and index; messages travel on the specs' unordered set; a commit replicates to every broker at
+once and a look-up of the coordinator is atomic. The modules `diary_02` and `gist` list which actions make up `Next`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+
+from harness.model import Kind, Message, Op, Process, Step, Value, View, brief_value, slot
+from kafka_proto.transactions import client as clients
+from kafka_proto.transactions import coordinator
+from kafka_proto.transactions.messages import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    Error,
+    InitPidRequest,
+    InitPidResponse,
+)
+from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.variants import Variant
+
+
+@attrs.frozen
+class Names:
+    """The constants of a model: who and what there is."""
+
+    clients: tuple[str, ...]
+    brokers: tuple[str, ...]
+    txn_log_partitions: tuple[str, ...]
+    topic_partitions: tuple[str, ...]
+    transactional_ids: tuple[str, ...]
+    elections: int
+
+
+def names(sizes: Mapping[str, int]) -> Names:
+    """Return the constants for the given sizes: c1.., b1.., p1.., tp1.., tid1.."""
+
+    def numbered(prefix: str, size: str) -> tuple[str, ...]:
+        return tuple(f"{prefix}{n + 1}" for n in range(sizes.get(size, 0)))
+
+    return Names(
+        numbered("c", "clients"), numbered("b", "brokers"), numbered("p", "txn-log-partitions"),
+        numbered("tp", "topic-partitions"), numbered("tid", "transactional-ids"), sizes.get("elections", 0),
+    )
+
+
+def spread(items: tuple[str, ...], over: tuple[str, ...]) -> dict[str, str]:
+    """Return the balanced mapping that the specs' CHOOSE stands for: round robin."""
+    return {item: over[n % len(over)] for n, item in enumerate(items)}
+
+
+def initial(constants: Names) -> dict[str, Value]:
+    """The initial state of diary 02 and the gist (`Init`)."""
+    leaders = spread(constants.txn_log_partitions, constants.brokers)
+    state: dict[str, Value] = {slot("client", c): ClientRecord() for c in constants.clients}
+    for b in constants.brokers:
+        for tid in constants.transactional_ids:
+            state[slot("tc_tid_metadata", b, tid)] = None
+            state[slot("tc_tid_transition", b, tid)] = None
+        for p, leader in leaders.items():
+            state[slot("tc_log", b, p)] = ()
+            state[slot("tc_log_hwm", b, p)] = 0
+            state[slot("tc_log_metadata", b, p)] = LogMetadata(1, leader)
+    for p, leader in leaders.items():
+        state[slot("txn_log_leader", p)] = leader
+        state[slot("txn_log_epoch", p)] = 1
+    for tp in constants.topic_partitions:
+        state[slot("topic_partitions", tp)] = ()
+    for tid, p in spread(constants.transactional_ids, constants.txn_log_partitions).items():
+        state[slot("t_to_p_mapping", tid)] = p
+    return {**state, "pid_source": 0, "aux_coord_ctr": 0}
+
+
+class SpecClient(Process):
+    """A client of diary 02 and the gist."""
+
+    has_inbox = True
+
+    def __init__(self, name: str, constants: Names, variant: Variant) -> None:
+        self.name = name
+        self.slot = slot("client", name)
+        self.constants = constants
+        self.variant = variant
+
+    def steps(self, view: View) -> Iterable[Step]:
+        client = view[self.slot]
+        yield from self.send_init_pid_request(view, client)
+        yield from self.send_add_partitions(client)
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        client = view[self.slot]
+        match message:
+            case InitPidResponse():
+                yield from self.receive_init_pid_response(client, message)
+            case AddPartitionsToTxnResponse():
+                yield from self.receive_add_partitions_response(view, client, message)
+
+    def send_init_pid_request(self, view: View, client: ClientRecord) -> Iterable[Step]:
+        """ACTION SendInitPidRequest(c): to the current coordinator of the id, found atomically."""
+        for tid in self.constants.transactional_ids:
+            if clients.may_init(client, tid):
+                request = InitPidRequest(tid, source=self.name, dest=find_coordinator(view, tid))
+                yield Step(
+                    "SendInitPidRequest", (self.name,), ((self.slot, clients.init_sent(client, tid)),), (request,),
+                    detail=tid, op=Op(self.name, "init", "invoke", tid),
+                )
+
+    def receive_init_pid_response(self, client: ClientRecord, response: InitPidResponse) -> Iterable[Step]:
+        """ACTION ReceiveInitPidResponse(c, b)."""
+        if client.state != clients.ClientState.SENT_INIT_PID_REQUEST:
+            return
+        after = clients.init_answered(client, response, self.variant)
+        yield Step(
+            "ReceiveInitPidResponse", (self.name, response.source), ((self.slot, after),),
+            op=outcome(self.name, "init", response.code, (response.pid, response.pepoch)),
+        )
+
+    def send_add_partitions(self, client: ClientRecord) -> Iterable[Step]:
+        """ACTION SendAddPartitionsToTxnRequest(c): one partition at a time."""
+        for tp in self.constants.topic_partitions:
+            if clients.may_add(client, tp):
+                assert client.tid is not None and client.tc is not None
+                request = AddPartitionsToTxnRequest(
+                    client.tid, client.pid, client.epoch, frozenset((tp,)), source=self.name, dest=client.tc
+                )
+                yield Step(
+                    "SendAddPartitionsToTxnRequest", (self.name,), ((self.slot, clients.add_sent(client, tp)),),
+                    (request,), detail=tp, op=Op(self.name, "add_partitions", "invoke", tp),
+                )
+
+    def receive_add_partitions_response(
+        self, view: View, client: ClientRecord, response: AddPartitionsToTxnResponse
+    ) -> Iterable[Step]:
+        """ACTION ReceiveAddPartitionsToTxnResponse(c, b)."""
+        if client.state != clients.ClientState.BEGUN_TXN:
+            return
+        found = None
+        if response.code is Error.NOT_COORDINATOR:
+            assert client.tid is not None
+            found = find_coordinator(view, client.tid)
+        after = clients.add_answered(client, response, found)
+        yield Step(
+            "ReceiveAddPartitionsToTxnResponse", (self.name, response.source), ((self.slot, after),),
+            op=outcome(self.name, "add_partitions", response.code, brief_value(response.partitions)),
+        )
+
+
+def outcome(process: str, name: str, code: Error, value: Value) -> Op:
+    """Return how an operation ended: every error code here is definite, so it is ok or fail."""
+    return Op(process, name, "ok", value) if code is Error.OK else Op(process, name, "fail", str(code))
+
+
+def find_coordinator(view: View, tid: str) -> str:
+    """The atomic FindCoordinator of the specs."""
+    leader: str = view.at("txn_log_leader", view.at("t_to_p_mapping", tid))
+    return leader
+
+
+class SpecBroker(Process):
+    """The part of a transaction coordinator that answers requests."""
+
+    has_inbox = True
+
+    def __init__(self, name: str, variant: Variant) -> None:
+        self.name = name
+        self.variant = variant
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        match message:
+            case InitPidRequest():
+                yield self.receive_init_pid_request(view, message)
+            case AddPartitionsToTxnRequest():
+                yield self.receive_add_partitions_request(view, message)
+
+    def receive_init_pid_request(self, view: View, request: InitPidRequest) -> Step:
+        """ACTION ReceiveInitPidRequest(b, c)."""
+        leads = self.leads(view, request.tid)
+        decision = coordinator.receive_init_pid_request(
+            request,
+            leads=leads,
+            metadata=view.at("tc_tid_metadata", self.name, request.tid) if leads else None,
+            pending=view.at("tc_tid_transition", self.name, request.tid) if leads else None,
+            pid_source=view["pid_source"] if leads else 0,
+            variant=self.variant,
+        )
+        return self.carry_out(view, "ReceiveInitPidRequest", request, decision)
+
+    def receive_add_partitions_request(self, view: View, request: AddPartitionsToTxnRequest) -> Step:
+        """ACTION ReceiveAddPartitionsToTxnRequest(b, c)."""
+        leads = self.leads(view, request.tid)
+        decision = coordinator.receive_add_partitions(
+            request,
+            leads=leads,
+            metadata=view.at("tc_tid_metadata", self.name, request.tid) if leads else None,
+            pending=view.at("tc_tid_transition", self.name, request.tid) if leads else None,
+        )
+        return self.carry_out(view, "ReceiveAddPartitionsToTxnRequest", request, decision)
+
+    def leads(self, view: View, tid: str) -> bool:
+        p = view.at("t_to_p_mapping", tid)
+        return bool(view.at("tc_log_metadata", self.name, p).leader == self.name)
+
+    def carry_out(
+        self, view: View, action: str, request: InitPidRequest | AddPartitionsToTxnRequest,
+        decision: coordinator.Decision,
+    ) -> Step:
+        writes: list[tuple[str, Value]] = []
+        if decision.metadata is not None:
+            writes.append((slot("tc_tid_metadata", self.name, request.tid), decision.metadata))
+        if decision.pid_source is not None:
+            writes.append(("pid_source", decision.pid_source))
+        if decision.entry is not None:
+            writes += append(view, self.name, decision.entry)
+        sent = (decision.reply,) if decision.reply is not None else ()
+        return Step(action, (self.name, request.source), tuple(writes), sent)
+
+
+def append(view: View, broker: str, entry: Entry) -> list[tuple[str, Value]]:
+    """Append an entry to a broker's local log and make its transition pending (`LocalTxnLogEntryAppend`)."""
+    log = slot("tc_log", broker, view.at("t_to_p_mapping", entry.tid))
+    return [(log, (*view[log], entry)), (slot("tc_tid_transition", broker, entry.tid), entry.transition)]
+
+
+class Action(Process):
+    """One action of the spec for one choice of its parameters, as a process of its own."""
+
+    def __init__(self, name: str, steps: Callable[[View], Iterable[Step]]) -> None:
+        self.name = name
+        self._steps = steps
+
+    def steps(self, view: View) -> Iterable[Step]:
+        return self._steps(view)
+
+
+def commit(b: str, p: str, constants: Names) -> Action:
+    """ACTION CommitTxnLogAppend(b, p): replicate one entry to every broker, advance every HWM, run the callback."""
+
+    def steps(view: View) -> Iterable[Step]:
+        offset = view.at("tc_log_hwm", b, p)
+        log = view.at("tc_log", b, p)
+        if offset >= len(log):
+            return
+        if view.at("txn_log_leader", p) != b:
+            return
+        cepoch = view.at("tc_log_metadata", b, p).cepoch
+        if any(view.at("tc_log_metadata", other, p).cepoch != cepoch for other in constants.brokers):
+            return
+        entry: Entry = log[offset]
+        done = coordinator.entry_committed(entry)
+        writes: list[tuple[str, Value]] = [
+            (slot("tc_tid_metadata", b, entry.tid), entry.transition),
+            (slot("tc_tid_transition", b, entry.tid), done.entry.transition if done.entry else None),
+        ]
+        for other in constants.brokers:
+            writes.append((slot("tc_log_hwm", other, p), offset + 1))
+            if other != b:
+                writes.append((slot("tc_log", other, p), (*view.at("tc_log", other, p), entry)))
+        if done.entry is not None:
+            writes.append((slot("tc_log", b, p), (*log, done.entry)))
+        sent = (done.response,) if done.response is not None else ()
+        yield Step("CommitTxnLogAppend", (b, p), tuple(writes), sent)
+
+    return Action(f"CommitTxnLogAppend[{b}][{p}]", steps)
+
+
+def elect(b: str, p: str, constants: Names, variant: Variant) -> Action:
+    """ACTION ElectLeader(b, p) of diary 02, BecomeLeader(b, p) of the gist: one atomic step with the controller's."""
+
+    def steps(view: View) -> Iterable[Step]:
+        elections = view["aux_coord_ctr"]
+        if elections >= constants.elections:
+            return
+        if view.at("tc_log_metadata", b, p).leader == b:
+            return
+        cepoch = view.at("txn_log_epoch", p) + 1
+        deposed = view.at("txn_log_leader", p)
+        writes: list[tuple[str, Value]] = [
+            (slot("txn_log_leader", p), b),
+            (slot("txn_log_epoch", p), cepoch),
+            (slot("tc_log_metadata", b, p), LogMetadata(cepoch, b)),
+            ("aux_coord_ctr", elections + 1),
+        ]
+        for tid in constants.transactional_ids:
+            on_partition = view.at("t_to_p_mapping", tid) == p
+            loaded: TxnMetadata | None = view.at("tc_tid_metadata", deposed, tid) if on_partition else None
+            own: TxnMetadata | None = view.at("tc_tid_metadata", b, tid)
+            now = coordinator.materialized(tid, on_partition, loaded, own, variant)
+            writes.append((slot("tc_tid_metadata", b, tid), now))
+        yield Step(variant.election, (b, p), tuple(writes), kind=Kind.PERTURBATION)
+
+    return Action(f"{variant.election}[{b}][{p}]", steps)
+
+
+def become_follower(b: str, p: str, constants: Names, variant: Variant) -> Action:
+    """ACTION BecomeFollower(b, p): truncate, forget the ids of the partition, fail what was not committed."""
+
+    def steps(view: View) -> Iterable[Step]:
+        known = view.at("tc_log_metadata", b, p)
+        leader, epoch = view.at("txn_log_leader", p), view.at("txn_log_epoch", p)
+        if not coordinator.must_follow(b, known.leader, known.cepoch, leader, epoch, variant):
+            return
+        log, hwm = view.at("tc_log", b, p), view.at("tc_log_hwm", b, p)
+        follows = view.at("tc_log", leader, p) if variant.copies_leaders_log else log[:hwm]
+        writes: list[tuple[str, Value]] = [
+            (slot("tc_log_metadata", b, p), LogMetadata(epoch, leader)),
+            (slot("tc_log", b, p), follows),
+        ]
+        for tid in constants.transactional_ids:
+            if view.at("t_to_p_mapping", tid) == p:
+                writes.append((slot("tc_tid_metadata", b, tid), None))
+                writes.append((slot("tc_tid_transition", b, tid), None))
+        responses = coordinator.failed_responses(coordinator.uncommitted(log, hwm))
+        yield Step("BecomeFollower", (b, p), tuple(writes), responses)
+
+    return Action(f"BecomeFollower[{b}][{p}]", steps)
+
+
+def complete_partial_txn(b: str, tid: str) -> Action:
+    """ACTION CompletePartialTxn(b, tid): a new coordinator finishes what its predecessor prepared."""
+
+    def steps(view: View) -> Iterable[Step]:
+        p = view.at("t_to_p_mapping", tid)
+        entry = coordinator.complete_partial_txn(
+            tid,
+            leads=view.at("tc_log_metadata", b, p).leader == b,
+            metadata=view.at("tc_tid_metadata", b, tid),
+            pending=view.at("tc_tid_transition", b, tid),
+        )
+        if entry is not None:
+            yield Step("CompletePartialTxn", (b, tid), tuple(append(view, b, entry)))
+
+    return Action(f"CompletePartialTxn[{b}][{tid}]", steps)
