@@ -7,7 +7,7 @@ mapping from slot names to values. The network owns the slots `inbox[a]` (messag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -71,6 +71,8 @@ class Model:
     settings: Mapping[str, str] = attrs.field(factory=dict)
     types: tuple[type, ...] = ()
     """The attrs classes that occur in states and messages, for reading recorded values back."""
+    waits_for: Callable[[View], tuple[str, ...]] | None = None
+    """Says, for a state in which nothing happens any more, who waits for whom."""
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
     environment: tuple[Process, ...] = attrs.field(init=False)

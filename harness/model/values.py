@@ -96,11 +96,22 @@ def canonical_bytes(value: Value) -> bytes:
 
 
 def canonical_text(value: Value) -> str:
-    """Return `canonical_bytes` as text: compact JSON of `encode(value)`, keys sorted."""
-    return _DUMP(encode(value))
+    """Return `canonical_bytes` as text: compact JSON of `encode(value)`, keys sorted.
+
+    It is written here rather than by `json.dumps(encode(value))`, which it equals, because drivers spend their time on
+    it: the text of a record is remembered as long as the record is likely to be met again.
+    """
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        writer = _WRITERS[type(value)] = _writer_for(type(value))
+    return writer(value)
 
 
 _DUMP = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_WRITERS: dict[type, Callable[[Any], str]] = {}
+_REMEMBERED: dict[int, tuple[Any, str]] = {}
+"""Texts of records by the identity of the record, which is kept alive with its text."""
+_MAX_REMEMBERED = 200_000
 
 
 def canonical_sort(values: Iterable[V]) -> list[V]:
@@ -162,3 +173,42 @@ def _encode_record(name: str, fields: tuple[tuple[str, bool], ...], value: Any) 
         if item is not None or not may_be_absent:
             record[field] = encode(item)
     return record
+
+
+def _writer_for(cls: type) -> Callable[[Any], str]:
+    if issubclass(cls, str):
+        return lambda value: _DUMP(str.__str__(value))
+    if cls is tuple:
+        return lambda value: "[" + ",".join([canonical_text(item) for item in value]) + "]"
+    if cls is frozenset:
+        return lambda value: '{"$set":[' + ",".join(sorted([canonical_text(item) for item in value])) + "]}"
+    if cls is FrozenMap:
+        return _write_map
+    if attrs.has(cls):
+        _encoder_for(cls)
+        names = [(f.name, bool(f.metadata.get("absent_if_none"))) for f in attrs.fields(cls)]
+        fields = tuple((name, _DUMP(name) + ":", optional) for name, optional in sorted(names))
+        return lambda value: _write_record(f'{{"{TYPE}":"{cls.__name__}"', fields, value)
+    return lambda value: _DUMP(encode(value))
+
+
+def _write_map(value: FrozenMap[Any, Any]) -> str:
+    if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return "{" + ",".join([f"{_DUMP(str(k))}:{canonical_text(v)}" for k, v in sorted(value.items())]) + "}"
+    return '{"$map":[' + ",".join([f"[{canonical_text(k)},{canonical_text(v)}]" for k, v in value.items()]) + "]}"
+
+
+def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: Any) -> str:
+    remembered = _REMEMBERED.get(id(value))
+    if remembered is not None and remembered[0] is value:
+        return remembered[1]
+    parts = [head]
+    for name, key, optional in fields:
+        item = getattr(value, name)
+        if item is not None or not optional:
+            parts.append(key + canonical_text(item))
+    text = ",".join(parts) + "}"
+    if len(_REMEMBERED) >= _MAX_REMEMBERED:
+        _REMEMBERED.clear()
+    _REMEMBERED[id(value)] = (value, text)
+    return text

@@ -139,6 +139,32 @@ class LeaderAndIsr(ActorMessage):
     """The controller tells a broker who leads a transaction log partition from which coordinator epoch on."""
 
     reliable: ClassVar[bool] = True
+
     partition: str
     leader: str
     cepoch: int
+
+
+@attrs.frozen
+class ServiceMessage(ActorMessage):
+    """A message between a broker and the services that this composition models as atomic: never lost, in order."""
+
+    reliable: ClassVar[bool] = True
+
+
+@attrs.frozen
+class RegisterBroker(ServiceMessage):
+    """A broker that restarted asks the controller who leads what."""
+
+
+@attrs.frozen
+class AllocateProducerIdsRequest(ServiceMessage):
+    """A coordinator that ran out of producer ids asks the controller for a block (KIP-730)."""
+
+
+@attrs.frozen
+class AllocateProducerIdsResponse(ServiceMessage):
+    """A block of producer ids: `start` to `start + length - 1`."""
+
+    start: int
+    length: int

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from harness.model import Model, ModelSpec, Setting, Size
-from kafka_proto.transactions import diary_01, diary_02, gist
+from kafka_proto.transactions import actors, diary_01, diary_02, gist
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),
@@ -48,4 +48,12 @@ MODELS: tuple[ModelSpec, ...] = (
         {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
     ModelSpec("transactions/repaired", "diary 02 with S1, S2 and S3 repaired", repaired, SIZES),
+    ModelSpec(
+        "transactions/diary-02/actors", "diary 02's rules as actors on a faulty network", actors.build_diary_02, SIZES,
+        {"repair": repairs("S1", "S2", "S3")}, ("bag", "fifo"), may_fault=True,
+    ),
+    ModelSpec(
+        "transactions/repaired/actors", "the repaired rules as actors on a faulty network", actors.build_repaired,
+        SIZES, networks=("bag", "fifo"), may_fault=True,
+    ),
 )

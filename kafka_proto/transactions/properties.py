@@ -24,6 +24,8 @@ INVARIANTS = (
     "LogsAgreeUpToHwm", "FollowersHoldNoUncommitted", "CommittedTidKnown", "OnePidPerTid",
 )
 LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
+UNKNOWN = ""
+"""The leader that a restarted broker knows until it is told: it neither leads nor follows."""
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 
@@ -106,7 +108,7 @@ def properties(constants: Names, state: ProtocolState) -> tuple[Property, ...]:
     def no_uncommitted(view: View, index: tuple[str, str]) -> Reason:
         b, p = index
         extra = len(state.log(view, b, p)) - state.hwm(view, b, p)
-        if extra <= 0 or state.believes(view, b, p).leader == b:
+        if extra <= 0 or state.believes(view, b, p).leader in (b, UNKNOWN):
             return None
         return f"{b} follows {p} but holds {extra} entries above its high watermark"
 

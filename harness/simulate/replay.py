@@ -1,0 +1,142 @@
+"""Replaying a trail: strictly, refusing the first choice that does not fit; or loosely, for shrinking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.model import Refusal
+from harness.record import Chosen, Recorder, Trail
+from harness.simulate.chance import Seeded
+from harness.simulate.session import Plan, Run, Session
+from harness.simulate.strategies import Strategy
+from harness.simulate.tables import Node, Option, Tables
+
+
+class _Scripted:
+    """The strategy of a replay: it decides nothing itself."""
+
+    def __init__(self, trail: Trail) -> None:
+        self.name = trail.strategy
+        self.seed = trail.seed
+        self.chance = Seeded(0)
+
+    def pick(self, options: Sequence[Option]) -> int:
+        raise AssertionError("a replay decides nothing")
+
+
+class Replay(Session):
+    """A session whose decisions come from a trail."""
+
+    def __init__(self, tables: Tables, trail: Trail, recorder: Recorder | None = None, *, loose: bool = False) -> None:
+        plan = Plan(trail.claims, len(trail.choices), trail.mode, 0, trail.scenario, stop_at_violation=loose)
+        strategy: Strategy = _Scripted(trail)
+        if trail.initial >= tables.initial_count or trail.initial < 0:
+            raise Refusal(f"the trail starts in initial state {trail.initial}, the model has {tables.initial_count}")
+        self._start = trail.initial
+        self._script = trail.choices
+        self._at = 0
+        self._time: int | None = None
+        self._loose = loose
+        self._trail = trail
+        super().__init__(tables, plan, strategy, None)
+        self._timetable = None
+        self.initial = trail.initial
+        self.node = tables.start(trail.initial)
+        self.verdicts.clear()
+        self.recorder = recorder
+        if recorder is not None:
+            from harness.simulate.tables import initial_part
+
+            recorder.event(0, self.at_us, initial_part(tables, self.node), tables.failing_part(self.node))
+        self._judge(self.node)
+
+    @property
+    def at_us(self) -> int | None:
+        if self._trail.mode != "timed":
+            return None
+        return self._time or 0
+
+    def decide(self) -> int:
+        if self._loose:
+            return self._decide_loosely()
+        if self._at == len(self._script):
+            self._close()
+            return -1
+        if self._at == self._trail.fair_from:
+            self.fair_from = self._at
+        chosen = self._script[self._at]
+        n = find(self.node, chosen.label)
+        if n is None:
+            raise Refusal(misfit(self._at + 1, chosen.label, self.node))
+        self._at += 1
+        self._time = chosen.at_us
+        if self.fair_from is not None:
+            self._fair_nodes.append(self.node)
+        return n
+
+    def _decide_loosely(self) -> int:
+        if self.verdicts:
+            return -1
+        while self._at < len(self._script):
+            chosen = self._script[self._at]
+            self._at += 1
+            n = find(self.node, chosen.label)
+            if n is not None:
+                self._time = chosen.at_us
+                return n
+        if not self._temporal:
+            return -1
+        if self.fair_from is None:
+            self.fair_from = len(self.labels)
+        return self._decide_fairly()
+
+    def _close(self) -> None:
+        """At the end of a strict replay: judge liveness where the trail ended fairly, after checking that it did."""
+        trail = self._trail
+        if trail.fair_from is None:
+            return
+        self.fair_from = trail.fair_from
+        self._fair_nodes.append(self.node)
+        options = self.fair_options(self.node)
+        if trail.back_to is not None:
+            nodes = self._fair_nodes
+            at = trail.back_to - trail.fair_from
+            if not 0 <= at < len(nodes) - 1 or nodes[at].state != nodes[-1].state:
+                raise Refusal(
+                    f"the trail says that its last step leads back to step {trail.back_to}, but the states differ"
+                )
+            self.back_to = trail.back_to
+        self._judge_liveness(bool(options))
+
+
+def find(node: Node, label: str) -> int | None:
+    """Return the index of the option with a label, or None."""
+    for n, option in enumerate(node.options):
+        if option.label == label:
+            return n
+    return None
+
+
+def misfit(step: int, label: str, node: Node) -> str:
+    """Return the sentence that refuses a trail at a step."""
+    possible = [option.label for option in node.options]
+    shown = "; ".join(possible[:8]) + ("; ..." if len(possible) > 8 else "")
+    return f"the trail does not fit at step {step}: it asks for {label!r}, possible are: {shown or 'nothing'}"
+
+
+def replay_plain(trail: Trail, recorder: Recorder | None = None, tables: Tables | None = None) -> Run:
+    """Replay a trail on the plain runtime. Raises Refusal at the first step that does not fit."""
+    session = Replay(tables or Tables(trail.build()), trail, recorder)
+    while (n := session.decide()) >= 0:
+        session.took(n, session.tables.follow(session.node, n))
+    return session.finish()
+
+
+def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:
+    """Replay some choices of a trail, skipping those that are not possible, to the first violation of a claim."""
+    import attrs
+
+    session = Replay(tables, attrs.evolve(trail, choices=tuple(choices)), loose=True)
+    while (n := session.decide()) >= 0:
+        session.took(n, tables.follow(session.node, n))
+    return session.finish()

@@ -1,0 +1,283 @@
+"""One run: what is decided next, when it ends, and what it violated. Knows no runtime; both drive it step by step.
+
+A run has a main part (the strategy decides; perturbations and faults happen) and, where liveness is claimed, a fair
+ending: nothing perturbs any more, everything is mended, and the step not taken for the longest time comes next, until
+nothing can happen, a state repeats with the same order of turns (a cycle that would go on for ever), or a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from harness.model import Kind, Model, Scenario
+from harness.record import Chosen, Recorder, Trail
+from harness.simulate.strategies import Strategy
+from harness.simulate.tables import Node, Option, Tables, initial_part
+from harness.simulate.timing import Timetable, Timing
+
+UNFAIR = (Kind.PERTURBATION, Kind.FAULT)
+FAIR_BOUND = 2_000
+"""Steps of a fair ending after which what is still pending counts as never."""
+
+
+@attrs.frozen
+class Plan:
+    """How runs of a model are made and judged."""
+
+    claims: tuple[str, ...]
+    """Names of the properties that must hold."""
+    steps: int = 200
+    mode: str = "free"
+    timeouts: int = 3
+    """Timers that may fire in free mode while something else is possible."""
+    scenario: str | None = None
+    timing: Timing = Timing()
+    stop_at_violation: bool = True
+
+
+def plan_of(scenario: Scenario) -> Plan:
+    """Return the plan of a scenario's runs."""
+    return Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
+
+
+@attrs.frozen
+class Verdict:
+    """What a run came to: the first claimed property that it violated, with the reason, at which step; or nothing."""
+
+    violated: str | None = None
+    reason: str | None = None
+    step: int | None = None
+    kind: str | None = None
+    """`safety` or `liveness`."""
+
+    @property
+    def ok(self) -> bool:
+        return self.violated is None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as a JSON object."""
+        return {"ok": self.ok, **{k: v for k, v in attrs.asdict(self).items() if v is not None}}
+
+
+@attrs.frozen
+class Run:
+    """A finished run: its trail, its verdict, its digest (where recorded), and which witnesses it reached."""
+
+    trail: Trail
+    verdict: Verdict
+    recorder: Recorder | None
+    witnessed: frozenset[str]
+    violations: tuple[Verdict, ...] = ()
+    """The first violation of each claimed property (all of them where the run went on)."""
+
+    @property
+    def digest(self) -> str | None:
+        return self.recorder.digest() if self.recorder is not None else None
+
+
+class Session:
+    """The state of one run in progress. `decide` says which option comes next; `took` records that it was taken."""
+
+    def __init__(self, tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> None:
+        self.tables = tables
+        self.model: Model = tables.model
+        self.plan = plan
+        self.strategy = strategy
+        self.recorder = recorder
+        self.allowed_commands: frozenset[str] | None = None
+        """With an application attached: the labels of the commands it is waiting for."""
+        count = tables.initial_count
+        self.initial = strategy.chance.index(count, "initial state") if count > 1 else 0
+        self.node = tables.start(self.initial)
+        self.labels: list[Chosen] = []
+        self.verdicts: dict[str, Verdict] = {}
+        self.fair_from: int | None = None
+        self.back_to: int | None = None
+        self._timers_left = plan.timeouts
+        self._timetable = Timetable(tables, plan.timing, strategy.chance) if plan.mode == "timed" else None
+        self._safety = frozenset(plan.claims) & frozenset(p.name for p in tables.invariants)
+        self._temporal = tuple(p for p in self.model.properties if p.is_temporal and p.name in plan.claims)
+        self._witnesses = tuple(p for p in self.model.properties if p.form == "sometimes")
+        self.witnessed: set[str] = set()
+        self._turns: dict[str, int] = {}
+        self._seen: dict[tuple[Any, ...], int] = {}
+        self._fair_nodes: list[Node] = []
+        if recorder is not None:
+            recorder.event(0, self.at_us, initial_part(tables, self.node), tables.failing_part(self.node))
+        self._judge(self.node)
+
+    @property
+    def steps(self) -> int:
+        return len(self.labels)
+
+    @property
+    def at_us(self) -> int | None:
+        return self._timetable.now_us if self._timetable is not None else None
+
+    def decide(self) -> int:
+        """Return the index of the node's option to take next, or -1 when the run is over."""
+        if self.verdicts and self.plan.stop_at_violation:
+            return -1
+        if self.fair_from is None:
+            if len(self.labels) < self.plan.steps and (n := self._decide_main()) >= 0:
+                return n
+            if not self._temporal:
+                return -1
+            self.fair_from = len(self.labels)
+        return self._decide_fairly()
+
+    def _decide_main(self) -> int:
+        node = self.node
+        options: Sequence[Option] = node.options
+        if not options:
+            return -1
+        chosen = None
+        if node.untimed is not None and self._timers_left <= 0 and node.untimed and self._timetable is None:
+            chosen = node.untimed
+        if self.allowed_commands is not None:
+            kept = range(len(options)) if chosen is None else chosen
+            chosen = [n for n in kept if self._may(options[n])]
+            if not chosen:
+                return -1
+        if chosen is not None:
+            options = [options[n] for n in chosen]
+        if self._timetable is not None:
+            n = self._timetable.pick(node, options)
+        else:
+            n = self.strategy.pick(options)
+        return n if chosen is None else chosen[n]
+
+    def _may(self, option: Option) -> bool:
+        assert self.allowed_commands is not None
+        return option.kind is not Kind.COMMAND or option.label in self.allowed_commands
+
+    def took(self, n: int, after: Node) -> None:
+        """Record that option n of the current node was taken and led to `after`."""
+        node = self.node
+        option = node.options[n]
+        self.labels.append(Chosen(option.label, self.at_us))
+        if option.kind is Kind.TIMER:
+            self._timers_left -= 1
+        if self._witnesses:
+            self._witness(node, option, after)
+        if self.recorder is not None:
+            tables = self.tables
+            self.recorder.event(
+                len(self.labels), self.at_us, tables.event_part(node, n), tables.failing_part(after)
+            )
+        self.node = after
+        if after.failing is not None:
+            self._judge(after)
+
+    def _judge(self, node: Node) -> None:
+        for name, why in (node.failing or {}).items():
+            if name in self._safety and name not in self.verdicts:
+                self.verdicts[name] = Verdict(name, why, len(self.labels), "safety")
+
+    def _witness(self, node: Node, option: Option, after: Node) -> None:
+        for prop in self._witnesses:
+            if prop.name not in self.witnessed:
+                if prop.on == "step":
+                    if prop.check(self.tables.view(node), option.choice.step):
+                        self.witnessed.add(prop.name)
+                elif self.tables.predicate(prop, after):
+                    self.witnessed.add(prop.name)
+
+    def _decide_fairly(self) -> int:
+        assert self.fair_from is not None
+        node = self.node
+        options = self.fair_options(node)
+        order = tuple(sorted(self._turns, key=self._turns.__getitem__))
+        self._fair_nodes.append(node)
+        key = (node.state, order)
+        if not options or key in self._seen or len(self.labels) - self.fair_from >= FAIR_BOUND:
+            if options and key in self._seen:
+                self.back_to = self._seen[key]
+            self._judge_liveness(bool(options))
+            return -1
+        self._seen[key] = len(self.labels)
+        n = min(options, key=lambda n: (self._rank(node.options[n]), node.options[n].name, n))
+        self._turns[node.options[n].name] = len(self.labels)
+        if self._timetable is not None:
+            self._timetable.now_us += 1
+        return n
+
+    def fair_options(self, node: Node) -> list[int]:
+        """Return the options that fairness asks for: first all mending, then the protocol, timers when all else waits."""
+        fairness = self.model.fairness
+        healing, going, timers = [], [], []
+        for n, option in enumerate(node.options):
+            if option.kind is Kind.HEAL:
+                healing.append(n)
+            elif option.kind is Kind.TIMER:
+                timers.append(n)
+            elif option.kind not in UNFAIR and (not fairness or option.action in fairness):
+                if self.allowed_commands is None or self._may(option):
+                    going.append(n)
+        return healing or going or timers
+
+    def _rank(self, option: Option) -> int:
+        return self._turns.get(option.name, -1)
+
+    def _judge_liveness(self, may_go_on: bool) -> None:
+        """Judge the claimed temporal properties on how the fair ending ended."""
+        if self.back_to is not None:
+            start = self.back_to - (self.fair_from or 0)
+            cycle = self._fair_nodes[start:-1]
+        else:
+            cycle = self._fair_nodes[-1:]
+        for prop in self._temporal:
+            reasons = [self.tables.predicate(prop, node) for node in cycle]
+            if prop.form == "<>[]":
+                why = next((reason for reason in reasons if reason), None)
+            else:
+                why = reasons[-1] if all(reasons) else None
+            if why and prop.name not in self.verdicts:
+                self.verdicts[prop.name] = Verdict(
+                    prop.name, f"{why}; {self._how_it_ends(may_go_on)}", len(self.labels), "liveness"
+                )
+
+    def _how_it_ends(self, may_go_on: bool) -> str:
+        fair = len(self.labels) - (self.fair_from or 0)
+        if self.back_to is not None:
+            names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))
+            return f"a fair cycle repeats for ever: {', '.join(names)}"
+        ending = "still not after" if may_go_on else "and nothing more can happen after"
+        waiting = waits(self.model, self.tables, self.node)
+        return f"{ending} {fair} fair steps without faults" + (f"; {'; '.join(waiting)}" if waiting else "")
+
+    def finish(self) -> Run:
+        """Return the finished run."""
+        verdicts = tuple(self.verdicts.values())
+        verdict = verdicts[0] if verdicts else Verdict()
+        trail = Trail(
+            self.model.name, self.model.sizes, self.model.settings, self.model.network.name, self.model.faults,
+            self.plan.claims, tuple(self.labels), self.plan.mode, self.strategy.name, self.strategy.seed,
+            self.plan.scenario, self.initial, self.fair_from, self.back_to, verdict.violated,
+        )
+        return Run(trail, verdict, self.recorder, frozenset(self.witnessed), verdicts)
+
+
+def waits(model: Model, tables: Tables, node: Node) -> list[str]:
+    """Return who waits for whom, as the model tells it, or else the messages that nobody takes."""
+    if model.waits_for is not None:
+        return list(model.waits_for(tables.view(node)))
+    state = tables.state(node)
+    return [
+        f"{message.brief()} is never received"
+        for address in model.addresses
+        for message in model.network.contents(state[f"inbox[{address}]"])
+    ]
+
+
+def run_plain(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
+    """Make one run on the plain synchronous runtime."""
+    session = Session(tables, plan, strategy, recorder)
+    decide, took, follow = session.decide, session.took, tables.follow
+    while (n := decide()) >= 0:
+        took(n, follow(session.node, n))
+    return session.finish()
+

@@ -1,0 +1,215 @@
+"""Shrinking: from a failing trail to a short one that violates the same property.
+
+Choices are dropped in ever smaller chunks (delta debugging), those of faults and of single processes first as a whole.
+A violated invariant is then looked for breadth-first: among the steps that the trail has, in any order, and among all
+steps; where that search is complete below the length found, the trail is proved shortest. Last, sizes are reduced where
+the choices still fit. A fair ending is made afresh for each candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from harness.model import Model, Refusal
+from harness.record import Chosen, Trail
+from harness.simulate.replay import try_choices
+from harness.simulate.session import Run
+from harness.simulate.tables import Node, Tables
+
+SEARCHED = 20_000
+"""States that the search for a shorter violation looks at before it gives up."""
+
+
+
+@attrs.frozen
+class Shrunk:
+    """The result of shrinking: the shorter trail, and how many steps (before a fair ending) it had and has."""
+
+    trail: Trail
+    had: int
+    has: int
+    tried: int
+    proved: bool = False
+    """Whether a complete search at these sizes found no shorter one."""
+
+
+def perturbing_part(trail: Trail) -> tuple[Chosen, ...]:
+    """Return the choices of a trail without its fair ending."""
+    return trail.choices if trail.fair_from is None else trail.choices[: trail.fair_from]
+
+
+def shrink(trail: Trail, violates: str | None = None, tables: Tables | None = None) -> Shrunk:
+    """Return a minimal trail that violates the same property. Raises Refusal where the trail violates nothing."""
+    tables = tables or Tables(trail.build())
+    target = violates or trail.violates
+    if target is None:
+        raise Refusal("the trail violates nothing, so there is nothing to shrink")
+    judged = attrs.evolve(trail, claims=(target,))
+    search = _Search(tables, judged, target)
+    first = search.attempt(perturbing_part(trail))
+    if first is None:
+        raise Refusal(f"the trail does not violate {target} when it is replayed, so it cannot be shrunk")
+    best = search.minimize(first)
+    best, proved = search.shortest(best)
+    smaller = _smaller_sizes(best, target)
+    proved = proved and smaller is best
+    best = smaller
+    claims = trail.claims if target in trail.claims else (*trail.claims, target)
+    had, has = len(perturbing_part(trail)), len(perturbing_part(best.trail))
+    return Shrunk(attrs.evolve(best.trail, claims=claims, violates=target), had, has, search.tried, proved)
+
+
+class _Search:
+    """Candidates that were tried on one model."""
+
+    def __init__(self, tables: Tables, trail: Trail, target: str) -> None:
+        self.tables = tables
+        self.trail = trail
+        self.target = target
+        self.tried = 0
+
+    def attempt(self, choices: tuple[Chosen, ...]) -> Run | None:
+        """Return the run of the choices that fit, if it violates the property."""
+        self.tried += 1
+        run = try_choices(self.tables, self.trail, choices)
+        return run if run.verdict.violated == self.target else None
+
+    def minimize(self, run: Run) -> Run:
+        """Drop kinds, then processes, then ever smaller chunks, then again while anything got shorter."""
+        while True:
+            size = len(perturbing_part(run.trail))
+            run = self._without_groups(run)
+            run = self._without_chunks(run)
+            run = self._hoisted(run)
+            if len(perturbing_part(run.trail)) == size:
+                return run
+
+    def _without_groups(self, run: Run) -> Run:
+        groups = _groups(self.tables.model)
+        for belongs in groups:
+            choices = perturbing_part(run.trail)
+            kept = tuple(chosen for chosen in choices if not belongs(chosen.label))
+            if len(kept) < len(choices) and (found := self.attempt(kept)) is not None:
+                run = _shorter(run, found)
+        return run
+
+    def _without_chunks(self, run: Run) -> Run:
+        size = max(1, len(perturbing_part(run.trail)) // 2)
+        while size:
+            at = 0
+            while at < len(choices := perturbing_part(run.trail)):
+                found = self.attempt(choices[:at] + choices[at + size :])
+                if found is not None and len(perturbing_part(found.trail)) < len(choices):
+                    run = found
+                else:
+                    at += size
+            size //= 2
+        return run
+
+    def _hoisted(self, run: Run) -> Run:
+        """Try pairs of choices away together: a request and its answer are only dispensable as two."""
+        at = 0
+        while at < len(choices := perturbing_part(run.trail)):
+            for other in range(at + 1, len(choices)):
+                kept = choices[:at] + choices[at + 1 : other] + choices[other + 1 :]
+                found = self.attempt(kept)
+                if found is not None and len(perturbing_part(found.trail)) < len(choices):
+                    run = found
+                    break
+            else:
+                at += 1
+        return run
+
+    def shortest(self, run: Run) -> tuple[Run, bool]:
+        """Look breadth-first for a shorter violation of an invariant; say whether the result is proved shortest."""
+        if run.trail.fair_from is not None or run.verdict.kind != "safety":
+            return run, False
+        names = {chosen.label.split(" ")[0] for chosen in run.trail.choices}
+        for allowed in (names, None):
+            found, complete = self._breadth_first(run.trail.initial, len(run.trail.choices), allowed)
+            if found is not None and (shorter := self.attempt(found)) is not None:
+                run = _shorter(run, shorter)
+            if allowed is None and complete:
+                return run, True
+        return run, False
+
+    def _breadth_first(
+        self, initial: int, limit: int, allowed: set[str] | None
+    ) -> tuple[tuple[Chosen, ...] | None, bool]:
+        """Return the choices to the nearest violation in fewer than `limit` steps, and whether the search got there.
+
+        `allowed` keeps to steps of these names; None allows all. At most `SEARCHED` states are looked at.
+        """
+        start = self.tables.start(initial)
+        came: dict[tuple[int, ...], tuple[tuple[int, ...], str] | None] = {start.state: None}
+        level = [start]
+        for _ in range(limit - 1):
+            following: list[Node] = []
+            for node in level:
+                for n, option in enumerate(node.options):
+                    if allowed is not None and option.label.split(" ")[0] not in allowed:
+                        continue
+                    after = self.tables.follow(node, n)
+                    if after.state in came:
+                        continue
+                    came[after.state] = (node.state, option.label)
+                    if after.failing is not None and self.target in after.failing:
+                        return _labels_to(after.state, came), True
+                    following.append(after)
+                    if len(came) > SEARCHED:
+                        return None, False
+            level = following
+        return None, True
+
+
+def _labels_to(
+    state: tuple[int, ...], came: dict[tuple[int, ...], tuple[tuple[int, ...], str] | None]
+) -> tuple[Chosen, ...]:
+    labels: list[Chosen] = []
+    while (step := came[state]) is not None:
+        state, label = step
+        labels.append(Chosen(label))
+    return tuple(reversed(labels))
+
+
+def _shorter(one: Run, other: Run) -> Run:
+    return other if len(perturbing_part(other.trail)) < len(perturbing_part(one.trail)) else one
+
+
+def _groups(model: Model) -> list[Callable[[str], bool]]:
+    """Return tests for groups of choices worth dropping as a whole: each fault and mending kind, each process."""
+    actions = ("Drop", "Duplicate", "Delay", "Release", "Reconnect", "Partition", "Cut", "Heal", "Pause", "Resume",
+               "Crash", "Restart", "SkewClock", "SetClock")
+
+    def action(name: str) -> Callable[[str], bool]:
+        return lambda label: label.startswith((f"{name}(", f"{name} "))
+
+    def actor(name: str) -> Callable[[str], bool]:
+        return lambda label: any(name == arg for arg in label.split(" ")[0].partition("(")[2].rstrip(")").split(","))
+
+    return [action(name) for name in actions] + [actor(name) for name in model.addresses]
+
+
+def _smaller_sizes(run: Run, target: str) -> Run:
+    """Reduce each size as far as the same choices still fit and violate the property."""
+    trail = run.trail
+    for name in sorted(trail.sizes):
+        while trail.sizes[name] > 0:
+            sizes = {**trail.sizes, name: trail.sizes[name] - 1}
+            candidate = attrs.evolve(trail, sizes=sizes, claims=(target,))
+            try:
+                tables = Tables(candidate.build())
+            except (Refusal, KeyError):
+                break
+            if candidate.initial >= tables.initial_count:
+                break
+            found = try_choices(tables, candidate, perturbing_part(candidate))
+            kept = len(perturbing_part(found.trail)) == len(perturbing_part(candidate))
+            if found.verdict.violated != target or not kept:
+                break
+            run, trail = found, found.trail
+    return run
+
+

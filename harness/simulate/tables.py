@@ -1,0 +1,363 @@
+"""A model as tables: interned slot values, memoised steps, and the states visited so far as linked nodes.
+
+Protocol code runs once per distinct set of values that it read; after that a step is a table look-up. What is computed
+here equals the reference semantics of `harness.model.Model` (a test compares them). Ids are local to one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from harness.model import Choice, Effects, Kind, Message, Model, Process, Property, State, Value, View, canonical_text
+from harness.record.events import event_text
+
+MAX_NODES = 60_000
+"""Visited states that are kept; beyond, the tables start over with the nodes (not with the memos)."""
+MAX_LEAVES = 2_000_000
+"""Memoised results that are kept, in all memos together."""
+
+
+class Branch:
+    """A memo's inner node: which slot is read next, and where each of its values leads."""
+
+    __slots__ = ("children", "slot")
+
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
+        self.children: dict[int, Any] = {}
+
+
+class Leaf:
+    """A memo's result, and the slots (as a bit mask) that it depends on."""
+
+    __slots__ = ("mask", "result")
+
+    def __init__(self, result: Any, mask: int) -> None:
+        self.result = result
+        self.mask = mask
+
+
+class Memo:
+    """Remembers a function of a view by the values of the slots that it read, in the order it read them."""
+
+    __slots__ = ("_compute", "_root", "_tables")
+
+    def __init__(self, tables: Tables, compute: Callable[[View], Any]) -> None:
+        self._tables = tables
+        self._compute = compute
+        self._root: Any = None
+
+    def at(self, state: tuple[int, ...]) -> Leaf:
+        """Return the leaf for a state given as slot value ids."""
+        node = self._root
+        while node.__class__ is Branch:
+            node = node.children.get(state[node.slot])
+        if node is None:
+            node = self._miss(state)
+        return node  # type: ignore[no-any-return]
+
+    def _miss(self, state: tuple[int, ...]) -> Leaf:
+        tables = self._tables
+        view = View(IdView(tables, state))
+        result = self._compute(view)
+        path = [tables.index[name] for name in view.reads()]
+        mask = 0
+        for slot in path:
+            mask |= 1 << slot
+        leaf = Leaf(result, mask)
+        tables.leaves += 1
+        if not path:
+            self._root = leaf
+            return leaf
+        if self._root is None:
+            self._root = Branch(path[0])
+        node = self._root
+        for slot, following in zip(path, path[1:], strict=False):
+            node = node.children.setdefault(state[slot], None) or _grow(node, state[slot], following)
+        node.children[state[path[-1]]] = leaf
+        return leaf
+
+
+def _grow(node: Branch, value: int, slot: int) -> Branch:
+    branch = node.children[value] = Branch(slot)
+    return branch
+
+
+class IdView(Mapping[str, Value]):
+    """A state of ids, looked at as a mapping of values."""
+
+    __slots__ = ("_state", "_tables")
+
+    def __init__(self, tables: Tables, state: tuple[int, ...]) -> None:
+        self._tables = tables
+        self._state = state
+
+    def __getitem__(self, name: str) -> Value:
+        slot = self._tables.index[name]
+        return self._tables.values[slot][self._state[slot]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables.slots)
+
+    def __len__(self) -> int:
+        return len(self._tables.slots)
+
+
+class Option:
+    """A choice as the tables know it: its label, and the memo of what it does."""
+
+    __slots__ = ("_edges", "action", "choice", "key", "kind", "label", "name", "process")
+
+    def __init__(self, tables: Tables, choice: Choice) -> None:
+        self.choice = choice
+        self.label = choice.label
+        self.process = choice.process
+        self.name = choice.step.name
+        self.action = choice.step.action
+        self.kind = choice.step.kind
+        message = choice.step.consumed
+        self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
+        self._edges = Memo(tables, lambda view: tables.edge(tables.model.effects(view, choice.step)))
+
+    def edge(self, state: tuple[int, ...]) -> Edge:
+        """Return what taking this choice does in a state."""
+        return self._edges.at(state).result  # type: ignore[no-any-return]
+
+
+class Edge:
+    """What a choice does, as ids; `text` caches its part of a history event."""
+
+    __slots__ = ("effects", "text", "writes")
+
+    def __init__(self, writes: tuple[tuple[int, int], ...], effects: Effects) -> None:
+        self.writes = writes
+        self.effects = effects
+        self.text: str | None = None
+
+
+class Node:
+    """A visited state: its options, where they lead (as far as known), and which properties fail."""
+
+    __slots__ = ("_checks", "_units", "failing", "failing_text", "options", "state", "succ", "untimed")
+
+    def __init__(
+        self, state: tuple[int, ...], units: list[tuple[list[Option], int]], checks: list[Leaf],
+        names: tuple[str, ...],
+    ) -> None:
+        self.state = state
+        self._units = units
+        self._checks = checks
+        options: list[Option] = []
+        for found, _ in units:
+            options += found
+        self.options = options
+        self.succ: list[Node | None] = [None] * len(options)
+        self.untimed: list[int] | None = None
+        if any(option.kind is Kind.TIMER for option in options):
+            self.untimed = [n for n, option in enumerate(options) if option.kind is not Kind.TIMER]
+        self.failing: dict[str, str] | None = None
+        for name, leaf in zip(names, checks, strict=True):
+            if leaf.result is not None:
+                if self.failing is None:
+                    self.failing = {}
+                self.failing.setdefault(name, leaf.result)
+        self.failing_text: str | None = None
+
+
+class Tables:
+    """The tables of one model, shared by all runs of a process."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        starts = model.initial_states()
+        self.slots: tuple[str, ...] = tuple(sorted(starts[0]))
+        self.index = {name: n for n, name in enumerate(self.slots)}
+        self.values: list[list[Value]] = [[] for _ in self.slots]
+        self.texts: list[list[str]] = [[] for _ in self.slots]
+        self._ids: list[dict[str, int]] = [{} for _ in self.slots]
+        self._starts = tuple(self.intern(start) for start in starts)
+        self._messages: dict[tuple[str, str], Memo] = {}
+        self.leaves = 0
+        self._nodes: dict[tuple[int, ...], Node] = {}
+        self.invariants = tuple(p for p in model.properties if p.is_safety)
+        self._build()
+
+    def _build(self) -> None:
+        """Make empty memos, one per process and per check."""
+        self.leaves = 0
+        self._messages.clear()
+        self._units = [self._unit(process) for process in self.model.everyone()]
+        self._check_names, self._checks = [], []
+        for prop in self.invariants:
+            for check in self._split(prop):
+                self._check_names.append(prop.name)
+                self._checks.append(Memo(self, check))
+        self._names = tuple(self._check_names)
+        self._predicates: dict[str, Memo] = {}
+
+    def _unit(self, process: Process) -> tuple[Memo, Memo | None]:
+        own = Memo(self, lambda view: self._options(self.model.own_choices(process, view)))
+        if not process.has_inbox:
+            return own, None
+        return own, Memo(self, lambda view: [self._delivery(process, m) for m in self.model.arrivals(process, view)])
+
+    def _delivery(self, process: Process, message: Message) -> Memo:
+        key = (process.name, canonical_text(message))
+        if key not in self._messages:
+            self._messages[key] = Memo(
+                self, lambda view: self._options(self.model.delivery_choices(process, view, message))
+            )
+        return self._messages[key]
+
+    def _options(self, choices: list[Choice]) -> list[Option]:
+        return [Option(self, choice) for choice in choices]
+
+    def _split(self, prop: Property) -> list[Callable[[View], Any]]:
+        """Return the checks of a property, one per index or inbox, so that each depends on little."""
+        if prop.on == "message":
+            return [self._inbox_check(prop, address) for address in self.model.addresses]
+        if prop.over is None:
+            return [prop.check]
+        return [lambda view, index=index: prop.check(view, index) for index in prop.over]
+
+    def _inbox_check(self, prop: Property, address: str) -> Callable[[View], Any]:
+        def check(view: View) -> Any:
+            messages = self.model.network.contents(view.at("inbox", address))
+            return next((why for message in messages if (why := prop.check(message)) is not None), None)
+
+        return check
+
+    def intern(self, state: State) -> tuple[int, ...]:
+        """Return a state as ids."""
+        return tuple(self.intern_value(slot, state[name]) for slot, name in enumerate(self.slots))
+
+    def intern_value(self, slot: int, value: Value) -> int:
+        """Return the id of a value in a slot; identity is by canonical text, so `1` and `True` stay apart."""
+        text = canonical_text(value)
+        ids = self._ids[slot]
+        found = ids.get(text)
+        if found is None:
+            found = ids[text] = len(self.values[slot])
+            self.values[slot].append(value)
+            self.texts[slot].append(text)
+        return found
+
+    def edge(self, effects: Effects) -> Edge:
+        """Return effects as ids."""
+        return Edge(tuple((self.index[n], self.intern_value(self.index[n], v)) for n, v in effects.writes), effects)
+
+    def start(self, n: int = 0) -> Node:
+        """Return the node of initial state n."""
+        return self._node(self._starts[n], None, 0)
+
+    @property
+    def initial_count(self) -> int:
+        return len(self._starts)
+
+    def follow(self, node: Node, n: int) -> Node:
+        """Return the node that option n of a node leads to."""
+        known = node.succ[n]
+        if known is not None:
+            return known
+        state = node.state
+        after = list(state)
+        written = 0
+        for slot, value in node.options[n].edge(state).writes:
+            if after[slot] != value:
+                after[slot] = value
+                written |= 1 << slot
+        found = self._node(tuple(after), node, written)
+        node.succ[n] = found
+        return found
+
+    def _node(self, state: tuple[int, ...], parent: Node | None, written: int) -> Node:
+        found = self._nodes.get(state)
+        if found is not None:
+            return found
+        if len(self._nodes) >= MAX_NODES:
+            self._nodes.clear()
+            if self.leaves >= MAX_LEAVES:
+                self._build()
+                parent = None
+        if parent is None:
+            units = [self._evaluate(unit, state) for unit in self._units]
+            checks = [memo.at(state) for memo in self._checks]
+        else:
+            units = [
+                old if not old[1] & written else self._evaluate(unit, state)
+                for old, unit in zip(parent._units, self._units, strict=True)
+            ]
+            checks = [
+                leaf if not leaf.mask & written else memo.at(state)
+                for leaf, memo in zip(parent._checks, self._checks, strict=True)
+            ]
+        node = self._nodes[state] = Node(state, units, checks, self._names)
+        return node
+
+    def _evaluate(self, unit: tuple[Memo, Memo | None], state: tuple[int, ...]) -> tuple[list[Option], int]:
+        own, arrivals = unit
+        leaf = own.at(state)
+        if arrivals is None:
+            return leaf.result, leaf.mask
+        waiting = arrivals.at(state)
+        mask = leaf.mask | waiting.mask
+        options: list[Option] = leaf.result
+        for delivery in waiting.result:
+            found = delivery.at(state)
+            mask |= found.mask
+            options = options + found.result
+        return options, mask
+
+    def value(self, node: Node, name: str) -> Value:
+        """Return the value of a slot in a node's state."""
+        slot = self.index[name]
+        return self.values[slot][node.state[slot]]
+
+    def view(self, node: Node) -> View:
+        """Return a view of a node's state."""
+        return View(IdView(self, node.state))
+
+    def state(self, node: Node) -> State:
+        """Return a node's state as values."""
+        return {name: self.value(node, name) for name in self.slots}
+
+    def predicate(self, prop: Property, node: Node) -> Any:
+        """Return what a property's check says of a node's state (why a temporal one is still pending; a witness)."""
+        memo = self._predicates.get(prop.name)
+        if memo is None:
+            memo = self._predicates[prop.name] = Memo(self, prop.reason)
+        return memo.at(node.state).result
+
+    def event_part(self, node: Node, n: int) -> str:
+        """Return the part of a history event that tells what option n of a node does, without step and time."""
+        option = node.options[n]
+        edge = option.edge(node.state)
+        if edge.text is None:
+            writes = {self.slots[slot]: self.texts[slot][value] for slot, value in edge.writes}
+            edge.text = event_text(option.process, option.choice.step, edge.effects, writes)
+        return edge.text
+
+    def failing_part(self, node: Node) -> str:
+        """Return the part of a history event that names the properties that fail in a node, and why."""
+        if node.failing_text is None:
+            node.failing_text = f',"violated":{canonical_text_of(node.failing)}' if node.failing else ""
+        return node.failing_text
+
+
+def canonical_text_of(failing: dict[str, str] | None) -> str:
+    """Return failing properties and reasons as canonical JSON."""
+    from harness.model import FrozenMap
+
+    return canonical_text(FrozenMap(failing or {}))
+
+
+def initial_part(tables: Tables, node: Node) -> str:
+    """Return the part of the first history event: every slot of the initial state."""
+    slots = ",".join(
+        f"{canonical_text(name)}:{tables.texts[slot][node.state[slot]]}" for slot, name in enumerate(tables.slots)
+    )
+    return f'"initial":{{{slots}}}'
+
+
+

@@ -1,0 +1,115 @@
+"""Virtual time: how long messages travel, actors think and timers run, drawn through the door for chance.
+
+All times are integers in microseconds. In timed mode the earliest event happens next; time never depends on the clock
+of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from harness.model import Kind, Model
+from harness.simulate.chance import Chance
+from harness.simulate.tables import Node, Option, Tables
+
+MS = 1000
+
+
+@attrs.frozen
+class Spread:
+    """A distribution over [low, high]: uniform, or with a long tail (`tail` percent of draws reach up to ten times high)."""
+
+    low_us: int
+    high_us: int
+    tail: int = 0
+
+    def draw(self, chance: Chance, label: str) -> int:
+        """Draw one duration in microseconds."""
+        at = self.low_us + chance.index(self.high_us - self.low_us + 1, label)
+        if self.tail and chance.index(100, label) < self.tail:
+            return at * 10
+        return at
+
+
+@attrs.frozen
+class Timing:
+    """The distributions of one simulation."""
+
+    latency: Spread = Spread(1 * MS, 10 * MS, tail=5)
+    """A message on the faulty network."""
+    local: Spread = Spread(50, 500)
+    """A reliable message, a process's own step."""
+    timeout: Spread = Spread(60 * MS, 80 * MS)
+    """A timer, by the true clock; a skewed one runs at its own speed."""
+    think: Spread = Spread(1 * MS, 20 * MS)
+    """An application between two commands."""
+    perturb: Spread = Spread(1 * MS, 400 * MS)
+    """An election, a fault of the budget."""
+    heal: Spread = Spread(20 * MS, 200 * MS)
+    """A mending: release, heal, resume, restart."""
+
+
+class Timetable:
+    """When each possible step of a run happens: drawn when it becomes possible, forgotten when it no longer is."""
+
+    def __init__(self, tables: Tables, timing: Timing, chance: Chance) -> None:
+        self._tables = tables
+        self._timing = timing
+        self._chance = chance
+        self._due: dict[str, int] = {}
+        self._fixed = _timed_rules(tables.model)
+        self.now_us = 0
+
+    def pick(self, node: Node, options: Sequence[Option]) -> int:
+        """Return the index of the earliest option, and move the time there."""
+        due: dict[str, int] = {}
+        for option in options:
+            known = self._due.get(option.label)
+            due[option.label] = known if known is not None else self._draw(node, option)
+        self._due = due
+        best = min(range(len(options)), key=lambda n: (due[options[n].label], n))
+        self.now_us = max(self.now_us, due.pop(options[best].label))
+        return best
+
+    def _draw(self, node: Node, option: Option) -> int:
+        timing, chance = self._timing, self._chance
+        fixed = self._fixed.get(option.name)
+        if fixed is not None and fixed:
+            return max(self.now_us, fixed.pop(0))
+        if fixed is not None and option.kind is Kind.FAULT:
+            return 10**12
+        message = option.choice.step.consumed
+        match option.kind:
+            case Kind.TIMER:
+                spread, percent = timing.timeout, self._clock(node, option.process)
+                return self.now_us + spread.draw(chance, "timeout") * 100 // percent
+            case Kind.COMMAND:
+                spread = timing.think
+            case Kind.PERTURBATION | Kind.FAULT:
+                spread = timing.perturb
+            case Kind.HEAL:
+                spread = timing.heal
+            case _:
+                spread = timing.latency if message is not None and not message.reliable else timing.local
+        return self.now_us + spread.draw(chance, "duration")
+
+    def _clock(self, node: Node, process: str) -> int:
+        """Return the speed of an actor's clock in percent."""
+        if not self._tables.model.faulty:
+            return 100
+        return int(self._tables.value(node, f"gate[{process}]").skew)
+
+
+def _timed_rules(model: Model) -> dict[str, list[int]]:
+    """Return the moments that timed rules fix for the steps that carry them out, by step name."""
+    begin = {"partition": "Partition", "one_way": "Cut", "pause": "Pause", "crash": "Crash", "skew": "SkewClock"}
+    end = {"partition": "Heal", "one_way": "Heal", "pause": "Resume", "crash": "Restart", "skew": "SetClock"}
+    fixed: dict[str, list[int]] = {}
+    for rule in model.faults.timed:
+        fixed.setdefault(f"{begin[rule.kind]}({','.join(rule.who)})", []).append(rule.at_ms * MS)
+        if rule.until_ms is not None:
+            who = sorted(rule.who) if end[rule.kind] == "Heal" else rule.who
+            fixed.setdefault(f"{end[rule.kind]}({','.join(who)})", []).append(rule.until_ms * MS)
+    return fixed

@@ -1,0 +1,115 @@
+"""The actor composition of diary 02 and its repairs: clients, brokers, controller and log partitions, over messages.
+
+Same decisions as the spec composition; what is added is what running actors need: correlation ids, timeouts and
+retries, look-ups that may be stale, crashes and reloads. The transaction log stays atomic (see `log`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import Faults, Model, Network, Process, View
+from kafka_proto.transactions import broker, controller, log, messages, producer, spec
+from kafka_proto.transactions.properties import properties
+from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.types import TYPES as SPEC_TYPES
+from kafka_proto.transactions.variants import DIARY_02, Variant, repaired
+
+
+class ActorState:
+    """Where the actors keep what the properties speak of."""
+
+    actors = True
+
+    def client(self, view: View, c: str) -> ClientRecord:
+        local: producer.Producer = view[c]
+        return local.record
+
+    def _broker(self, view: View, b: str) -> broker.Broker:
+        local: broker.Broker = view[b]
+        return local
+
+    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]:
+        return self._broker(view, b).log[p]
+
+    def hwm(self, view: View, b: str, p: str) -> int:
+        return self._broker(view, b).hwm[p]
+
+    def believes(self, view: View, b: str, p: str) -> LogMetadata:
+        return self._broker(view, b).known[p]
+
+    def serves(self, view: View, b: str, p: str) -> bool:
+        return p in self._broker(view, b).loaded
+
+    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
+        return self._broker(view, b).metadata.get(tid)
+
+
+TYPES: tuple[type, ...] = (
+    *SPEC_TYPES, *log.TYPES, *producer.TYPES, controller.Quorum, broker.Broker,
+    messages.FindCoordinatorRequest, messages.FindCoordinatorResponse, messages.LeaderAndIsr, messages.RegisterBroker,
+    messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
+)
+
+
+def build_variant(
+    name: str, variant: Variant, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    faults: Faults, history_variables: bool,
+) -> Model:
+    """Build the actor composition of a variant at a size."""
+    constants = spec.names(sizes)
+    leaders = spec.spread(constants.txn_log_partitions, constants.brokers)
+    home = spec.spread(constants.transactional_ids, constants.txn_log_partitions)
+    brokers = [
+        broker.TransactionCoordinator(b, n, leaders, home, variant) for n, b in enumerate(constants.brokers)
+    ]
+    processes: list[Process] = [
+        producer.TransactionalProducer(
+            c, constants.brokers, constants.transactional_ids, constants.topic_partitions, variant
+        )
+        for c in constants.clients
+    ]
+    processes += brokers
+    processes.append(controller.Controller(leaders, constants.brokers, constants.elections, variant.election))
+    processes += [log.TransactionLog(p, leader, constants.brokers) for p, leader in leaders.items()]
+    start = {b.name: b.start for b in brokers}
+    return Model(
+        name, tuple(processes), (start,), network, faults, properties(constants, ActorState()),
+        history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
+        waits_for=lambda view: waits_for(constants, view),
+    )
+
+
+def build_diary_02(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build `transactions/diary-02/actors`, with the repairs that the settings name."""
+    variant = repaired(DIARY_02, settings["repair"])
+    name = "transactions/diary-02/actors"
+    return build_variant(name, variant, sizes, settings, network, faults, history_variables)
+
+
+def build_repaired(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build `transactions/repaired/actors`."""
+    variant = repaired(DIARY_02, "S1,S2,S3")
+    name = "transactions/repaired/actors"
+    return build_variant(name, variant, sizes, settings, network, faults, history_variables)
+
+
+def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:
+    """Say who waits for whom: clients for answers, logs for brokers that have not joined the epoch."""
+    found = []
+    for c in constants.clients:
+        local: producer.Producer = view[c]
+        if local.awaits:
+            found.append(f"{c} waits for {local.record.tc or 'a broker'} ({local.awaits})")
+    for p in constants.txn_log_partitions:
+        partition: log.LogPartition = view[log.log_name(p)]
+        behind = [b for b, epoch in partition.joined.items() if epoch != partition.cepoch]
+        if partition.waiting and behind:
+            found.append(f"{p} waits for {', '.join(behind)} to join epoch {partition.cepoch}")
+    return tuple(found)
+
+

@@ -1,0 +1,120 @@
+"""The transaction log partition of the actor composition: one actor that orders and commits entries atomically.
+
+It stands for the replicated log: an entry counts as replicated to every broker in the step that commits it, and brokers
+hear of it over reliable connections. It commits when every broker has joined the leader's epoch, as the specs do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import Actor, FrozenMap, Message, Turn
+from kafka_proto.transactions.messages import ServiceMessage
+from kafka_proto.transactions.records import Entry
+
+
+@attrs.frozen
+class AppendEntry(ServiceMessage):
+    """A leader appends an entry at an offset of its log, under its epoch."""
+
+    cepoch: int
+    offset: int
+    entry: Entry
+
+
+@attrs.frozen
+class JoinEpoch(ServiceMessage):
+    """A broker joins an epoch, as leader or follower, and asks for the committed prefix."""
+
+    cepoch: int
+    leads: bool
+
+
+@attrs.frozen
+class Joined(ServiceMessage):
+    """The committed prefix of a partition, for a broker that joined an epoch."""
+
+    partition: str
+    cepoch: int
+    committed: tuple[Entry, ...]
+
+
+@attrs.frozen
+class Committed(ServiceMessage):
+    """An entry is committed at an offset, on every broker."""
+
+    partition: str
+    offset: int
+    entry: Entry
+
+
+@attrs.frozen
+class LogPartition:
+    """The local state of a partition: its leader and epoch, what is committed, what waits, who joined which epoch."""
+
+    leader: str
+    cepoch: int
+    committed: tuple[Entry, ...] = ()
+    waiting: tuple[Entry, ...] = ()
+    joined: FrozenMap[str, int] = FrozenMap()
+
+
+class TransactionLog(Actor[LogPartition]):
+    """The actor of one transaction log partition."""
+
+    def __init__(self, partition: str, leader: str, brokers: tuple[str, ...]) -> None:
+        self.partition = partition
+        self.name = log_name(partition)
+        self.brokers = brokers
+        self.initial = LogPartition(leader, 1, joined=FrozenMap({b: 1 for b in brokers}))
+
+    def step(self, local: LogPartition) -> Iterable[Turn[LogPartition]]:
+        """ACTION CommitTxnLogAppend(b, p): the next entry is on every broker; all of them are told."""
+        if not local.waiting:
+            return
+        if any(epoch != local.cepoch for epoch in local.joined.values()):
+            return
+        entry, *rest = local.waiting
+        told = tuple(
+            Committed(self.partition, len(local.committed), entry, source=self.name, dest=b) for b in self.brokers
+        )
+        after = attrs.evolve(local, committed=(*local.committed, entry), waiting=tuple(rest))
+        yield Turn("CommitTxnLogAppend", (local.leader, self.partition), after, told, detail=entry.tid)
+
+    def on_message(self, local: LogPartition, message: Message) -> Iterable[Turn[LogPartition]]:
+        match message:
+            case AppendEntry():
+                after = self.append(local, message)
+                detail = f"offset {message.offset}" + ("" if after is not local else ", fenced off")
+                yield Turn("AppendTxnLogEntry", (message.source, self.partition), after, detail=detail)
+            case JoinEpoch():
+                yield self.join(local, message)
+
+    def append(self, local: LogPartition, request: AppendEntry) -> LogPartition:
+        """Take an entry from the leader of the current epoch; one from a deposed leader is fenced off."""
+        if request.cepoch != local.cepoch or request.source != local.leader:
+            return local
+        if request.offset != len(local.committed) + len(local.waiting):
+            return local
+        return attrs.evolve(local, waiting=(*local.waiting, request.entry))
+
+    def join(self, local: LogPartition, request: JoinEpoch) -> Turn[LogPartition]:
+        """Let a broker join an epoch. A newer epoch, or a leader that starts over, gives up what was not committed."""
+        broker, cepoch = request.source, request.cepoch
+        after = attrs.evolve(local, joined=local.joined.set(broker, max(cepoch, local.joined[broker])))
+        if cepoch > local.cepoch or (request.leads and cepoch == local.cepoch):
+            after = attrs.evolve(
+                after, cepoch=cepoch, leader=broker if request.leads else local.leader, waiting=()
+            )
+        answer = Joined(self.partition, cepoch, after.committed, source=self.name, dest=broker)
+        return Turn("JoinEpoch", (broker, self.partition), after, (answer,), detail=f"epoch {cepoch}")
+
+
+def log_name(partition: str) -> str:
+    """Return the name of a partition's actor."""
+    return f"log-{partition}"
+
+
+TYPES: tuple[type, ...] = (AppendEntry, JoinEpoch, Joined, Committed, LogPartition)
