@@ -5,7 +5,7 @@ Everything else in the harness, and every protocol, speaks it. Nothing here driv
 
 from harness.model.faults import NO_FAULTS, OPEN, Faults, Gate, Rule, Timed
 from harness.model.message import Message, brief_value
-from harness.model.model import Choice, Effects, Model, State
+from harness.model.model import Choice, Command, Effects, Model, OperationFailed, State
 from harness.model.network import BAG, FIFO, NETWORKS, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, Turn, durable, persisted, survivor, volatile
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes
@@ -38,8 +38,8 @@ from harness.model.values import (
 from harness.model.view import View, parts, slot
 
 __all__ = [
-    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Choice", "Effects", "Faults",
-    "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "Process", "Property", "Reason",
+    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Choice", "Command", "Effects", "Faults",
+    "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed", "Process", "Property", "Reason",
     "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step", "System", "Timed", "Turn", "Value", "View",
     "absent_if_none", "always", "brief_value", "canonical_bytes", "canonical_sort", "canonical_text", "decode",
     "durable", "encode", "eventually", "find_model", "find_scenario", "leads_to", "model_of", "model_specs", "parts",

@@ -94,8 +94,12 @@ class Faults:
 
     @property
     def budget(self) -> FrozenMap[str, int]:
-        """The budget at the start: fault kind to how often the scheduler may choose it."""
-        return FrozenMap({kind: getattr(self, kind) for kind in FAULT_KINDS})
+        """The budget at the start: fault kind to how often the scheduler may choose it; timed faults by kind and whom."""
+        budget = {kind: getattr(self, kind) for kind in FAULT_KINDS}
+        for timed in self.timed:
+            key = timed_key(timed.kind, timed.who)
+            budget[key] = budget.get(key, 0) + 1
+        return FrozenMap(budget)
 
     def reaches(self, *kinds: str) -> bool:
         """Say whether a fault of one of these kinds can happen at all."""
@@ -105,10 +109,18 @@ class Faults:
 NO_FAULTS = Faults()
 
 
-def pay(view: View, kind: str) -> tuple[tuple[str, Value], ...] | None:
-    """Return the write that spends one `kind` of the budget, or None when none is left."""
+def timed_key(kind: str, who: tuple[str, ...]) -> str:
+    """Return the key under which the budget counts a timed fault."""
+    return f"{kind}({','.join(who)})"
+
+
+def pay(view: View, kind: str, who: tuple[str, ...] = ()) -> tuple[tuple[str, Value], ...] | None:
+    """Return the write that spends one `kind` of the budget, a timed one for `who` first, or None when none is left."""
     budget = view[BUDGET]
-    return ((BUDGET, budget.set(kind, budget[kind] - 1)),) if budget[kind] > 0 else None
+    for key in (timed_key(kind, who), kind):
+        if budget.get(key, 0) > 0:
+            return ((BUDGET, budget.set(key, budget[key] - 1)),)
+    return None
 
 
 class NetworkFaults(Process):
@@ -155,20 +167,19 @@ class NetworkFaults(Process):
 class LinkFaults(Process):
     """Cuts the link between two addresses, both ways or one way, and heals it."""
 
-    def __init__(self, one: str, other: str, timed: tuple[Timed, ...]) -> None:
+    def __init__(self, one: str, other: str) -> None:
         self.name = f"link[{one}][{other}]"
         self.pair = (one, other)
-        self.timed = frozenset((t.kind, t.who) for t in timed)
 
     def steps(self, view: View) -> Iterable[Step]:
         one, other = self.pair
         there, back = view.at("gate", other), view.at("gate", one)
         cut_there, cut_back = one in there.deaf_to, other in back.deaf_to
-        if not cut_there and not cut_back and (paid := self._pay(view, "partition", self.pair)) is not None:
+        if not cut_there and not cut_back and (paid := pay(view, "partition", self.pair)) is not None:
             yield Step("Partition", self.pair, (*paid, *self._deaf(view, one, other), *self._deaf(view, other, one)),
                        kind=Kind.FAULT)
         for source, dest, cut in ((one, other, cut_there), (other, one, cut_back)):
-            if not cut and (paid := self._pay(view, "one_way", (source, dest))) is not None:
+            if not cut and (paid := pay(view, "one_way", (source, dest))) is not None:
                 yield Step("Cut", (source, dest), (*paid, *self._deaf(view, source, dest)), kind=Kind.FAULT)
         if cut_there or cut_back:
             healed = tuple(
@@ -178,9 +189,6 @@ class LinkFaults(Process):
             )
             yield Step("Heal", self.pair, healed, kind=Kind.HEAL)
 
-    def _pay(self, view: View, kind: str, who: tuple[str, str]) -> tuple[tuple[str, Value], ...] | None:
-        return () if (kind, who) in self.timed else pay(view, kind)
-
     def _deaf(self, view: View, source: str, dest: str) -> tuple[tuple[str, Value], ...]:
         gate = view.at("gate", dest)
         return ((slot("gate", dest), attrs.evolve(gate, deaf_to=gate.deaf_to | {source})),)
@@ -189,23 +197,21 @@ class LinkFaults(Process):
 class ActorFaults(Process):
     """Crashes and restarts, pauses and resumes one actor, and skews its clock."""
 
-    def __init__(self, actor: Actor[Value], network: Network, timed: tuple[Timed, ...], ears: tuple[str, ...]) -> None:
+    def __init__(self, actor: Actor[Value], network: Network) -> None:
         self.name = f"fate[{actor.name}]"
         self.actor = actor
         self.network = network
-        self.timed = frozenset(t.kind for t in timed if t.who == (actor.name,))
-        self.ears = ears
 
     def steps(self, view: View) -> Iterable[Step]:
         name = self.actor.name
         gate = view.at("gate", name)
         at = slot("gate", name)
         if gate.status == "up":
-            if (paid := self._pay(view, "pause")) is not None:
+            if (paid := pay(view, "pause", (name,))) is not None:
                 yield Step("Pause", (name,), (*paid, (at, attrs.evolve(gate, status="paused"))), kind=Kind.FAULT)
-            if gate.skew == 100 and (paid := self._pay(view, "skew")) is not None:
+            if gate.skew == 100 and (paid := pay(view, "skew", (name,))) is not None:
                 yield Step("SkewClock", (name,), (*paid, (at, attrs.evolve(gate, skew=300))), kind=Kind.FAULT)
-        if gate.status != "down" and self.actor.may_crash and (paid := self._pay(view, "crash")) is not None:
+        if gate.status != "down" and self.actor.may_crash and (paid := pay(view, "crash", (name,))) is not None:
             yield Step("Crash", (name,), (*paid, *self._crashed(view, gate)), kind=Kind.FAULT)
         if gate.status == "paused":
             yield Step("Resume", (name,), ((at, attrs.evolve(gate, status="up")),), kind=Kind.HEAL)
@@ -214,9 +220,6 @@ class ActorFaults(Process):
             yield Step("Restart", (name,), ((name, local), (at, attrs.evolve(gate, status="up"))), kind=Kind.HEAL)
         if gate.skew != 100:
             yield Step("SetClock", (name,), ((at, attrs.evolve(gate, skew=100)),), kind=Kind.HEAL)
-
-    def _pay(self, view: View, kind: str) -> tuple[tuple[str, Value], ...] | None:
-        return () if kind in self.timed else pay(view, kind)
 
     def _crashed(self, view: View, gate: Gate) -> tuple[tuple[str, Value], ...]:
         """What a crash leaves: the survivor, and nothing that was on its way in."""

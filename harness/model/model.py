@@ -7,7 +7,7 @@ mapping from slot names to values. The network owns the slots `inbox[a]` (messag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -31,6 +31,17 @@ from harness.model.values import Value, canonical_sort
 from harness.model.view import View, slot
 
 State = Mapping[str, Value]
+Command = Callable[..., Awaitable[Value]]
+"""What a runtime supplies to application code: `await command(action, *args)` returns when the operation ended."""
+
+
+class OperationFailed(Exception):
+    """An operation of a client did not succeed: `outcome` is `fail` (it did not happen) or `info` (unknown)."""
+
+    def __init__(self, outcome: str, value: Value) -> None:
+        super().__init__(f"{outcome}: {value}")
+        self.outcome = outcome
+        self.value = value
 
 
 @attrs.frozen(eq=False)
@@ -73,6 +84,8 @@ class Model:
     """The attrs classes that occur in states and messages, for reading recorded values back."""
     waits_for: Callable[[View], tuple[str, ...]] | None = None
     """Says, for a state in which nothing happens any more, who waits for whom."""
+    application: Callable[[Command], Any] | None = None
+    """Makes the client object that application code uses, from the awaitable that carries out its commands."""
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
     environment: tuple[Process, ...] = attrs.field(init=False)
@@ -90,10 +103,10 @@ class Model:
                 yield NetworkFaults(address, self.network)
         if faults.reaches("partition", "one_way"):
             for one, other in faults.links or self._links():
-                yield LinkFaults(one, other, faults.timed)
+                yield LinkFaults(one, other)
         if faults.reaches("pause", "crash", "skew"):
             for target in faults.targets:
-                yield ActorFaults(self.actors[target], self.network, faults.timed, self.addresses)
+                yield ActorFaults(self.actors[target], self.network)
 
     def _links(self) -> Iterable[tuple[str, str]]:
         seen = set()

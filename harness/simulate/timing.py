@@ -76,10 +76,8 @@ class Timetable:
     def _draw(self, node: Node, option: Option) -> int:
         timing, chance = self._timing, self._chance
         fixed = self._fixed.get(option.name)
-        if fixed is not None and fixed:
+        if fixed:
             return max(self.now_us, fixed.pop(0))
-        if fixed is not None and option.kind is Kind.FAULT:
-            return 10**12
         message = option.choice.step.consumed
         match option.kind:
             case Kind.TIMER:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from harness.model import Faults, Model, Network, Process, View
 from kafka_proto.transactions import broker, controller, log, messages, producer, spec
+from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.properties import properties
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
@@ -76,7 +77,7 @@ def build_variant(
     return Model(
         name, tuple(processes), (start,), network, faults, properties(constants, ActorState()),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=lambda view: waits_for(constants, view),
+        waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
     )
 
 

@@ -1,0 +1,277 @@
+"""The trio runtime: each actor is a task that owns its state; a scheduler hands the baton to one task at a time.
+
+This module is the only home of trio. A task gets messages through its mailbox only, takes its turn with the actor's own
+pure functions, and answers with what it sends; a crash cancels it, a restart starts another one from what was flushed.
+All tasks are parked in `trio.lowlevel.wait_task_rescheduled`, so that trio's shuffled run loop decides nothing.
+Models that are no actor compositions run here as transactions on their slots while the tasks are parked.
+
+The host keeps the network and the record by the same tables as the plain runtime, and checks each new turn of a task
+against them: a task whose state went another way is an error, not another history.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+import trio.testing
+
+from harness.model import Actor, Message, OperationFailed, Turn, Value, durable, survivor
+from harness.record import Recorder, Trail
+from harness.simulate.replay import Replay
+from harness.simulate.session import Plan, Run, Session
+from harness.simulate.strategies import Strategy
+from harness.simulate.tables import Node, Option, Tables
+
+Turns = dict[tuple[int, int, str], tuple[Any, Any, Turn[Any]]]
+"""Turns by identity of the local state and the message, and label; both are kept alive to keep their identity."""
+
+
+class ActorTask:
+    """One actor as a task: the owner of its local state."""
+
+    def __init__(self, host: Host, actor: Actor[Any], local: Any, turns: Turns) -> None:
+        self.host = host
+        self.actor = actor
+        self.local = local
+        self.mailbox: deque[Message] = deque()
+        self.wanted = ""
+        self.answer: Turn[Any] | None = None
+        self.task: trio.lowlevel.Task | None = None
+        self.scope = trio.CancelScope()
+        self._turns = turns
+
+    async def run(self) -> None:
+        """Park; when woken take the wanted turn and hand the baton back; until cancelled."""
+        self.task = trio.lowlevel.current_task()
+        wake, scheduler = trio.lowlevel.reschedule, self.host.task
+        park = trio.lowlevel.wait_task_rescheduled
+        try:
+            with self.scope:
+                while True:
+                    await park(_succeeded)
+                    self.answer = turn = self._take_turn()
+                    self.local = turn.local
+                    wake(scheduler)
+        finally:
+            self.task = None
+
+    def _take_turn(self) -> Turn[Any]:
+        """Return the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
+        message = self.mailbox.popleft() if self.mailbox else None
+        key = (id(self.local), id(message), self.wanted)
+        known = self._turns.get(key)
+        if known is not None:
+            return known[2]
+        offered = self.actor.turns(self.local) if message is None else self.actor.on_message(self.local, message)
+        for turn in offered:
+            label = turn.label if turn.detail or message is None else f"{turn.label} {message.brief()}"
+            if label == self.wanted:
+                self.host.check(self.actor, turn)
+                self._turns[key] = (self.local, message, turn)
+                return turn
+        raise AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")
+
+
+def _succeeded(_: Any) -> trio.lowlevel.Abort:
+    return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Cluster:
+    """What application code sees of a running simulation."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def client(self, name: str) -> Any:
+        """Return the application object of a client, as the protocol defines it. Raises KeyError, LookupError."""
+        model = self._host.session.model
+        if name not in model.actors:
+            raise KeyError(f"there is no client {name!r}; the actors are {', '.join(model.actors)}")
+        if model.application is None:
+            raise LookupError(f"model {model.name} defines no application interface")
+
+        async def command(action: str, *args: str) -> Value:
+            return await self._host.command(name, f"{action}({','.join((name, *args))})")
+
+        return model.application(command)
+
+    @property
+    def step(self) -> int:
+        """The number of steps taken so far."""
+        return self._host.session.steps
+
+
+Application = Callable[[Cluster], Awaitable[Any]]
+
+
+class Host:
+    """The scheduler of one run."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.tables = session.tables
+        self.tasks: dict[str, ActorTask] = {}
+        self.disks: dict[str, Any] = {}
+        self.task: trio.lowlevel.Task
+        self._expected: tuple[Node, Option] | None = None
+        self._after: Node | None = None
+        self._pending: dict[str, tuple[str, trio.lowlevel.Task]] = {}
+        self._results: dict[str, tuple[str, Value]] = {}
+
+    async def run(self, application: Application | None = None) -> Run:
+        """Run the session to its end, driven by an application if there is one."""
+        self.task = trio.lowlevel.current_task()
+        session = self.session
+        async with trio.open_nursery() as nursery:
+            for actor in session.model.actors.values():
+                local = self.tables.value(session.node, actor.name)
+                self.disks[actor.name] = durable(actor.initial)
+                await self._start(nursery, actor, local)
+            if application is None:
+                while (n := session.decide()) >= 0:
+                    await self._step(nursery, n)
+            else:
+                await self._with_application(nursery, application)
+            nursery.cancel_scope.cancel()
+        return session.finish()
+
+    async def _start(self, nursery: trio.Nursery, actor: Actor[Any], local: Any) -> None:
+        memo: dict[str, Turns] = self.tables.__dict__.setdefault("turns", {})
+        task = self.tasks[actor.name] = ActorTask(self, actor, local, memo.setdefault(actor.name, {}))
+        nursery.start_soon(task.run, name=actor.name)
+        while task.task is None:
+            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    async def _step(self, nursery: trio.Nursery, n: int) -> None:
+        """Take option n: by its actor's task, or, for the environment and for spec models, as a transaction."""
+        session = self.session
+        node = session.node
+        option = node.options[n]
+        after = self.tables.follow(node, n)
+        task = self.tasks.get(option.process)
+        if task is not None:
+            message = option.choice.step.consumed
+            if message is not None:
+                task.mailbox.append(message)
+            task.wanted = option.label
+            self._expected = (after, option)
+            assert task.task is not None
+            trio.lowlevel.reschedule(task.task)
+            await trio.lowlevel.wait_task_rescheduled(_succeeded)
+            turn = task.answer
+            if turn is None:
+                raise AssertionError(f"{option.process} did not take its turn {option.label!r}")
+            if turn.flush and task.actor.may_crash:
+                self.disks[option.process] = durable(turn.local)
+        elif option.action in ("Crash", "Restart"):
+            await self._fate(nursery, option, after)
+        session.took(n, after)
+
+    async def _fate(self, nursery: trio.Nursery, option: Option, after: Node) -> None:
+        """Cancel the task of an actor that crashes; start another one from what it had flushed when it restarts."""
+        name = option.choice.step.args[0]
+        task = self.tasks[name]
+        if option.action == "Crash":
+            task.scope.cancel()
+            while task.task is not None:
+                await trio.lowlevel.checkpoint()
+            return
+        local = task.actor.restarted(survivor(task.actor.initial, self.disks[name]))
+        if local != self.tables.value(after, name):
+            raise AssertionError(f"{name} restarts with another state than its disk gives it")
+        await self._start(nursery, task.actor, local)
+
+    def check(self, actor: Actor[Any], turn: Turn[Any]) -> None:
+        """Check a turn that a task took for the first time against the tables."""
+        assert self._expected is not None
+        after, option = self._expected
+        if turn.local != self.tables.value(after, actor.name) or turn.sent != option.choice.step.sent:
+            raise AssertionError(f"{actor.name}'s own state went another way than the tables at {option.label!r}")
+
+    async def command(self, process: str, label: str) -> Value:
+        """Carry out a command of an application: wait until its operation ends."""
+        if process in self._pending:
+            raise RuntimeError(f"{process} has an operation under way; await it before the next one")
+        self._pending[process] = (label, trio.lowlevel.current_task())
+        await trio.lowlevel.wait_task_rescheduled(self._abandon(process))
+        outcome, value = self._results.pop(process)
+        if outcome != "ok":
+            raise OperationFailed(outcome, value)
+        return value
+
+    def _abandon(self, process: str) -> Callable[[Any], trio.lowlevel.Abort]:
+        def abandon(_: Any) -> trio.lowlevel.Abort:
+            self._pending.pop(process, None)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        return abandon
+
+    async def _with_application(self, nursery: trio.Nursery, application: Application) -> None:
+        """Let the application run until it waits, then take a step; until it is done and the session ends."""
+        done = False
+
+        async def apply() -> None:
+            nonlocal done
+            try:
+                await application(Cluster(self))
+            finally:
+                done = True
+
+        session = self.session
+        nursery.start_soon(apply, name="application")
+        started: set[str] = set()
+        while True:
+            await trio.testing.wait_all_tasks_blocked()
+            wanted = {process: label for process, (label, _) in self._pending.items()}
+            started &= set(wanted)
+            session.allowed_commands = frozenset(
+                label for process, label in wanted.items() if process not in started
+            )
+            n = session.decide()
+            if n < 0:
+                if not self._pending:
+                    return
+                stuck = sorted(self._pending)[0]
+                label, task = self._pending.pop(stuck)
+                reason = f"{label} is not over after {session.steps} steps" if stuck in started else (
+                    f"{label} is not possible for {stuck} in its state"
+                )
+                self._resolve(stuck, "info" if stuck in started else "fail", reason, task)
+                if session.fair_from is not None or session.verdicts:
+                    await trio.testing.wait_all_tasks_blocked()
+                    if not self._pending:
+                        return
+                continue
+            option = session.node.options[n]
+            for process, label in wanted.items():
+                if option.label == label:
+                    started.add(process)
+            await self._step(nursery, n)
+            op = option.choice.step.op
+            if op is not None and op.outcome != "invoke" and op.process in self._pending:
+                _, task = self._pending.pop(op.process)
+                started.discard(op.process)
+                self._resolve(op.process, op.outcome, op.value, task)
+            if done and not self._pending and not session.plan.claims:
+                return
+
+    def _resolve(self, process: str, outcome: str, value: Value, task: trio.lowlevel.Task) -> None:
+        self._results[process] = (outcome, value)
+        trio.lowlevel.reschedule(task)
+
+
+def run_on_trio(
+    tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None,
+    application: Application | None = None,
+) -> Run:
+    """Make one run on trio; with an application, its commands decide what the clients do."""
+    return trio.run(Host(Session(tables, plan, strategy, recorder)).run, application)
+
+
+def replay_on_trio(trail: Trail, recorder: Recorder | None = None, tables: Tables | None = None) -> Run:
+    """Replay a trail on trio. Raises Refusal at the first step that does not fit."""
+    return trio.run(Host(Replay(tables or Tables(trail.build()), trail, recorder)).run)
