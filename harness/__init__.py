@@ -1,1 +1,23 @@
-"""The harness: model, record, explore, simulate and check protocols. It knows no protocol."""
+"""The harness: model, record, explore, simulate and check protocols. It knows no protocol.
+
+`harness.simulated` (for tests) and `harness.open_cluster` (for trio programs) load their drivers when first used, so
+that a protocol that imports `harness.model` loads none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["open_cluster", "simulated"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "simulated":
+        from harness.simulate.testing import simulated
+
+        return simulated
+    if name == "open_cluster":
+        from harness.simulate.on_trio import open_cluster
+
+        return open_cluster
+    raise AttributeError(f"module 'harness' has no attribute {name!r}")

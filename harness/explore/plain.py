@@ -29,7 +29,9 @@ class Found:
     edges: tuple[tuple[int, str, int], ...] = ()
 
 
-def search(model: Model, invariants: tuple[str, ...] = (), keep_graph: bool = False, hide: tuple[str, ...] = ()) -> Found:
+def search(
+    model: Model, invariants: tuple[str, ...] = (), keep_graph: bool = False, hide: tuple[str, ...] = ()
+) -> Found:
     """Search a model completely, or to the first violation of an invariant.
 
     `keep_graph` returns states and labelled edges; `hide` names slot variables that do not tell states apart.

@@ -1,0 +1,35 @@
+"""Histories after the run: what they look like. Pure functions of a recorded run; nothing here drives or records one.
+
+Rooms: `story` reads a history once (who acted, what became of every message, what changed), `changes` puts values and
+state changes into words; `text`, `mermaid`, `svg`, `itf` and `shiviz` are the forms that `render` writes.
+"""
+
+from __future__ import annotations
+
+from harness.history import itf, mermaid, shiviz, svg, text
+from harness.history.story import tell
+from harness.model import Model, Refusal
+from harness.record import History
+
+FORMS = ("text", "mermaid", "svg", "itf", "shiviz")
+
+__all__ = ["FORMS", "render"]
+
+
+def render(history: History, model: Model, form: str, width: int = 100, fair_from: int | None = None) -> str:
+    """Return a history in one of the `FORMS`.
+
+    `width` is the longest line of `text`, in characters. `fair_from` is the trail's number of steps before the fair
+    ending, where it is known; histories do not carry it. Raises Refusal for another form, for a width below 40, and for
+    a history that was read without its model.
+    """
+    if form not in FORMS:
+        raise Refusal(f"there is no form {form!r} of a history; the forms are {', '.join(FORMS)}")
+    if form == "itf":
+        return itf.write(history, model)
+    story = tell(history, model, fair_from)
+    if form == "text":
+        return text.write(story, width)
+    if form == "mermaid":
+        return mermaid.write(story)
+    return svg.write(story) if form == "svg" else shiviz.write(story)

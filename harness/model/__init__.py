@@ -38,10 +38,11 @@ from harness.model.values import (
 from harness.model.view import View, parts, slot
 
 __all__ = [
-    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Choice", "Command", "Effects", "Faults",
-    "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed", "Process", "Property", "Reason",
-    "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step", "System", "Timed", "Turn", "Value", "View",
-    "absent_if_none", "always", "brief_value", "canonical_bytes", "canonical_sort", "canonical_text", "decode",
-    "durable", "encode", "eventually", "find_model", "find_scenario", "leads_to", "model_of", "model_specs", "parts",
-    "persisted", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "volatile",
+    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Choice", "Command", "Effects",
+    "Faults", "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed",
+    "Process", "Property", "Reason", "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step", "System",
+    "Timed", "Turn", "Value", "View", "absent_if_none", "always", "brief_value", "canonical_bytes", "canonical_sort",
+    "canonical_text", "decode", "durable", "encode", "eventually", "find_model", "find_scenario", "leads_to",
+    "model_of", "model_specs", "parts", "persisted", "register", "scenarios", "slot", "sometimes", "survivor",
+    "systems", "volatile",
 ]

@@ -94,7 +94,7 @@ class Faults:
 
     @property
     def budget(self) -> FrozenMap[str, int]:
-        """The budget at the start: fault kind to how often the scheduler may choose it; timed faults by kind and whom."""
+        """The budget at the start: how often the scheduler may choose each kind; timed faults by kind and whom."""
         budget = {kind: getattr(self, kind) for kind in FAULT_KINDS}
         for timed in self.timed:
             key = timed_key(timed.kind, timed.who)

@@ -1,4 +1,4 @@
-"""A model: processes composed with a network and faults. Says, for any state, which steps are possible and what they do.
+"""A model: processes composed with a network and faults. It says which steps are possible, and their effects.
 
 This is the reference semantics, written to be read: every driver's faster tables must agree with it. A state is a
 mapping from slot names to values. The network owns the slots `inbox[a]` (messages to a), `wire[a]` (reliable messages),
@@ -19,6 +19,7 @@ from harness.model.faults import (
     RULE_COUNTS,
     ActorFaults,
     Faults,
+    Gate,
     LinkFaults,
     NetworkFaults,
 )
@@ -67,7 +68,7 @@ class Model:
     """One protocol variant at one size.
 
     `initial` lists the initial states, each without the network's slots. `fairness` maps action names to `weak` or
-    `strong` as the spec's formula does; actions not named are unfair. `sizes` and `settings` are what it was built from.
+    `strong` as the spec's formula does; actions not named are unfair. `sizes`, `settings` are what it was built from.
     """
 
     name: str
@@ -217,12 +218,13 @@ class Model:
         return self.network, slot("inbox", message.dest)
 
     def _send(
-        self, view: View, after: dict[str, Value], message: Message, lost: list[Message], held: list[Message], by_fault: bool
+        self, view: View, after: dict[str, Value], message: Message, lost: list[Message], held: list[Message],
+        by_fault: bool,
     ) -> None:
         network, where = self._route(message)
         hit: set[str] = set()
         if self.faulty:
-            gate = after.get(slot("gate", message.dest)) or view.at("gate", message.dest)
+            gate: Gate = after.get(slot("gate", message.dest)) or view.at("gate", message.dest)
             if gate.status == "down" or (message.source in gate.deaf_to and not message.reliable):
                 lost.append(message)
                 return
@@ -233,7 +235,8 @@ class Model:
         elif "delay" in hit:
             held.append(message)
             waiting = slot("held", message.dest)
-            after[waiting] = tuple(canonical_sort([*after.get(waiting, view[waiting]), message]))
+            now: tuple[Message, ...] = after[waiting] if waiting in after else view[waiting]
+            after[waiting] = tuple(canonical_sort([*now, message]))
         else:
             if "reorder" in hit and network is FIFO:
                 after[where] = FIFO.reconnect(after.get(where, view[where]), message.source)
@@ -242,8 +245,8 @@ class Model:
 
     def _rules_for(self, view: View, after: dict[str, Value], message: Message) -> set[str]:
         """Return the kinds of the rules that hit this message, and count its occurrence for each rule that fits it."""
-        counts = list(after.get(RULE_COUNTS, view[RULE_COUNTS]))
-        hit = set()
+        counts: list[int] = list(after[RULE_COUNTS] if RULE_COUNTS in after else view[RULE_COUNTS])
+        hit: set[str] = set()
         for n, rule in enumerate(self.faults.rules):
             if rule.fits(message):
                 counts[n] += 1
@@ -263,7 +266,7 @@ class Model:
         return None
 
     def variables(self, state: State) -> dict[str, Value]:
-        """Return a state as the spec's variables: slots of one variable gathered into nested maps, messages into sets."""
+        """Return a state as the spec's variables: slots gathered into nested maps, messages into sets."""
         from harness.model.variables import gather
 
         return gather(self, state)

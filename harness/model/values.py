@@ -91,7 +91,7 @@ def encode(value: Value) -> Any:
 
 
 def canonical_bytes(value: Value) -> bytes:
-    """Return the bytes that are equal for two values exactly when the values are the same (`1`, `1.0`, `True` differ)."""
+    """Return bytes that are equal for two values exactly when they are the same value (`1`, `1.0`, `True` differ)."""
     return canonical_text(value).encode()
 
 

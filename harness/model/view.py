@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 
 from harness.model.values import Value
 
 
-@lru_cache(maxsize=None)
+@cache
 def slot(variable: str, *index: str) -> str:
     """Return the name of a slot: `slot("tc_log", "b1", "p1")` is `tc_log[b1][p1]`."""
     return variable + "".join(f"[{part}]" for part in index)
 
 
-@lru_cache(maxsize=None)
+@cache
 def parts(name: str) -> tuple[str, ...]:
     """Return a slot's variable and index: the inverse of `slot`."""
     variable, *rest = name.replace("]", "").split("[")

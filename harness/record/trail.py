@@ -84,7 +84,8 @@ def read_trail(path: Path) -> Trail:
     for number, step in enumerate(steps, 1):
         at_us = step.get("at_us")
         if step.get("n") != number or not isinstance(step.get("choose"), str) or not isinstance(at_us, int | None):
-            raise Refusal(f"{path}, line {number + 1}: expected choice {number} as {{\"n\": {number}, \"choose\": ...}}")
+            wanted = f'{{"n": {number}, "choose": ...}}'
+            raise Refusal(f"{path}, line {number + 1}: expected choice {number} as {wanted}")
         choices.append(Chosen(step["choose"], at_us))
     try:
         return Trail(

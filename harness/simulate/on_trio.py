@@ -12,7 +12,8 @@ against them: a task whose state went another way is an error, not another histo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
@@ -21,12 +22,14 @@ import trio.testing
 from harness.model import Actor, Message, OperationFailed, Turn, Value, durable, survivor
 from harness.record import Recorder, Trail
 from harness.simulate.replay import Replay
-from harness.simulate.session import Plan, Run, Session
-from harness.simulate.strategies import Strategy
+from harness.simulate.session import Plan, Run, Session, resolve, safety_only
+from harness.simulate.strategies import Strategies, Strategy
 from harness.simulate.tables import Node, Option, Tables
 
 Turns = dict[tuple[int, int, str], tuple[Any, Any, Turn[Any]]]
 """Turns by identity of the local state and the message, and label; both are kept alive to keep their identity."""
+
+MAX_TURNS = 100_000
 
 
 class ActorTask:
@@ -70,6 +73,8 @@ class ActorTask:
             label = turn.label if turn.detail or message is None else f"{turn.label} {message.brief()}"
             if label == self.wanted:
                 self.host.check(self.actor, turn)
+                if len(self._turns) >= MAX_TURNS:
+                    self._turns.clear()
                 self._turns[key] = (self.local, message, turn)
                 return turn
         raise AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")
@@ -84,6 +89,7 @@ class Cluster:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.result: Run | None = None
 
     def client(self, name: str) -> Any:
         """Return the application object of a client, as the protocol defines it. Raises KeyError, LookupError."""
@@ -116,8 +122,9 @@ class Host:
         self.tasks: dict[str, ActorTask] = {}
         self.disks: dict[str, Any] = {}
         self.task: trio.lowlevel.Task
+        self.application_error: Exception | None = None
+        self._news = trio.Event()
         self._expected: tuple[Node, Option] | None = None
-        self._after: Node | None = None
         self._pending: dict[str, tuple[str, trio.lowlevel.Task]] = {}
         self._results: dict[str, tuple[str, Value]] = {}
 
@@ -197,6 +204,7 @@ class Host:
         if process in self._pending:
             raise RuntimeError(f"{process} has an operation under way; await it before the next one")
         self._pending[process] = (label, trio.lowlevel.current_task())
+        self._news.set()
         await trio.lowlevel.wait_task_rescheduled(self._abandon(process))
         outcome, value = self._results.pop(process)
         if outcome != "ok":
@@ -218,60 +226,92 @@ class Host:
             nonlocal done
             try:
                 await application(Cluster(self))
-            finally:
-                done = True
+            except Exception as error:  # the run ends in order, then the caller hears of it
+                self.application_error = error
+            done = True
+            self._news.set()
 
         session = self.session
         nursery.start_soon(apply, name="application")
-        started: set[str] = set()
+        under_way: set[str] = set()
         while True:
             await trio.testing.wait_all_tasks_blocked()
             wanted = {process: label for process, (label, _) in self._pending.items()}
-            started &= set(wanted)
-            session.allowed_commands = frozenset(
-                label for process, label in wanted.items() if process not in started
-            )
+            session.allowed_commands = frozenset(wanted[process] for process in sorted(set(wanted) - under_way))
+            session.held = not done
             n = session.decide()
-            if n < 0:
-                if not self._pending:
-                    return
-                stuck = sorted(self._pending)[0]
-                label, task = self._pending.pop(stuck)
-                reason = f"{label} is not over after {session.steps} steps" if stuck in started else (
-                    f"{label} is not possible for {stuck} in its state"
-                )
-                self._resolve(stuck, "info" if stuck in started else "fail", reason, task)
-                if session.fair_from is not None or session.verdicts:
-                    await trio.testing.wait_all_tasks_blocked()
-                    if not self._pending:
-                        return
-                continue
-            option = session.node.options[n]
-            for process, label in wanted.items():
-                if option.label == label:
-                    started.add(process)
-            await self._step(nursery, n)
-            op = option.choice.step.op
-            if op is not None and op.outcome != "invoke" and op.process in self._pending:
-                _, task = self._pending.pop(op.process)
-                started.discard(op.process)
-                self._resolve(op.process, op.outcome, op.value, task)
-            if done and not self._pending and not session.plan.claims:
+            if n >= 0:
+                option = session.node.options[n]
+                under_way |= {process for process, label in wanted.items() if option.label == label}
+                await self._step(nursery, n)
+                op = option.choice.step.op
+                if op is not None and op.outcome != "invoke" and op.process in self._pending:
+                    under_way.discard(op.process)
+                    self._resolve(op.process, op.outcome, op.value)
+            elif wanted:
+                process = min(wanted)
+                if process in under_way:
+                    under_way.discard(process)
+                    self._resolve(process, "info", f"{wanted[process]} was not over when the run ended")
+                else:
+                    self._resolve(process, "fail", f"{wanted[process]} is not possible for {process} now")
+            elif done:
                 return
+            else:
+                self._news = trio.Event()
+                await self._news.wait()
 
-    def _resolve(self, process: str, outcome: str, value: Value, task: trio.lowlevel.Task) -> None:
+    def _resolve(self, process: str, outcome: str, value: Value) -> None:
+        """End the operation that an application waits for."""
+        _, task = self._pending.pop(process)
         self._results[process] = (outcome, value)
         trio.lowlevel.reschedule(task)
 
 
-def run_on_trio(
-    tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None,
-    application: Application | None = None,
-) -> Run:
-    """Make one run on trio; with an application, its commands decide what the clients do."""
-    return trio.run(Host(Session(tables, plan, strategy, recorder)).run, application)
+def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
+    """Make one run on trio."""
+    return trio.run(Host(Session(tables, plan, strategy, recorder)).run)
 
 
 def replay_on_trio(trail: Trail, recorder: Recorder | None = None, tables: Tables | None = None) -> Run:
     """Replay a trail on trio. Raises Refusal at the first step that does not fit."""
     return trio.run(Host(Replay(tables or Tables(trail.build()), trail, recorder)).run)
+
+
+def run_application(
+    tables: Tables, plan: Plan, strategy: Strategy, application: Application, recorder: Recorder | None = None
+) -> tuple[Run, Exception | None]:
+    """Make one run on trio in which application code decides what the clients do; return what it raised, or None."""
+    host = Host(Session(tables, plan, strategy, recorder))
+    run = trio.run(host.run, application)
+    return run, host.application_error
+
+
+@asynccontextmanager
+async def open_cluster(
+    what: str, *, seed: int = 0, strategy: str = "random", recorder: Recorder | None = None
+) -> AsyncIterator[Cluster]:
+    """Run a scenario or model beside the code inside `async with`, in a trio program that is already running.
+
+    When the block is left the run goes on until nothing is left to do; then `cluster.result` is the finished run. Only
+    invariants are claimed.
+    """
+    model, plan = resolve(what)
+    plan = safety_only(plan, model)
+    chosen = Strategies(strategy).run(seed)
+    assert chosen is not None
+    host = Host(Session(Tables(model), plan, chosen, recorder))
+    cluster, closed = Cluster(host), trio.Event()
+
+    async def until_closed(_: Cluster) -> None:
+        await closed.wait()
+
+    async def serve() -> None:
+        cluster.result = await host.run(until_closed)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        try:
+            yield cluster
+        finally:
+            closed.set()

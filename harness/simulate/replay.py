@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import attrs
+
 from harness.model import Refusal
 from harness.record import Chosen, Recorder, Trail
-from harness.simulate.chance import Seeded
+from harness.simulate.chance import Chance, Seeded
 from harness.simulate.session import Plan, Run, Session
 from harness.simulate.strategies import Strategy
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Node, Option, Tables, initial_part
 
 
 class _Scripted:
@@ -18,7 +20,7 @@ class _Scripted:
     def __init__(self, trail: Trail) -> None:
         self.name = trail.strategy
         self.seed = trail.seed
-        self.chance = Seeded(0)
+        self.chance: Chance = Seeded(0)
 
     def pick(self, options: Sequence[Option]) -> int:
         raise AssertionError("a replay decides nothing")
@@ -45,8 +47,6 @@ class Replay(Session):
         self.verdicts.clear()
         self.recorder = recorder
         if recorder is not None:
-            from harness.simulate.tables import initial_part
-
             recorder.event(0, self.at_us, initial_part(tables, self.node), tables.failing_part(self.node))
         self._judge(self.node)
 
@@ -134,8 +134,6 @@ def replay_plain(trail: Trail, recorder: Recorder | None = None, tables: Tables 
 
 def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:
     """Replay some choices of a trail, skipping those that are not possible, to the first violation of a claim."""
-    import attrs
-
     session = Replay(tables, attrs.evolve(trail, choices=tuple(choices)), loose=True)
     while (n := session.decide()) >= 0:
         session.took(n, tables.follow(session.node, n))

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Kind, Model, Scenario
+from harness.model import Kind, Model, Scenario, find_model, find_scenario, model_of
 from harness.record import Chosen, Recorder, Trail
 from harness.simulate.strategies import Strategy
 from harness.simulate.tables import Node, Option, Tables, initial_part
@@ -41,6 +41,25 @@ class Plan:
 def plan_of(scenario: Scenario) -> Plan:
     """Return the plan of a scenario's runs."""
     return Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
+
+
+def resolve(what: str) -> tuple[Model, Plan]:
+    """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal."""
+    scenario = find_scenario(what)
+    if scenario is not None:
+        return model_of(scenario), plan_of(scenario)
+    model = find_model(what).make()
+    return model, everything(model)
+
+
+def everything(model: Model) -> Plan:
+    """Return a plan that claims every invariant and temporal property of a model."""
+    return Plan(tuple(p.name for p in model.properties if p.is_safety or p.is_temporal))
+
+
+def safety_only(plan: Plan, model: Model) -> Plan:
+    """Return a plan that claims the invariants of another one only."""
+    return attrs.evolve(plan, claims=tuple(name for name in plan.claims if model.property(name).is_safety))
 
 
 @attrs.frozen
@@ -89,6 +108,8 @@ class Session:
         self.recorder = recorder
         self.allowed_commands: frozenset[str] | None = None
         """With an application attached: the labels of the commands it is waiting for."""
+        self.held = False
+        """With an application that is still running: the fair ending must wait for it."""
         count = tables.initial_count
         self.initial = strategy.chance.index(count, "initial state") if count > 1 else 0
         self.node = tables.start(self.initial)
@@ -124,7 +145,7 @@ class Session:
         if self.fair_from is None:
             if len(self.labels) < self.plan.steps and (n := self._decide_main()) >= 0:
                 return n
-            if not self._temporal:
+            if self.held or not self._temporal:
                 return -1
             self.fair_from = len(self.labels)
         return self._decide_fairly()
@@ -206,7 +227,7 @@ class Session:
         return n
 
     def fair_options(self, node: Node) -> list[int]:
-        """Return the options that fairness asks for: first all mending, then the protocol, timers when all else waits."""
+        """Return the options that fairness asks for: first all mending, then the protocol, timers when all waits."""
         fairness = self.model.fairness
         healing, going, timers = [], [], []
         for n, option in enumerate(node.options):
@@ -214,9 +235,10 @@ class Session:
                 healing.append(n)
             elif option.kind is Kind.TIMER:
                 timers.append(n)
-            elif option.kind not in UNFAIR and (not fairness or option.action in fairness):
-                if self.allowed_commands is None or self._may(option):
-                    going.append(n)
+            elif option.kind in UNFAIR or (fairness and option.action not in fairness):
+                continue
+            elif self.allowed_commands is None or self._may(option):
+                going.append(n)
         return healing or going or timers
 
     def _rank(self, option: Option) -> int:

@@ -164,6 +164,25 @@ class _Search:
         return None, True
 
 
+def shrink_while(tables: Tables, trail: Trail, still: Callable[[Trail], Trail | None]) -> Trail:
+    """Return a short trail on which `still` holds: it gets a candidate and returns the trail that fits, or None."""
+    best = attrs.evolve(trail, choices=perturbing_part(trail), fair_from=None, back_to=None)
+    if still(best) is None:
+        return trail
+    size = max(1, len(best.choices) // 2)
+    while size:
+        at = 0
+        while at < len(best.choices):
+            kept = best.choices[:at] + best.choices[at + size :]
+            found = still(attrs.evolve(best, choices=kept))
+            if found is not None and len(found.choices) < len(best.choices):
+                best = attrs.evolve(found, fair_from=None, back_to=None)
+            else:
+                at += size
+        size //= 2
+    return best
+
+
 def _labels_to(
     state: tuple[int, ...], came: dict[tuple[int, ...], tuple[tuple[int, ...], str] | None]
 ) -> tuple[Chosen, ...]:

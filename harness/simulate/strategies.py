@@ -36,7 +36,7 @@ class RandomStrategy:
 
 
 class PctStrategy:
-    """Priority schedules with d - 1 change points (Burckhardt et al., ASPLOS 2010), one chain per connection or process.
+    """Priority schedules with d - 1 change points (Burckhardt et al., ASPLOS 2010), a chain per connection or process.
 
     The enabled step of the highest chain runs. Chains get a random rank when first seen; at each of the change points,
     drawn over the first `length` steps, the chain that would run drops below all others.

@@ -7,6 +7,8 @@ here equals the reference semantics of `harness.model.Model` (a test compares th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from harness.model import Choice, Effects, Kind, Message, Model, Process, Property, State, Value, View, canonical_text
@@ -73,7 +75,7 @@ class Memo:
         if self._root is None:
             self._root = Branch(path[0])
         node = self._root
-        for slot, following in zip(path, path[1:], strict=False):
+        for slot, following in pairwise(path):
             node = node.children.setdefault(state[slot], None) or _grow(node, state[slot], following)
         node.children[state[path[-1]]] = leaf
         return leaf
@@ -219,7 +221,7 @@ class Tables:
             return [self._inbox_check(prop, address) for address in self.model.addresses]
         if prop.over is None:
             return [prop.check]
-        return [lambda view, index=index: prop.check(view, index) for index in prop.over]
+        return [partial(_check_at, prop, index) for index in prop.over]
 
     def _inbox_check(self, prop: Property, address: str) -> Callable[[View], Any]:
         def check(view: View) -> Any:
@@ -343,6 +345,10 @@ class Tables:
         if node.failing_text is None:
             node.failing_text = f',"violated":{canonical_text_of(node.failing)}' if node.failing else ""
         return node.failing_text
+
+
+def _check_at(prop: Property, index: Any, view: View) -> Any:
+    return prop.check(view, index)
 
 
 def canonical_text_of(failing: dict[str, str] | None) -> str:

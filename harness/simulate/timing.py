@@ -19,7 +19,7 @@ MS = 1000
 
 @attrs.frozen
 class Spread:
-    """A distribution over [low, high]: uniform, or with a long tail (`tail` percent of draws reach up to ten times high)."""
+    """A uniform distribution over [low, high]; `tail` percent of the draws are ten times as long."""
 
     low_us: int
     high_us: int

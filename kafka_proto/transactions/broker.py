@@ -14,7 +14,7 @@ import attrs
 from harness.model import Actor, FrozenMap, Message, Turn, persisted, volatile
 from kafka_proto.transactions import coordinator
 from kafka_proto.transactions.controller import CONTROLLER, PID_BLOCK
-from kafka_proto.transactions.log import AppendEntry, Committed, JoinEpoch, Joined, log_name
+from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AllocateProducerIdsRequest,

@@ -74,17 +74,18 @@ def receive_init_pid_request(
     if not leads:
         return reply(request, Error.NOT_COORDINATOR)
     current = metadata if metadata is not None else fresh_metadata(pid_source + 1)
-    cached = {"metadata": current, "pid_source": variant.pid_source_after(pid_source, current.pid)}
+    next_source = variant.pid_source_after(pid_source, current.pid)
     result = init_pid_transition(current, pending)
     if isinstance(result, Error):
-        return attrs.evolve(reply(request, result), **cached)
+        return attrs.evolve(reply(request, result), metadata=current, pid_source=next_source)
     if result.state is TxnState.PREPARE_EPOCH_FENCE:
-        return attrs.evolve(abort_fenced(request, current, result, pending), **cached)
+        fencing = abort_fenced(request, current, result, pending)
+        return attrs.evolve(fencing, metadata=current, pid_source=next_source)
     done = InitPidResponse(
         Error.OK, result.pid, result.pepoch, source=request.dest, dest=request.source, correlation=request.correlation
     )
     callback = Callback(request.type, done, answer(request, Error.NOT_COORDINATOR))
-    return Decision(entry=Entry(request.tid, result, callback), **cached)  # type: ignore[arg-type]
+    return Decision(entry=Entry(request.tid, result, callback), metadata=current, pid_source=next_source)
 
 
 def init_pid_transition(current: TxnMetadata, pending: TxnMetadata | None) -> TxnMetadata | Error:

@@ -16,7 +16,21 @@ from itertools import product
 import attrs
 
 from harness.model import (
-    Faults, FrozenMap, Message, Model, Network, Op, Process, Property, Reason, Step, Value, View, always, eventually, slot,
+    Faults,
+    FrozenMap,
+    Message,
+    Model,
+    Network,
+    Op,
+    Process,
+    Property,
+    Reason,
+    Step,
+    Value,
+    View,
+    always,
+    eventually,
+    slot,
 )
 from kafka_proto.transactions.coordinator import transition
 from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Protocol
 
-from harness.model import Message, Property, Reason, Step, View, always, eventually, sometimes, slot
+from harness.model import Message, Property, Reason, Step, View, always, eventually, slot, sometimes
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnResponse,
     Error,

@@ -1,4 +1,4 @@
-"""The scenarios of the transaction protocol as one table. A flawed row and its repaired twin differ in the variant only.
+"""The scenarios of the transaction protocol as one table. A flawed row and its twin differ in the variant only.
 
 No row encodes an interleaving: a row says what may happen, the scheduler decides what does.
 """

@@ -1,4 +1,4 @@
-"""The spec composition of diary 02 and the gist: their actions at the specs' own granularity, over the specs' variables.
+"""The spec composition of diary 02 and the gist: their actions at the specs' granularity, over the specs' variables.
 
 One slot per variable and index; messages travel on the specs' unordered set; a commit replicates to every broker at
 once and a look-up of the coordinator is atomic. The modules `diary_02` and `gist` list which actions make up `Next`.
@@ -20,7 +20,7 @@ from kafka_proto.transactions.messages import (
     InitPidRequest,
     InitPidResponse,
 )
-from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.variants import Variant
 
 
@@ -111,7 +111,7 @@ class SpecClient(Process):
 
     def receive_init_pid_response(self, client: ClientRecord, response: InitPidResponse) -> Iterable[Step]:
         """ACTION ReceiveInitPidResponse(c, b)."""
-        if client.state != clients.ClientState.SENT_INIT_PID_REQUEST:
+        if client.state != ClientState.SENT_INIT_PID_REQUEST:
             return
         after = clients.init_answered(client, response, self.variant)
         yield Step(
@@ -136,7 +136,7 @@ class SpecClient(Process):
         self, view: View, client: ClientRecord, response: AddPartitionsToTxnResponse
     ) -> Iterable[Step]:
         """ACTION ReceiveAddPartitionsToTxnResponse(c, b)."""
-        if client.state != clients.ClientState.BEGUN_TXN:
+        if client.state != ClientState.BEGUN_TXN:
             return
         found = None
         if response.code is Error.NOT_COORDINATOR:

@@ -1,0 +1,241 @@
+"""The hunt: every scenario under every strategy, failures found, shrunk and written down, a scoreboard at the end.
+
+A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when it stays silent over at least
+`SILENCE` times as many runs as finding took; any other scenario when no claim fails and its witnesses are reached.
+Runs are spread over processes; what is done when the hunt is interrupted is kept.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness.model import Refusal, Scenario, find_scenario, model_of, scenarios
+from harness.record import Recorder, Trail, header_of, write_history
+from harness.simulate.replay import replay_plain
+from harness.simulate.session import Run, plan_of, run_plain
+from harness.simulate.shrink import shrink
+from harness.simulate.strategies import NAMES, Strategies
+from harness.simulate.tables import Tables
+
+SILENCE = 20
+"""How many times as many runs as it took to find a flaw must be silent in the repaired twin."""
+
+
+@attrs.frozen
+class Task:
+    """Some runs of a scenario under one strategy. `until_found` stops at the expected violation."""
+
+    scenario: str
+    strategy: str
+    runs: int
+
+
+@attrs.frozen
+class Tried:
+    """What the runs of one strategy came to."""
+
+    scenario: str
+    strategy: str
+    runs: int
+    steps: int
+    found_at: int | None = None
+    """The run (from 1) that violated the expected property or, unexpectedly, any claimed one."""
+    trail: Trail | None = None
+    reason: str | None = None
+    witnessed: frozenset[str] = frozenset()
+    exhausted: bool = False
+    """A systematic search that ran out of prefixes."""
+
+
+@attrs.frozen
+class Row:
+    """A line of the scoreboard."""
+
+    scenario: str
+    title: str
+    expected: str | None
+    as_expected: bool
+    violated: str | None
+    reason: str | None
+    tried: tuple[Tried, ...]
+    steps_found: int | None = None
+    steps_shrunk: int | None = None
+    proved_shortest: bool = False
+    trail: str | None = None
+    history: str | None = None
+    missing: tuple[str, ...] = ()
+    """Witnesses that no run reached."""
+    runs_needed: int = 0
+    """For a repaired twin: the silent runs that were asked for."""
+
+    @property
+    def runs(self) -> int:
+        return sum(tried.runs for tried in self.tried)
+
+    @property
+    def replay(self) -> str | None:
+        return f"kafka-proto replay {self.trail}" if self.trail else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as a JSON object."""
+        return {
+            "scenario": self.scenario, "title": self.title, "expected": self.expected,
+            "as_expected": self.as_expected, "violated": self.violated, "reason": self.reason, "runs": self.runs,
+            "strategies": {
+                t.strategy: {"runs": t.runs, "steps": t.steps, "found_at": t.found_at, "exhausted": t.exhausted}
+                for t in self.tried
+            },
+            "steps_found": self.steps_found, "steps_shrunk": self.steps_shrunk,
+            "proved_shortest": self.proved_shortest, "trail": self.trail, "history": self.history,
+            "replay": self.replay, "missing_witnesses": list(self.missing), "silent_runs_needed": self.runs_needed,
+        }
+
+
+def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
+    """Return the scenarios of these names, or all of them; a repaired twin comes with its flawed row. Refusal."""
+    names = tuple(names)
+    known = tuple(scenarios())
+    if not names:
+        return known
+    for name in names:
+        if find_scenario(name) is None:
+            raise Refusal(f"there is no scenario {name!r}; see kafka-proto list")
+    return tuple(s for s in known if s.name in names or any(o.repaired == s.name for o in known if o.name in names))
+
+
+def carry_out(task: Task) -> Tried:
+    """Make the runs of a task: in a process of its own."""
+    scenario = find_scenario(task.scenario)
+    assert scenario is not None
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    strategies = Strategies(task.strategy)
+    done = steps = 0
+    witnessed: frozenset[str] = frozenset()
+    for seed in range(task.runs):
+        strategy = strategies.run(seed)
+        if strategy is None:
+            return Tried(task.scenario, task.strategy, done, steps, witnessed=witnessed, exhausted=True)
+        run = run_plain(tables, plan, strategy)
+        done += 1
+        steps += len(run.trail.choices)
+        witnessed |= run.witnessed
+        verdict = wanted_violation(run, scenario)
+        if verdict is not None:
+            trail = attrs.evolve(run.trail, violates=verdict)
+            reason = next(v.reason for v in run.violations if v.violated == verdict)
+            return Tried(task.scenario, task.strategy, done, steps, done, trail, reason, witnessed)
+    return Tried(task.scenario, task.strategy, done, steps, witnessed=witnessed)
+
+
+def wanted_violation(run: Run, scenario: Scenario) -> str | None:
+    """Return the property that makes a run worth stopping at: the expected one if there is one, else any."""
+    violated = [verdict.violated for verdict in run.violations if verdict.violated is not None]
+    if scenario.expected is None:
+        return violated[0] if violated else None
+    return scenario.expected if scenario.expected in violated else None
+
+
+class Hunt:
+    """A hunt in progress; `progress(done runs, planned runs, message)` hears of every finished task."""
+
+    def __init__(
+        self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
+        progress: Callable[[int, int, str], None] = lambda done, planned, message: None,
+    ) -> None:
+        self.chosen = chosen
+        self.out = out
+        self.runs = runs
+        self.processes = processes or min(os.cpu_count() or 1, 8)
+        self.progress = progress
+        self.rows: list[Row] = []
+        self.interrupted = False
+        self._tried: dict[str, list[Tried]] = {}
+
+    def run(self) -> list[Row]:
+        """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
+        twins = {s.repaired for s in self.chosen if s.repaired}
+        first = [s for s in self.chosen if s.name not in twins]
+        second = [s for s in self.chosen if s.name in twins]
+        try:
+            with self._pool() as pool:
+                self._wave(pool, [Task(s.name, name, self.runs or s.runs) for s in first for name in NAMES])
+                self._wave(pool, [Task(s.name, name, self._silence(s, name)) for s in second for name in NAMES])
+        except KeyboardInterrupt:
+            self.interrupted = True
+        for scenario in self.chosen:
+            if len(self._tried.get(scenario.name, ())) == len(NAMES):
+                self.rows.append(self._row(scenario))
+        return self.rows
+
+    def _pool(self) -> Any:
+        context = multiprocessing.get_context("spawn")
+        return context.Pool(self.processes, initializer=_ignore_interrupts)
+
+    def _wave(self, pool: Any, tasks: list[Task]) -> None:
+        done, planned = 0, sum(task.runs for task in tasks)
+        for tried in self._results(pool, tasks):
+            self._tried.setdefault(tried.scenario, []).append(tried)
+            done += next(t.runs for t in tasks if (t.scenario, t.strategy) == (tried.scenario, tried.strategy))
+            self.progress(done, planned, f"{tried.scenario} {tried.strategy}")
+
+    def _results(self, pool: Any, tasks: list[Task]) -> Iterator[Tried]:
+        results = pool.imap_unordered(carry_out, tasks)
+        for _ in tasks:
+            while True:
+                try:
+                    yield results.next(timeout=0.2)
+                    break
+                except multiprocessing.TimeoutError:
+                    continue
+
+    def _silence(self, twin: Scenario, strategy: str) -> int:
+        """Return how many runs of a repaired twin must be silent under one strategy."""
+        runs = self.runs or twin.runs
+        found = [t.found_at for t in self._flawed(twin) if t.strategy == strategy and t.found_at]
+        return max([runs, *(SILENCE * at for at in found)])
+
+    def _flawed(self, twin: Scenario) -> list[Tried]:
+        return [t for s in self.chosen if s.repaired == twin.name for t in self._tried.get(s.name, ())]
+
+    def _row(self, scenario: Scenario) -> Row:
+        """Judge a scenario, and write down what was found."""
+        tried = tuple(sorted(self._tried[scenario.name], key=lambda t: NAMES.index(t.strategy)))
+        missing = tuple(sorted(set(scenario.witnesses) - frozenset().union(*(t.witnessed for t in tried))))
+        best = min((t for t in tried if t.trail), key=lambda t: t.found_at or 0, default=None)
+        needed = min((SILENCE * t.found_at for t in self._flawed(scenario) if t.found_at), default=0)
+        if best is None or best.trail is None:
+            as_expected = scenario.expected is None and not missing
+            return Row(scenario.name, scenario.title, scenario.expected, as_expected, None, None, tried,
+                       missing=missing, runs_needed=needed)
+        shrunk = shrink(best.trail)
+        path = self.out / f"{scenario.name}.trail.jsonl"
+        history, run = write_run(shrunk.trail, path)
+        return Row(
+            scenario.name, scenario.title, scenario.expected, scenario.expected == shrunk.trail.violates,
+            shrunk.trail.violates, run.verdict.reason or best.reason, tried, shrunk.had, shrunk.has, shrunk.proved,
+            str(path), str(history), missing, needed,
+        )
+
+
+def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, Run]:
+    """Write a trail and the history of its replay beside it; return the history's path and the run."""
+    recorder = Recorder()
+    model = trail.build()
+    run = replay_plain(trail, recorder, Tables(model))
+    history = path.with_name(path.name.removesuffix(".trail.jsonl") + ".history.jsonl")
+    trail.write(path)
+    write_history(history, header_of(trail, model, runtime), recorder, run.verdict.to_json())
+    return history, run
+
+
+def _ignore_interrupts() -> None:
+    """A worker leaves Ctrl-C and SIGTERM to the process that started it, which ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

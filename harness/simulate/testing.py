@@ -1,0 +1,135 @@
+"""Simulations as tests: `@harness.simulated(scenario, seeds=...)` runs a test once per seed.
+
+A failure writes the (shrunk) trail and says how to replay it. Works under any test runner; the pytest plugin adds
+options and a section to the report.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness.record import Recorder, Trail
+from harness.simulate.replay import replay_plain, try_choices
+from harness.simulate.session import Plan, Run, resolve, run_plain, safety_only
+from harness.simulate.shrink import shrink, shrink_while
+from harness.simulate.strategies import Strategies
+from harness.simulate.tables import Tables
+
+
+@attrs.define
+class Settings:
+    """Where failing trails go and how many seeds are tried; the pytest plugin sets it from its options."""
+
+    out: Path = Path("out")
+    seeds: int | None = None
+
+
+SETTINGS = Settings()
+REPORTS: list[str] = []
+"""What was written for failures, for the report at the end."""
+
+
+class SimulationFailed(AssertionError):
+    """A simulated test failed: a claimed property was violated, or the test itself raised."""
+
+
+def simulated(
+    what: str, seeds: int | Iterable[int] = 20, *, strategy: str = "random", claims: Iterable[str] | None = None
+) -> Callable[[Callable[..., Any]], Callable[[], None]]:
+    """Run a test once per seed on a scenario (or a model at its default sizes).
+
+    A plain function gets each finished `Run` and may assert on it; an `async def` gets a `Cluster` and is the
+    application: it runs on trio and its commands decide what the clients do. Either fails when a claimed property is
+    violated. `claims` replaces the scenario's own; for an application these are the invariants only, since clients that
+    it leaves idle never get anywhere.
+    """
+
+    def decorate(test: Callable[..., Any]) -> Callable[[], None]:
+        def run_all() -> None:
+            model, plan = resolve(what)
+            if claims is not None:
+                plan = attrs.evolve(plan, claims=tuple(claims))
+            elif inspect.iscoroutinefunction(test):
+                plan = safety_only(plan, model)
+            case = _Case(test, Tables(model), plan, strategy)
+            wanted = range(seeds) if isinstance(seeds, int) else tuple(seeds)
+            if SETTINGS.seeds is not None:
+                wanted = range(SETTINGS.seeds)
+            source = Strategies(strategy)
+            for seed in wanted:
+                chosen = source.run(seed)
+                if chosen is None:
+                    break
+                case.run(chosen, seed)
+
+        run_all.__name__ = test.__name__
+        run_all.__qualname__ = test.__qualname__
+        run_all.__doc__ = test.__doc__
+        run_all.__module__ = test.__module__
+        return run_all
+
+    return decorate
+
+
+@attrs.frozen
+class _Case:
+    """One test function on one model."""
+
+    test: Callable[..., Any]
+    tables: Tables
+    plan: Plan
+    strategy: str
+
+    def run(self, chosen: Any, seed: int) -> None:
+        """Run the test with one seed; raise SimulationFailed with what to do next."""
+        if inspect.iscoroutinefunction(self.test):
+            from harness.simulate.on_trio import run_application
+
+            run, error = run_application(self.tables, self.plan, chosen, self.test)
+            if not run.verdict.ok:
+                self._violated(run, seed)
+            if error is not None:
+                self._raised(run.trail, seed, error)
+            return
+        run = run_plain(self.tables, self.plan, chosen, Recorder())
+        if not run.verdict.ok:
+            self._violated(run, seed)
+        raised = self._error(run)
+        if raised is not None:
+            short = shrink_while(self.tables, run.trail, lambda trail: self._still(trail, type(raised)))
+            self._raised(short, seed, raised)
+
+    def _error(self, run: Run) -> Exception | None:
+        try:
+            self.test(run)
+        except Exception as error:
+            return error
+        return None
+
+    def _still(self, trail: Trail, kind: type[Exception]) -> Trail | None:
+        """Return the trail that fits, if the test still raises the same kind of error on its run."""
+        fitting = try_choices(self.tables, trail, trail.choices).trail
+        run = replay_plain(fitting, Recorder(), self.tables)
+        return fitting if isinstance(self._error(run), kind) else None
+
+    def _violated(self, run: Run, seed: int) -> None:
+        short = shrink(run.trail, tables=self.tables)
+        verdict = run.verdict
+        said = f"seed {seed} violates {verdict.violated}: {verdict.reason}"
+        raise SimulationFailed(self._report(short.trail, f"{said} ({short.had} -> {short.has} steps)"))
+
+    def _raised(self, trail: Trail, seed: int, error: Exception) -> None:
+        said = f"seed {seed}: the test raised {type(error).__name__}: {error}"
+        raise SimulationFailed(self._report(trail, said)) from error
+
+    def _report(self, trail: Trail, said: str) -> str:
+        path = SETTINGS.out / f"{self.test.__name__}.trail.jsonl"
+        trail.write(path)
+        message = f"{said}\n  replay: kafka-proto replay {path}"
+        REPORTS.append(f"{self.test.__name__}: {message}")
+        return message
