@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from harness.history.changes import brief_message
 from harness.history.story import UNDER_WAY, Flight, Row, Story, facts, verdict
+from harness.history.text import FAIR_ENDING, wrap
+
+LINE = 60
+"""Characters of a line of a note or label."""
 
 RESERVED = frozenset((
     "accdescr", "acctitle", "activate", "actor", "alt", "and", "as", "autonumber", "box", "break", "create", "critical",
@@ -22,25 +27,32 @@ def write(story: Story) -> str:
     for column, name in names.items():
         lines.append(f"  participant {name}" + (f" as {escape(column)}" if name != column else ""))
     across = ",".join(dict.fromkeys((names[story.columns[0]], names[story.columns[-1]])))
-    told = ", ".join(f"{name} {value}" for name, value in facts(story))
-    lines.append(f"  Note over {across}: {escape(told)}")
+    lines.append(f"  Note over {across}: {_lines(f'{name} {value}' for name, value in facts(story))}")
     for row in story.rows:
         if row.n and row.n - 1 == story.fair_from:
-            lines.append(f"  Note over {across}: the fair ending begins")
+            lines.append(f"  Note over {across}: {FAIR_ENDING}")
         if row.n:
             lines += [f"  {line}" for line in _step(row, names)]
         for name in row.began:
-            lines.append(f"  Note over {across}: {escape(f'step {row.n} FAILS {name}: {row.event.violated[name]}')}")
+            why = f"step {row.n} FAILS {name}: {row.event.violated[name]}"
+            lines.append(f"  Note over {across}: {_lines([why])}")
+    if story.fair_from == story.rows[-1].n:
+        lines.append(f"  Note over {across}: {FAIR_ENDING}")
     for flight in story.flights:
         if flight.end == UNDER_WAY:
             lines.append(f"  {_arrow(flight, '--)', 'still under way', names)}")
-    lines.append(f"  Note over {across}: {escape(verdict(story))}")
+    lines.append(f"  Note over {across}: {_lines([verdict(story)])}")
     return "\n".join(lines) + "\n"
 
 
 def escape(text: str) -> str:
     """Return a text without anything that Mermaid would read as its own syntax or as HTML."""
     return "".join(ENTITIES.get(letter, letter) for letter in " ".join(text.split()))
+
+
+def _lines(texts: Iterable[str]) -> str:
+    """Escape texts, each on lines of its own that Mermaid keeps narrow."""
+    return "<br/>".join(escape(line) for text in texts for line in wrap(text, LINE, "", most=99))
 
 
 def _id(n: int, column: str) -> str:
@@ -51,15 +63,15 @@ def _id(n: int, column: str) -> str:
 def _step(row: Row, names: dict[str, str]) -> list[str]:
     """The lines of one step: its arrow or note, then the messages that are lost in it."""
     label = f"{row.n} {row.label}"
-    waits = [flight for flight in row.sent if flight.ended_at != row.n]
-    sends = "".join(f", sends {brief_message(flight.message, 'to ' + flight.dest)}" for flight in waits)
+    sends = [f"sends {brief_message(f.message, f'to {f.dest}')}" for f in row.sent if f.ended_at != row.n]
+    sends += [f"holds {brief_message(f.message, f'to {f.dest}')}" for f in row.taken if f.ended_at != row.n]
     if row.received is None:
-        lines = [f"Note over {names[row.column]}: {escape(label + sends)}"]
+        lines = [f"Note over {names[row.column]}: {_lines([label, *sends])}"]
     else:
         sign = "-->>" if row.received.message.reliable else "->>"
         lines = [_arrow(row.received, sign, label, names)]
         if sends:
-            lines.append(f"Note over {names[row.column]}: {escape(f'{row.n}' + sends.removeprefix(','))}")
+            lines.append(f"Note over {names[row.column]}: {_lines([f'{row.n} {sends[0]}', *sends[1:]])}")
     for flight in (*row.taken, *row.sent):
         if flight.ended_at == row.n and flight is not row.received:
             lines.append(_arrow(flight, "-x", f"{row.n} {flight.end}", names))
@@ -67,6 +79,5 @@ def _step(row: Row, names: dict[str, str]) -> list[str]:
 
 
 def _arrow(flight: Flight, sign: str, text: str, names: dict[str, str]) -> str:
-    message = brief_message(flight.message)
     source = names.get(flight.source, names.get(flight.message.source, names[flight.dest]))
-    return f"{source}{sign} {names[flight.dest]}: {escape(f'{text}: {message}')}"
+    return f"{source}{sign} {names[flight.dest]}: {_lines([text, brief_message(flight.message)])}"

@@ -89,7 +89,7 @@ class Story:
 
     @property
     def timed(self) -> bool:
-        return self.history.header["mode"] == "timed"
+        return bool(self.history.header["mode"] == "timed")
 
 
 def tell(history: History, model: Model, fair_from: int | None = None) -> Story:
@@ -246,7 +246,8 @@ def _faults(faults: Mapping[str, Any]) -> str:
     words = []
     for name, value in faults.items():
         if name in ("rules", "timed"):
-            words += [f"{name.removesuffix('s')}({_pairs({k: _flat(v) for k, v in row.items() if v})})" for row in value]
+            rows = [_pairs({field: _flat(part) for field, part in row.items() if part}) for row in value]
+            words += [f"{name.removesuffix('s')}({row})" for row in rows]
         else:
             words.append(f"{name}={_flat(value)}")
     return " ".join(words)

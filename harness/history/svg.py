@@ -1,4 +1,4 @@
-"""A history as a standalone SVG sequence diagram: no script, nothing fetched, readable in light, dark and without colour.
+"""A history as a standalone SVG sequence diagram: nothing fetched, readable in light, in dark and without colour.
 
 Every kind of step has its own shape, every fate of a message its own line end or dash; colours only repeat them.
 """
@@ -14,7 +14,6 @@ from harness.history.svg_layout import (
     ACTION_CHAR,
     CAPTION,
     HEADING_CHAR,
-    LABEL_CHAR,
     MARGIN,
     NODE,
     ROW,
@@ -23,59 +22,10 @@ from harness.history.svg_layout import (
     label_column,
     lay_out,
 )
-from harness.history.text import shorten
+from harness.history.svg_style import STYLE
+from harness.history.text import details, shorten, wrap
 from harness.model import Kind
 
-STYLE = """
-text { font-family: ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #1b1f24; font-size: 11px; }
-.title { font-size: 14px; font-weight: bold; }
-.heading { font-size: 13px; font-weight: bold; text-anchor: middle; }
-.label { font-size: 10px; }
-.number { font-size: 10px; font-weight: bold; text-anchor: middle; }
-.quiet { fill: #57606a; }
-.bold { font-weight: bold; }
-.page { fill: #ffffff; }
-.band { fill: #f3f5f7; }
-.box { fill: #ffffff; stroke: #57606a; stroke-width: 1.5; }
-.life { stroke: #8c959f; stroke-width: 1.5; fill: none; }
-.paused { stroke-dasharray: 2 5; }
-.node { fill: #ffffff; stroke: #1b1f24; stroke-width: 1.5; }
-.fault { fill: #ffe3d1; stroke: #b34000; stroke-width: 2.5; }
-.heal { fill: #ddf4e4; stroke: #116329; stroke-width: 2; }
-.perturbation { fill: #fff3c4; stroke: #7d5a00; stroke-width: 2; }
-.timer { stroke-dasharray: 3 2; }
-.inner { fill: none; stroke: #1b1f24; stroke-width: 1; }
-.flight { fill: none; stroke: #0b5cad; stroke-width: 1.4; }
-.reliable { stroke-dasharray: 9 3; }
-.held { stroke-dasharray: 2 3; }
-.head { fill: #0b5cad; stroke: none; }
-.open { fill: #ffffff; stroke: #0b5cad; stroke-width: 1.4; }
-.gone { fill: none; stroke: #b34000; stroke-width: 1.4; }
-.cross { fill: none; stroke: #b34000; stroke-width: 2.2; }
-.bad { fill: #ffe0e0; stroke: #b00020; stroke-width: 2; }
-.why { fill: #b00020; font-weight: bold; }
-.rule { stroke: #57606a; stroke-width: 1.5; stroke-dasharray: 10 4; fill: none; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3; }
-  .quiet { fill: #9aa4af; }
-  .page, .box, .node { fill: #0f141a; }
-  .band { fill: #171d25; }
-  .box { stroke: #9aa4af; }
-  .life { stroke: #6e7781; }
-  .node, .inner { stroke: #e6edf3; }
-  .inner { fill: none; }
-  .fault { fill: #5a2a10; stroke: #ff9b61; }
-  .heal { fill: #12381f; stroke: #56d37c; }
-  .perturbation { fill: #453600; stroke: #e8c04a; }
-  .flight { stroke: #6cb2ff; }
-  .head { fill: #6cb2ff; }
-  .open { fill: #0f141a; stroke: #6cb2ff; }
-  .gone, .cross { stroke: #ff9b61; }
-  .bad { fill: #4a1219; stroke: #ff7b86; }
-  .why { fill: #ff9aa3; }
-  .rule { stroke: #9aa4af; }
-}
-"""
 KINDS = {
     Kind.STEP: "protocol step", Kind.COMMAND: "command", Kind.TIMER: "timer", Kind.PERTURBATION: "perturbation",
     Kind.FAULT: "fault", Kind.HEAL: "heal",
@@ -95,7 +45,7 @@ def write(story: Story) -> str:
         f"<title>{escape(title)}</title>",
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{layout.width:.0f}" height="{layout.height:.0f}"/>',
-        *_head(layout, told[0][1]),
+        *_head(story, layout, told[0][1]),
     ]
     for row in story.rows:
         parts += _ground(layout, row)
@@ -106,7 +56,7 @@ def write(story: Story) -> str:
     for flight, track in zip(story.flights, layout.tracks, strict=True):
         parts += _flight(story, layout, flight, track)
     for row in story.rows:
-        parts += _step(layout, row)
+        parts += [*_step(layout, row), *_caption(layout, row)]
     return "\n".join([*parts, *_foot(story, layout), "</svg>"]) + "\n"
 
 
@@ -122,11 +72,13 @@ def _path(d: str, css: str, full: str = "") -> str:
     return f'<path class="{css}" d="{d}">{title}</path>' if title else f'<path class="{css}" d="{d}"/>'
 
 
-def _head(layout: Layout, title: str) -> list[str]:
+def _head(story: Story, layout: Layout, title: str) -> list[str]:
     y = MARGIN + 14
     found = [_text(MARGIN, y, title, "title")]
     for n, line in enumerate(layout.head, 1):
         found.append(_text(MARGIN, y + n * CAPTION, line, "quiet"))
+    if story.timed:
+        found.append(_text(layout.text_left - 12, layout.top - 6, "ms", "quiet", anchor="end"))
     return found + _names(layout, layout.top - 32)
 
 
@@ -148,12 +100,17 @@ def _ground(layout: Layout, row: Row) -> list[str]:
             return []
         return [f'<rect class="band" x="0" y="{y:.1f}" width="{layout.width:.0f}" height="{ROW:.0f}"/>']
     height = ROW + len(lines) * CAPTION + 2
-    found = [
-        f'<rect class="bad" x="3" y="{y + 1:.1f}" width="{layout.width - 6:.0f}" height="{height:.1f}" rx="4"/>'
-    ]
-    for n, line in enumerate(lines):
-        mark = "! " if line.startswith("step ") else "  "
-        found.append(_text(MARGIN, y + ROW + 10 + n * CAPTION, mark + line, "why"))
+    return [f'<rect class="bad" x="3" y="{y + 1:.1f}" width="{layout.width - 6:.0f}" height="{height:.1f}" rx="4"/>']
+
+
+def _caption(layout: Layout, row: Row) -> list[str]:
+    """Why the row is framed, on a ground of its own so that no line runs through it."""
+    found = []
+    for n, line in enumerate(layout.captions[row.n]):
+        y = layout.rows[row.n] + ROW / 2 + 10 + n * CAPTION
+        wide = len(line) * ACTION_CHAR + 8
+        found.append(f'<rect class="ground" x="{MARGIN - 4:.1f}" y="{y - 11:.1f}" width="{wide:.1f}" height="15"/>')
+        found.append(_text(MARGIN, y, line, "why"))
     return found
 
 
@@ -177,7 +134,7 @@ def _lifeline(story: Story, layout: Layout, column: str) -> list[str]:
             y = layout.rows[row.n]
             found += _segment(x, since, y, status)
             if "down" in (now, status):
-                found.append(_path(f"M{x - 14:.1f},{y:.1f}h28", "life"))
+                found.append(_path(f"M{x - 21:.1f},{y:.1f}h42", "life"))
             since, status = y, now
     return found + _segment(x, since, layout.bottom + 16, status)
 
@@ -238,7 +195,7 @@ def _label(story: Story, layout: Layout, flight: Flight, full: str) -> list[str]
         found = [_text(x, y - 4, kind, "label bold", full, anchor)]
         return [*found, _text(x, y + 10, fields, "label quiet", full, anchor)] if fields else found
     if flight.end == DROPPED:
-        return [_text(x, y - 4, shorten(f"dropped {flight.message.type}", room), "label", full, anchor)]
+        return [_text(x + 4 * side, y - 4, shorten(f"dropped {flight.message.type}", room), "label", full, anchor)]
     same = [
         other for other in story.flights
         if other.end == flight.end and other.ended_at == flight.ended_at == other.sent_at
@@ -246,23 +203,22 @@ def _label(story: Story, layout: Layout, flight: Flight, full: str) -> list[str]
     ]
     if flight.end in (LOST, MERGED) and flight.sent_at == flight.ended_at and same[0] is flight:
         what = flight.message.type if len(same) == 1 else f"{len(same)} messages"
-        return [_text(x, y + 20, shorten(f"{flight.end} {what}", room), "label", full, anchor)]
+        return [_text(x + 4 * side, y + 20, shorten(f"{flight.end} {what}", room), "label", full, anchor)]
     return []
 
 
 def _step(layout: Layout, row: Row) -> list[str]:
     """What stands beside a row, and the mark on its actor's lifeline."""
     y = layout.rows[row.n]
-    wide = TEXT_CHARS
     found = []
     if row.event.at_us is not None:
         x = layout.text_left - 12
-        found.append(_text(x, y - 3, f"{row.event.at_us / 1000:.3f}", "quiet", "virtual time in ms", "end"))
+        found.append(_text(x, y - 9, f"{row.event.at_us / 1000:.3f}", "quiet", "virtual time in ms", "end"))
     name = f"{row.n} {row.label}"
-    found.append(_text(layout.text_left, y - 3, shorten(name, wide), "bold", name))
-    if row.changes:
-        changed = "; ".join(row.changes)
-        found.append(_text(layout.text_left, y + 11, shorten(changed, wide), "quiet", changed))
+    found.append(_text(layout.text_left, y - 9, shorten(name, TEXT_CHARS), "bold", name))
+    told = "; ".join(details(row, drawn=True))
+    for n, line in enumerate(wrap(told, TEXT_CHARS, "", most=2) if told else ()):
+        found.append(_text(layout.text_left, y + 4 + 12.5 * n, line, "quiet", told))
     return found + (_node(layout.lanes[row.column], y, row.event.kind, str(row.n), name) if row.n else [])
 
 
@@ -306,7 +262,7 @@ def _foot(story: Story, layout: Layout) -> list[str]:
         found.append(_text(x + 28, y + 4, name, "quiet"))
         x += 44 + len(name) * ACTION_CHAR
     for n, line in enumerate(layout.foot):
-        found.append(_text(MARGIN, y + 28 + n * CAPTION, line, "bold" if line.startswith("verdict") else "quiet"))
+        found.append(_text(MARGIN, y + 28 + n * CAPTION, line, "quiet" if line.startswith("digest") else "bold"))
     return found
 
 

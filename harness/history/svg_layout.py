@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import attrs
 
 from harness.history.changes import message_fields
-from harness.history.story import RECEIVED, Flight, Row, Story
+from harness.history.story import DROPPED, LOST, MERGED, RECEIVED, Flight, Row, Story, verdict
 
-ROW = 46.0
+ROW = 48.0
 """Height of a row."""
 CAPTION = 17.0
 """Height of a line of a caption below a row."""
@@ -24,9 +24,11 @@ LABEL_CHAR = 6.05
 """Width of a character of a message label: 10 px of a monospaced font."""
 ACTION_CHAR = 6.7
 HEADING_CHAR = 7.9
-TEXT_CHARS = 44
+TEXT_CHARS = 50
 """Characters of the text beside the rows."""
-LONGEST_LABEL = 27
+LONGEST_LABEL = 34
+FIELDS = 22
+"""Characters of a message's fields that always have room; more are shown where there is more."""
 NODE = 11.0
 """Radius of the mark of a step."""
 FIRST_TRACK = 16.0
@@ -122,9 +124,12 @@ def label_column(story: Story, flight: Flight) -> tuple[str, int]:
     return flight.dest, -side
 
 
-def caption_of(row: Row) -> list[str]:
-    """Return what to write below a row: the invariants that fail from it on."""
-    return [f"step {row.n} FAILS {name}: {row.event.violated[name]}" for name in row.began]
+def caption_of(story: Story, row: Row) -> list[str]:
+    """Return what to write below a row: the invariants that fail from it on; at the end, a violation of liveness."""
+    told = [f"! step {row.n} FAILS {name}: {row.event.violated[name]}" for name in row.began]
+    if row is story.rows[-1] and story.history.end["verdict"].get("kind") == "liveness":
+        told.append(f"! {verdict(story)}")
+    return told
 
 
 def _rows(
@@ -138,7 +143,7 @@ def _rows(
             at += DIVIDER
         rows.append(at + ROW / 2)
         at += ROW
-        lines = tuple(line for text in caption_of(row) for line in textwrap.wrap(text, wide - 4))
+        lines = tuple(line for text in caption_of(story, row) for line in textwrap.wrap(text, wide - 4))
         captions.append(lines)
         at += len(lines) * CAPTION + (6 if lines else 0)
     if story.fair_from == story.rows[-1].n:
@@ -181,6 +186,8 @@ def _zones(story: Story, number: Mapping[str, int], sides: list[int]) -> list[fl
     for flight in story.flights:
         name, side = label_column(story, flight)
         gap = number[name] + (1 if side > 0 else 0)
-        longest = max(len(flight.message.type), min(len(message_fields(flight.message)), LONGEST_LABEL - 5))
-        zones[gap] = max(zones[gap], min(longest, LONGEST_LABEL) * LABEL_CHAR + 10)
+        longest = max(len(flight.message.type), min(len(message_fields(flight.message)), FIELDS))
+        if flight.end in (LOST, DROPPED, MERGED):
+            longest = len(f"{flight.end} {flight.message.type}")
+        zones[gap] = max(zones[gap], min(longest, LONGEST_LABEL) * LABEL_CHAR + 12)
     return zones

@@ -85,7 +85,7 @@ class _Page:
         lane = self.lanes[row.column]
         start = min(lane, self.width - LEAST_ROOM)
         body = self._wrapped(row.label, self.width - start, indent="    ")
-        for detail in _details(row):
+        for detail in details(row):
             body += [f"| {line}" for line in self._wrapped(detail, self.width - start - 2, indent="   ")]
         beside = [f"{row.n:>{self.digits}} {self._holding(row)}"]
         if row.event.at_us is not None:
@@ -131,12 +131,15 @@ def shorten(text: str, room: int) -> str:
     return text if len(text) <= room else text[: max(room - 3, 0)] + "..."[:room]
 
 
-def _details(row: Row) -> list[str]:
-    """What a step received, what was taken, what it sent, what it changed."""
+def details(row: Row, drawn: bool = False) -> list[str]:
+    """Return what a step received, what was taken, what it sent, what it changed.
+
+    Where messages are `drawn`, only those with an unusual fate are told.
+    """
     received = [f"<- {brief_message(row.received.message, row.received.message.source)}"] if row.received else []
     taken = [_arrow(row, flight, f"{flight.message.source}->{flight.dest}") for flight in row.taken]
-    sent = [_arrow(row, flight, flight.dest) for flight in row.sent]
-    return [*received, *taken, *sent, *row.changes]
+    sent = [_arrow(row, flight, flight.dest) for flight in row.sent if not drawn or flight.copy_of is not None]
+    return [*([] if drawn else received), *taken, *sent, *row.changes]
 
 
 def _arrow(row: Row, flight: Flight, who: str) -> str:

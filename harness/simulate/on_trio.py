@@ -121,6 +121,7 @@ class Host:
         self.tables = session.tables
         self.tasks: dict[str, ActorTask] = {}
         self.disks: dict[str, Any] = {}
+        """Each actor's local state as of its last flush; what is durable of it is looked at after a crash only."""
         self.task: trio.lowlevel.Task
         self.application_error: Exception | None = None
         self._news = trio.Event()
@@ -135,8 +136,9 @@ class Host:
         async with trio.open_nursery() as nursery:
             for actor in session.model.actors.values():
                 local = self.tables.value(session.node, actor.name)
-                self.disks[actor.name] = durable(actor.initial)
-                await self._start(nursery, actor, local)
+                self.disks[actor.name] = actor.initial
+                self._start(nursery, actor, local)
+            await self._all_parked()
             if application is None:
                 while (n := session.decide()) >= 0:
                     await self._step(nursery, n)
@@ -145,38 +147,38 @@ class Host:
             nursery.cancel_scope.cancel()
         return session.finish()
 
-    async def _start(self, nursery: trio.Nursery, actor: Actor[Any], local: Any) -> None:
-        memo: dict[str, Turns] = self.tables.__dict__.setdefault("turns", {})
-        task = self.tasks[actor.name] = ActorTask(self, actor, local, memo.setdefault(actor.name, {}))
+    def _start(self, nursery: trio.Nursery, actor: Actor[Any], local: Any) -> None:
+        turns: Turns = self.tables.turns.setdefault(actor.name, {})
+        task = self.tasks[actor.name] = ActorTask(self, actor, local, turns)
         nursery.start_soon(task.run, name=actor.name)
-        while task.task is None:
+
+    async def _all_parked(self) -> None:
+        """Wait until every task has started and is parked."""
+        while any(task.task is None for task in self.tasks.values()):
             await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
 
     async def _step(self, nursery: trio.Nursery, n: int) -> None:
         """Take option n: by its actor's task, or, for the environment and for spec models, as a transaction."""
-        session = self.session
-        node = session.node
+        node = self.session.node
         option = node.options[n]
-        after = self.tables.follow(node, n)
+        after = node.succ[n] or self.tables.follow(node, n)
         task = self.tasks.get(option.process)
         if task is not None:
-            message = option.choice.step.consumed
-            if message is not None:
-                task.mailbox.append(message)
+            if option.message is not None:
+                task.mailbox.append(option.message)
             task.wanted = option.label
             self._expected = (after, option)
-            assert task.task is not None
-            trio.lowlevel.reschedule(task.task)
+            trio.lowlevel.reschedule(task.task)  # type: ignore[arg-type]
             await trio.lowlevel.wait_task_rescheduled(_succeeded)
             turn = task.answer
             if turn is None:
                 raise AssertionError(f"{option.process} did not take its turn {option.label!r}")
             if turn.flush and task.actor.may_crash:
-                self.disks[option.process] = durable(turn.local)
+                self.disks[option.process] = turn.local
         elif option.action in ("Crash", "Restart"):
             await self._fate(nursery, option, after)
-        session.took(n, after)
+        self.session.took(n, after)
 
     async def _fate(self, nursery: trio.Nursery, option: Option, after: Node) -> None:
         """Cancel the task of an actor that crashes; start another one from what it had flushed when it restarts."""
@@ -187,10 +189,13 @@ class Host:
             while task.task is not None:
                 await trio.lowlevel.checkpoint()
             return
-        local = task.actor.restarted(survivor(task.actor.initial, self.disks[name]))
+        local = task.actor.restarted(survivor(task.actor.initial, durable(self.disks[name])))
         if local != self.tables.value(after, name):
             raise AssertionError(f"{name} restarts with another state than its disk gives it")
-        await self._start(nursery, task.actor, local)
+        self._start(nursery, task.actor, local)
+        while self.tasks[name].task is None:
+            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
 
     def check(self, actor: Actor[Any], turn: Turn[Any]) -> None:
         """Check a turn that a task took for the first time against the tables."""

@@ -121,7 +121,6 @@ class Session:
         self._timetable = Timetable(tables, plan.timing, strategy.chance) if plan.mode == "timed" else None
         self._safety = frozenset(plan.claims) & frozenset(p.name for p in tables.invariants)
         self._temporal = tuple(p for p in self.model.properties if p.is_temporal and p.name in plan.claims)
-        self._witnesses = tuple(p for p in self.model.properties if p.form == "sometimes")
         self.witnessed: set[str] = set()
         self._turns: dict[str, int] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
@@ -155,21 +154,25 @@ class Session:
         options: Sequence[Option] = node.options
         if not options:
             return -1
-        chosen = None
-        if node.untimed is not None and self._timers_left <= 0 and node.untimed and self._timetable is None:
-            chosen = node.untimed
-        if self.allowed_commands is not None:
-            kept = range(len(options)) if chosen is None else chosen
-            chosen = [n for n in kept if self._may(options[n])]
-            if not chosen:
-                return -1
-        if chosen is not None:
-            options = [options[n] for n in chosen]
+        if self._timetable is None and self.allowed_commands is None:
+            if node.untimed is None or self._timers_left > 0:
+                return self.strategy.pick(options)
+            return node.untimed[self.strategy.pick([options[n] for n in node.untimed])]
+        return self._decide_among(node)
+
+    def _decide_among(self, node: Node) -> int:
+        """Decide in timed mode, or among what an application allows."""
+        hurried = self._timetable is None and node.untimed is not None and self._timers_left <= 0
+        kept = node.untimed if hurried and node.untimed is not None else range(len(node.options))
+        chosen = [n for n in kept if self.allowed_commands is None or self._may(node.options[n])]
+        if not chosen and hurried:
+            chosen = [n for n, option in enumerate(node.options) if option.is_timer]
+        if not chosen:
+            return -1
+        options = [node.options[n] for n in chosen]
         if self._timetable is not None:
-            n = self._timetable.pick(node, options)
-        else:
-            n = self.strategy.pick(options)
-        return n if chosen is None else chosen[n]
+            return chosen[self._timetable.pick(node, options)]
+        return chosen[self.strategy.pick(options)]
 
     def _may(self, option: Option) -> bool:
         assert self.allowed_commands is not None
@@ -179,33 +182,55 @@ class Session:
         """Record that option n of the current node was taken and led to `after`."""
         node = self.node
         option = node.options[n]
-        self.labels.append(Chosen(option.label, self.at_us))
-        if option.kind is Kind.TIMER:
+        at_us = self.at_us
+        self.labels.append(option.chosen if at_us is None else Chosen(option.label, at_us))
+        if option.is_timer:
             self._timers_left -= 1
-        if self._witnesses:
-            self._witness(node, option, after)
+        if reached := node.reached[n]:
+            self.witnessed.update(reached)
+        elif reached is None:
+            self.witnessed.update(self.tables.reach(node, n, after))
         if self.recorder is not None:
             tables = self.tables
-            self.recorder.event(
-                len(self.labels), self.at_us, tables.event_part(node, n), tables.failing_part(after)
-            )
+            self.recorder.event(len(self.labels), at_us, tables.event_part(node, n), tables.failing_part(after))
         self.node = after
         if after.failing is not None:
             self._judge(after)
+
+    def rush(self) -> None:
+        """Take all steps of the main part in free mode on the plain runtime: `decide` and `took` in one loop."""
+        labels, tables, recorder, limit = self.labels, self.tables, self.recorder, self.plan.steps
+        pick, follow, witnessed = self.strategy.pick, self.tables.follow, self.witnessed
+        stop = self.plan.stop_at_violation
+        node = self.node
+        while len(labels) < limit and not (stop and self.verdicts):
+            options = node.options
+            if not options:
+                break
+            if node.untimed is None or self._timers_left > 0:
+                n = pick(options)
+            else:
+                n = node.untimed[pick([options[m] for m in node.untimed])]
+            after = node.succ[n] or follow(node, n)
+            option = options[n]
+            labels.append(option.chosen)
+            if option.is_timer:
+                self._timers_left -= 1
+            if reached := node.reached[n]:
+                witnessed.update(reached)
+            elif reached is None:
+                witnessed.update(tables.reach(node, n, after))
+            if recorder is not None:
+                recorder.event(len(labels), None, tables.event_part(node, n), tables.failing_part(after))
+            node = after
+            if node.failing is not None:
+                self._judge(node)
+        self.node = node
 
     def _judge(self, node: Node) -> None:
         for name, why in (node.failing or {}).items():
             if name in self._safety and name not in self.verdicts:
                 self.verdicts[name] = Verdict(name, why, len(self.labels), "safety")
-
-    def _witness(self, node: Node, option: Option, after: Node) -> None:
-        for prop in self._witnesses:
-            if prop.name not in self.witnessed:
-                if prop.on == "step":
-                    if prop.check(self.tables.view(node), option.choice.step):
-                        self.witnessed.add(prop.name)
-                elif self.tables.predicate(prop, after):
-                    self.witnessed.add(prop.name)
 
     def _decide_fairly(self) -> int:
         assert self.fair_from is not None
@@ -298,6 +323,8 @@ def waits(model: Model, tables: Tables, node: Node) -> list[str]:
 def run_plain(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
     """Make one run on the plain synchronous runtime."""
     session = Session(tables, plan, strategy, recorder)
+    if plan.mode == "free":
+        session.rush()
     decide, took, follow = session.decide, session.took, tables.follow
     while (n := decide()) >= 0:
         took(n, follow(session.node, n))

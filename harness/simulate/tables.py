@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.model import Choice, Effects, Kind, Message, Model, Process, Property, State, Value, View, canonical_text
 from harness.record.events import event_text
+from harness.record.trail import Chosen
 
 MAX_NODES = 60_000
 """Visited states that are kept; beyond, the tables start over with the nodes (not with the memos)."""
@@ -109,7 +110,9 @@ class IdView(Mapping[str, Value]):
 class Option:
     """A choice as the tables know it: its label, and the memo of what it does."""
 
-    __slots__ = ("_edges", "action", "choice", "key", "kind", "label", "name", "process")
+    __slots__ = (
+        "_edges", "action", "choice", "chosen", "is_timer", "key", "kind", "label", "message", "name", "process",
+    )
 
     def __init__(self, tables: Tables, choice: Choice) -> None:
         self.choice = choice
@@ -118,7 +121,10 @@ class Option:
         self.name = choice.step.name
         self.action = choice.step.action
         self.kind = choice.step.kind
-        message = choice.step.consumed
+        self.is_timer = choice.step.kind is Kind.TIMER
+        self.chosen = Chosen(choice.label)
+        """The choice as a trail keeps it, without a time."""
+        self.message = message = choice.step.consumed
         self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
         self._edges = Memo(tables, lambda view: tables.edge(tables.model.effects(view, choice.step)))
 
@@ -141,7 +147,7 @@ class Edge:
 class Node:
     """A visited state: its options, where they lead (as far as known), and which properties fail."""
 
-    __slots__ = ("_checks", "_units", "failing", "failing_text", "options", "state", "succ", "untimed")
+    __slots__ = ("_checks", "_units", "failing", "failing_text", "options", "reached", "state", "succ", "untimed")
 
     def __init__(
         self, state: tuple[int, ...], units: list[tuple[list[Option], int]], checks: list[Leaf],
@@ -155,9 +161,13 @@ class Node:
             options += found
         self.options = options
         self.succ: list[Node | None] = [None] * len(options)
+        self.reached: list[tuple[str, ...] | None] = [None] * len(options)
+        """The witnesses that taking each option reaches, once known."""
         self.untimed: list[int] | None = None
-        if any(option.kind is Kind.TIMER for option in options):
-            self.untimed = [n for n, option in enumerate(options) if option.kind is not Kind.TIMER]
+        """The options without timers, where both kinds are there."""
+        timers = sum(option.is_timer for option in options)
+        if 0 < timers < len(options):
+            self.untimed = [n for n, option in enumerate(options) if not option.is_timer]
         self.failing: dict[str, str] | None = None
         for name, leaf in zip(names, checks, strict=True):
             if leaf.result is not None:
@@ -180,9 +190,12 @@ class Tables:
         self._ids: list[dict[str, int]] = [{} for _ in self.slots]
         self._starts = tuple(self.intern(start) for start in starts)
         self._messages: dict[tuple[str, str], Memo] = {}
+        self.turns: dict[str, dict[Any, Any]] = {}
+        """Where the trio runtime remembers the turns of its tasks, by actor."""
         self.leaves = 0
         self._nodes: dict[tuple[int, ...], Node] = {}
         self.invariants = tuple(p for p in model.properties if p.is_safety)
+        self.witnesses = tuple(p for p in model.properties if p.form == "sometimes")
         self._build()
 
     def _build(self) -> None:
@@ -330,6 +343,17 @@ class Tables:
         if memo is None:
             memo = self._predicates[prop.name] = Memo(self, prop.reason)
         return memo.at(node.state).result
+
+    def reach(self, node: Node, n: int, after: Node) -> tuple[str, ...]:
+        """Return the witnesses that taking option n of a node reaches, and remember them."""
+        step = node.options[n].choice.step
+        found = tuple(
+            p.name
+            for p in self.witnesses
+            if (p.check(self.view(node), step) if p.on == "step" else self.predicate(p, after))
+        )
+        node.reached[n] = found
+        return found
 
     def event_part(self, node: Node, n: int) -> str:
         """Return the part of a history event that tells what option n of a node does, without step and time."""

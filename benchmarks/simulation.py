@@ -1,0 +1,138 @@
+"""How fast simulation is: steps per second of the plain and the trio runtime, and the price of a trio step.
+
+Prints every figure from one run, with its goal. Nothing is asserted: machines differ, ratios travel better than rates.
+
+    python benchmarks/simulation.py [--seconds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import trio
+
+from harness.model import find_model
+from harness.record import Recorder
+from harness.simulate.on_trio import Host
+from harness.simulate.session import Plan, Session, run_plain
+from harness.simulate.strategies import RandomStrategy
+from harness.simulate.tables import Tables
+from kafka_proto.transactions.properties import INVARIANTS
+
+SEEDS = 400
+"""Different runs that a measurement goes through again and again."""
+
+
+def rate(run: Callable[[int], int], seconds: float, seeds: int = SEEDS) -> float:
+    """Return steps per second of CPU-bound runs, the median of five windows after one pass over all seeds."""
+    for seed in range(seeds):
+        run(seed)
+    rates = []
+    for _ in range(5):
+        steps, seed = 0, 0
+        start = time.perf_counter()
+        while time.perf_counter() - start < seconds / 5:
+            steps += run(seed % seeds)
+            seed += 1
+        rates.append(steps / (time.perf_counter() - start))
+    return statistics.median(rates)
+
+
+def plain(tables: Tables, history: bool) -> Callable[[int], int]:
+    """Return a function that makes run `seed` on the plain runtime and says how many steps it had."""
+    plan = Plan(INVARIANTS)
+
+    def run(seed: int) -> int:
+        recorder = Recorder() if history else None
+        return len(run_plain(tables, plan, RandomStrategy(seed), recorder).trail.choices)
+
+    return run
+
+
+def on_trio(tables: Tables, history: bool) -> Callable[[int], int]:
+    """Return a function that makes run `seed` on the trio runtime."""
+    plan = Plan(INVARIANTS)
+
+    def run(seed: int) -> int:
+        recorder = Recorder() if history else None
+        return len(trio.run(Host(Session(tables, plan, RandomStrategy(seed), recorder)).run).trail.choices)
+
+    return run
+
+
+def hand_off(count: int = 100_000) -> float:
+    """Return the seconds of a bare hand-off: one task wakes a parked one and parks until that one wakes it."""
+
+    def abort(_: object) -> trio.lowlevel.Abort:
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    async def main() -> float:
+        me = trio.lowlevel.current_task()
+        other: list[trio.lowlevel.Task] = []
+
+        async def partner() -> None:
+            other.append(trio.lowlevel.current_task())
+            while True:
+                await trio.lowlevel.wait_task_rescheduled(abort)
+                trio.lowlevel.reschedule(me)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partner)
+            while not other:
+                await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+            start = time.perf_counter()
+            for _ in range(count):
+                trio.lowlevel.reschedule(other[0])
+                await trio.lowlevel.wait_task_rescheduled(abort)
+            took = time.perf_counter() - start
+            nursery.cancel_scope.cancel()
+        return took / count
+
+    return trio.run(main)
+
+
+def cold(name: str, seconds: float, history: bool) -> float:
+    """Return steps per second when every run is a new one: no state is met twice but by chance."""
+    tables = Tables(find_model(name).make())
+    run = plain(tables, history)
+    steps = seed = 0
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        steps += run(seed)
+        seed += 1
+    return steps / (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds per figure")
+    seconds = parser.parse_args().seconds
+    spec = Tables(find_model("transactions/repaired").make())
+    actors = Tables(find_model("transactions/repaired/actors").make())
+
+    def show(what: str, figure: float, goal: float) -> None:
+        mark = "reached" if figure >= goal else "missed"
+        print(f"{what:62} {figure:>10,.0f} steps/s   goal {goal:>8,.0f}  {mark}", flush=True)
+
+    print(f"every figure: {SEEDS} random runs again and again, all invariants on, {seconds:g} s each")
+    show("plain, history, transactions/repaired", rate(plain(spec, True), seconds), 60_000)
+    show("plain, no history, transactions/repaired", rate(plain(spec, False), seconds), 300_000)
+    show("plain, history, transactions/repaired/actors", rate(plain(actors, True), seconds), 60_000)
+    show("plain, no history, transactions/repaired/actors", rate(plain(actors, False), seconds), 300_000)
+    show("trio, history, transactions/repaired/actors", rate(on_trio(actors, True), seconds), 20_000)
+    bare = statistics.median(hand_off() for _ in range(5))
+    step = 1 / rate(on_trio(actors, False), seconds)
+    mark = "reached" if step <= 2.5 * bare else "missed"
+    print(f"a trio step without history {step * 1e6:.1f} us, a bare hand-off {bare * 1e6:.1f} us: "
+          f"ratio {step / bare:.2f}   goal at most 2.5  {mark}")
+    for name in ("transactions/repaired", "transactions/repaired/actors"):
+        print(f"{'never the same run twice, history, ' + name:62} {cold(name, seconds, True):>10,.0f} steps/s")
+
+
+if __name__ == "__main__":
+    main()
