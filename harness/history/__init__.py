@@ -1,17 +1,18 @@
 """Histories after the run: what they look like. Pure functions of a recorded run; nothing here drives or records one.
 
 Rooms: `story` reads a history once (who acted, what became of every message, what changed), `changes` puts values and
-state changes into words; `text`, `mermaid`, `svg`, `itf` and `shiviz` are the forms that `render` writes.
+state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz` and `log` are the forms that `render` writes.
 """
 
 from __future__ import annotations
 
 from harness.history import itf, mermaid, shiviz, svg, text
-from harness.history.story import tell
+from harness.history.log import render_log
+from harness.history.story import check_typed, tell
 from harness.model import Model, Refusal
 from harness.record import History
 
-FORMS = ("text", "mermaid", "svg", "itf", "shiviz")
+FORMS = ("text", "mermaid", "svg", "itf", "shiviz", "log")
 
 __all__ = ["FORMS", "render"]
 
@@ -26,7 +27,11 @@ def render(history: History, model: Model, form: str, width: int = 100, fair_fro
     if form not in FORMS:
         raise Refusal(f"there is no form {form!r} of a history; the forms are {', '.join(FORMS)}")
     if form == "itf":
+        check_typed(history)
         return itf.write(history, model)
+    if form == "log":
+        check_typed(history)
+        return render_log(history)
     story = tell(history, model, fair_from)
     if form == "text":
         return text.write(story, width)

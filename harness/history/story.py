@@ -92,9 +92,18 @@ class Story:
         return bool(self.history.header["mode"] == "timed")
 
 
+def check_typed(history: History) -> None:
+    """Raise Refusal for a history that was read without its model, so that its values have no classes."""
+    for event in history.events:
+        for message in (event.received, *event.sent):
+            if message is not None and not isinstance(message, Message):
+                raise Refusal("this history was read without its model; read it with read_history(path, model)")
+
+
 def tell(history: History, model: Model, fair_from: int | None = None) -> Story:
     """Read a history with its model. Raises Refusal for one that was read without it."""
-    flights = _Flights(model, history)
+    check_typed(history)
+    flights = _Flights(model)
     rows: list[Row] = []
     state: dict[str, Value] = {}
     failing: set[str] = set()
@@ -108,7 +117,7 @@ def tell(history: History, model: Model, fair_from: int | None = None) -> Story:
         status = {a: state[slot("gate", a)].status for a in model.addresses if slot("gate", a) in state}
         rows.append(Row(event, column, changed, began, status, received, sent, taken))
     acted = any(row.column == ENVIRONMENT for row in rows[1:])
-    columns = (*model.addresses, *((ENVIRONMENT,) if acted else ()))
+    columns = (*model.addresses, *((ENVIRONMENT,) if acted or not model.addresses else ()))
     return Story(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from)
 
 
@@ -120,14 +129,10 @@ def column_of(event: Event, addresses: tuple[str, ...]) -> str:
 class _Flights:
     """Follows messages through the events of one history."""
 
-    def __init__(self, model: Model, history: History) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
         self.all: list[Flight] = []
         self._under_way: list[Flight] = []
-        for event in history.events:
-            for message in (event.received, *event.sent):
-                if message is not None and not isinstance(message, Message):
-                    raise Refusal("this history was read without its model; read it with read_history(path, model)")
 
     def follow(
         self, event: Event, column: str, before: Mapping[str, Value]
@@ -239,12 +244,12 @@ def verdict(story: Story) -> str:
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 def _faults(faults: Mapping[str, Any]) -> str:
     words = []
-    for name, value in faults.items():
+    for name, value in sorted(faults.items()):
         if name in ("rules", "timed"):
             rows = [_pairs({field: _flat(part) for field, part in row.items() if part}) for row in value]
             words += [f"{name.removesuffix('s')}({row})" for row in rows]

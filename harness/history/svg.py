@@ -184,7 +184,7 @@ def _label(story: Story, layout: Layout, flight: Flight, full: str) -> list[str]
     """The label of a message that ended: type above the line, fields below; what was lost names its fate."""
     column, side = label_column(story, flight)
     room = layout.room[column][0 if side < 0 else 1]
-    x = layout.edges[column][0 if side < 0 else 1]
+    x = layout.edges[column][0 if side < 0 else 1] + 3 * side
     anchor = "end" if side < 0 else "start"
     if flight.ended_at is None or room < 4:
         return []

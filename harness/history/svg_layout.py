@@ -34,6 +34,7 @@ NODE = 11.0
 FIRST_TRACK = 16.0
 NEXT_TRACK = 5.0
 MARGIN = 14.0
+NARROWEST = 720.0
 
 
 @attrs.frozen
@@ -65,38 +66,16 @@ def lay_out(story: Story, head: list[str], foot: list[str]) -> Layout:
     """Return where everything stands."""
     number = {name: n for n, name in enumerate(story.columns)}
     sides = [_side(number, flight) for flight in story.flights]
-    slots = _track_numbers(story, sides)
-    most: dict[tuple[str, int], int] = {}
-    for flight, side, track in zip(story.flights, sides, slots, strict=True):
-        source = _source(number, flight)
-        most[source, side] = max(most.get((source, side), 0), track + 1)
-    band = {
-        (name, side): NODE + 4 if not most.get((name, side)) else FIRST_TRACK + NEXT_TRACK * most[name, side]
-        for name in story.columns
-        for side in (-1, 1)
-    }
-    zones = _zones(story, number, sides)
+    slots = _track_numbers(story, number, sides)
     text_left = MARGIN + (78 if story.timed else 0)
-    at = text_left + TEXT_CHARS * ACTION_CHAR + 16
-    lanes: dict[str, float] = {}
-    room: dict[str, tuple[int, int]] = {}
-    for n, name in enumerate(story.columns):
-        half = len(name) * HEADING_CHAR / 2 + 10
-        if n == 0:
-            at += max(band[name, -1] + zones[0], half)
-        else:
-            before = story.columns[n - 1]
-            needed = band[before, 1] + zones[n] + band[name, -1]
-            at += max(needed, half + len(before) * HEADING_CHAR / 2 + 16)
-        lanes[name] = at
-    last = story.columns[-1]
-    right = at + max(band[last, 1] + zones[-1], len(last) * HEADING_CHAR / 2 + 10) + MARGIN
+    text_right = text_left + TEXT_CHARS * ACTION_CHAR
+    band = _bands(story, number, sides, slots)
+    lanes, right = _lanes(story, number, band, text_right + 16)
     edges = {name: (lanes[name] - band[name, -1], lanes[name] + band[name, 1]) for name in story.columns}
-    for n, name in enumerate(story.columns):
-        left = edges[story.columns[n - 1]][1] if n else text_left + TEXT_CHARS * ACTION_CHAR + 8
-        until = edges[story.columns[n + 1]][0] if n + 1 < len(story.columns) else right - 4
-        room[name] = (int((edges[name][0] - left) / LABEL_CHAR), int((until - edges[name][1]) / LABEL_CHAR))
-    width = max(right, 720.0)
+    bounds = [text_right + 8, *(x for name in story.columns for x in edges[name]), right - 4]
+    gaps = [int((bounds[2 * n + 1] - bounds[2 * n]) / LABEL_CHAR) for n in range(len(story.columns) + 1)]
+    room = {name: (gaps[n], gaps[n + 1]) for name, n in number.items()}
+    width = max(right, NARROWEST)
     wide = int((width - 2 * MARGIN) / ACTION_CHAR)
     head_lines = tuple(line for text in head for line in textwrap.wrap(text, wide))
     foot_lines = tuple(line for text in foot for line in textwrap.wrap(text, wide))
@@ -106,11 +85,37 @@ def lay_out(story: Story, head: list[str], foot: list[str]) -> Layout:
         lanes[_source(number, flight)] + side * (FIRST_TRACK + NEXT_TRACK * track)
         for flight, side, track in zip(story.flights, sides, slots, strict=True)
     )
-    height = bottom + 56 + 30 + len(foot_lines) * CAPTION + MARGIN
+    height = bottom + 86 + len(foot_lines) * CAPTION + MARGIN
     return Layout(
         width, height, top, bottom, lanes, rows, dividers, captions, tracks, head_lines, foot_lines, text_left, room,
         edges,
     )
+
+
+def _bands(
+    story: Story, number: Mapping[str, int], sides: list[int], slots: list[int]
+) -> dict[tuple[str, int], float]:
+    """How far the tracks beside each lifeline reach, to the left (-1) and to the right (1)."""
+    bands = {(name, side): NODE + 4 for name in story.columns for side in (-1, 1)}
+    for flight, side, track in zip(story.flights, sides, slots, strict=True):
+        at = (_source(number, flight), side)
+        bands[at] = max(bands[at], FIRST_TRACK + NEXT_TRACK * (track + 1))
+    return bands
+
+
+def _lanes(
+    story: Story, number: Mapping[str, int], band: Mapping[tuple[str, int], float], left: float
+) -> tuple[dict[str, float], float]:
+    """Where each lifeline stands, and where the last one's surroundings end."""
+    zones = _zones(story, number)
+    lanes: dict[str, float] = {}
+    at, last, reach, half = left, "", 0.0, -16.0
+    for n, name in enumerate(story.columns):
+        heading = len(name) * HEADING_CHAR / 2 + 8
+        at += max(reach + zones[n] + band[name, -1], half + heading + 16)
+        lanes[name] = at
+        last, reach, half = name, band[name, 1], heading
+    return lanes, at + max(reach + zones[number[last] + 1], half + 2) + MARGIN
 
 
 def label_column(story: Story, flight: Flight) -> tuple[str, int]:
@@ -165,22 +170,20 @@ def _side(number: Mapping[str, int], flight: Flight) -> int:
     return 1 if number[flight.dest] > number[source] else -1
 
 
-def _track_numbers(story: Story, sides: list[int]) -> list[int]:
+def _track_numbers(story: Story, number: Mapping[str, int], sides: list[int]) -> list[int]:
     """Give each flight the innermost track that is free from its send to its end."""
     free_from: dict[tuple[str, int], list[int]] = {}
     found = []
-    number = {name: n for n, name in enumerate(story.columns)}
-    last = len(story.rows)
     for flight, side in zip(story.flights, sides, strict=True):
         taken = free_from.setdefault((_source(number, flight), side), [])
-        until = last if flight.ended_at is None else max(flight.ended_at, flight.sent_at + 1)
+        until = len(story.rows) if flight.ended_at is None else max(flight.ended_at, flight.sent_at + 1)
         track = next((n for n, free in enumerate(taken) if free <= flight.sent_at), len(taken))
         taken[track : track + 1] = [until]
         found.append(track)
     return found
 
 
-def _zones(story: Story, number: Mapping[str, int], sides: list[int]) -> list[float]:
+def _zones(story: Story, number: Mapping[str, int]) -> list[float]:
     """The widths that labels need before the first lifeline, between each two, and after the last."""
     zones = [0.0] * (len(number) + 1)
     for flight in story.flights:

@@ -14,7 +14,7 @@ class Message:
     """What one process sends another; subclass it with frozen attrs fields. `type` is the class's name.
 
     `reliable` marks a class that stays inside a machine or goes to a service modelled as atomic: such messages are FIFO
-    per connection and no network fault touches them.
+    per connection and no network fault touches them; only a receiver that is down loses them.
     """
 
     reliable: ClassVar[bool] = False
@@ -28,15 +28,17 @@ class Message:
 
     def brief(self) -> str:
         """Return the message in one line: type, source and destination, then its fields in order."""
-        return f"{self.type} {self.source}->{self.dest}{_fields(self)}"
+        return " ".join([self.type, f"{self.source}->{self.dest}", *_fields(self, ("source", "dest"))])
 
 
-def _fields(message: Message) -> str:
+def _fields(record: Any, leave_out: tuple[str, ...] = ()) -> list[str]:
+    """Return `name=value` of a record's fields, those left out that are absent."""
     shown = []
-    for field in attrs.fields(type(message)):
-        if field.name not in ("source", "dest"):
-            shown.append(f"{field.name}={brief_value(getattr(message, field.name))}")
-    return " " + " ".join(shown) if shown else ""
+    for field in attrs.fields(type(record)):
+        value = getattr(record, field.name)
+        if field.name not in leave_out and (value is not None or not field.metadata.get("absent_if_none")):
+            shown.append(f"{field.name}={brief_value(value)}")
+    return shown
 
 
 def brief_value(value: Any) -> str:
@@ -50,6 +52,5 @@ def brief_value(value: Any) -> str:
     if value is None or isinstance(value, bool | int):
         return str(value)
     if attrs.has(type(value)):
-        inside = " ".join(f"{f.name}={brief_value(getattr(value, f.name))}" for f in attrs.fields(type(value)))
-        return f"[{inside}]"
+        return f"[{' '.join(_fields(value))}]"
     return canonical_text(value)

@@ -111,8 +111,9 @@ class Model:
 
     def _links(self) -> Iterable[tuple[str, str]]:
         seen = set()
+        peers = [process.name for process in self.processes if process.has_inbox and not process.is_service]
         for target in self.faults.targets:
-            for address in self.addresses:
+            for address in peers:
                 pair = (min(target, address), max(target, address))
                 if address != target and pair not in seen:
                     seen.add(pair)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import attrs
 
@@ -136,11 +138,26 @@ def decode(data: Any, types: Mapping[str, type]) -> Value:
         cls = types.get(data[TYPE])
         if cls is None:
             raise ValueError(f"unknown type {data[TYPE]!r}; known are {', '.join(sorted(types))}")
+        enums = _enums(cls)
+        fields = {name: decode(item, types) for name, item in data.items() if name != TYPE}
         try:
-            return cls(**{name: decode(item, types) for name, item in data.items() if name != TYPE})
-        except TypeError as error:
+            for name in enums.keys() & fields.keys():
+                fields[name] = enums[name](fields[name]) if fields[name] is not None else None
+            return cls(**fields)
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{data[TYPE]} does not fit its class: {error}") from None
     return FrozenMap({key: decode(item, types) for key, item in data.items()})
+
+
+@cache
+def _enums(cls: type) -> Mapping[str, type[StrEnum]]:
+    """Return the fields of a class that hold members of an enumeration, which text becomes when it is read back."""
+    found: dict[str, type[StrEnum]] = {}
+    for name, hint in get_type_hints(cls).items():
+        for kind in (hint, *get_args(hint)):
+            if isinstance(kind, type) and issubclass(kind, StrEnum):
+                found[name] = kind
+    return found
 
 
 def _encoder_for(cls: type) -> Callable[[Any], Any]:

@@ -1,10 +1,15 @@
-"""From slots back to the spec's variables: nested maps per variable, and the network's sets of messages."""
+"""From slots back to the spec's variables: nested maps per variable, and the messages under way.
+
+On the specs' network `messages` is their set; on others, where copies count, the sorted tuple of all under way, with
+the reliable and the delayed ones beside it as `wire` and `held`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.model.values import FrozenMap, Value
+from harness.model.network import FIFO, UNORDERED_SET
+from harness.model.values import FrozenMap, Value, canonical_sort
 from harness.model.view import parts
 
 if TYPE_CHECKING:
@@ -28,9 +33,15 @@ def gather(model: Model, state: State) -> dict[str, Value]:
             inner = inner.setdefault(part, {})
         inner[index[-1]] = value
     frozen = {variable: _freeze(value) for variable, value in variables.items()}
-    frozen["messages"] = frozenset(
-        message for a in model.addresses for message in model.network.contents(state[f"inbox[{a}]"])
-    )
+    under_way = [message for a in model.addresses for message in model.network.contents(state[f"inbox[{a}]"])]
+    if model.network is UNORDERED_SET:
+        frozen["messages"] = frozenset(under_way)
+    else:
+        frozen["messages"] = tuple(canonical_sort(under_way))
+    if model.actors:
+        frozen["wire"] = tuple(m for a in model.addresses for m in FIFO.contents(state[f"wire[{a}]"]))
+    if model.faulty:
+        frozen["held"] = tuple(m for a in model.addresses for m in state[f"held[{a}]"])
     if model.history_variables:
         frozen["messages_discard"] = frozenset().union(*(state[f"discarded[{a}]"] for a in model.addresses))
     return dict(sorted(frozen.items()))

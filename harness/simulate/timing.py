@@ -87,11 +87,22 @@ class Timetable:
                 spread = timing.think
             case Kind.PERTURBATION | Kind.FAULT:
                 spread = timing.perturb
+            case Kind.HEAL if (delay_ms := self._ruled_delay(node, option)) is not None:
+                return self.now_us + delay_ms * MS
             case Kind.HEAL:
                 spread = timing.heal
             case _:
                 spread = timing.latency if message is not None and not message.reliable else timing.local
         return self.now_us + spread.draw(chance, "duration")
+
+    def _ruled_delay(self, node: Node, option: Option) -> int | None:
+        """Return the delay that a rule gives to the message that an option releases, in milliseconds."""
+        rules = [rule for rule in self._tables.model.faults.rules if rule.kind == "delay"]
+        if option.action != "Release" or not rules:
+            return None
+        waiting = self._tables.value(node, option.process.replace("network", "held", 1))
+        message = next(message for message in waiting if message.brief() == option.choice.step.detail)
+        return next((rule.delay_ms for rule in rules if rule.fits(message)), None)
 
     def _clock(self, node: Node, process: str) -> int:
         """Return the speed of an actor's clock in percent."""

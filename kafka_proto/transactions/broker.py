@@ -1,8 +1,9 @@
 """The broker of the actor composition: a transaction coordinator with its copy of the log partitions.
 
-Persisted: the log and its high watermark. Volatile: who leads, what is loaded, the metadata and pending transitions,
-the callbacks, the block of producer ids. A broker that restarts asks the controller who leads, joins the epochs it is
-told, and serves a partition again after it has loaded the committed prefix.
+Persisted: the log and its high watermark, and the number of the incarnation (as in KIP-631), by which answers to what
+it asked before a crash are told apart. Volatile: who leads, what is loaded, the metadata and pending transitions, the
+callbacks, the block of producer ids. A broker that restarts asks the controller who leads, joins the epochs it is told,
+and serves a partition again after it has loaded the committed prefix.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class Broker:
     hwm: FrozenMap[str, int] = persisted()
     known: FrozenMap[str, LogMetadata] = volatile()
     """Leader and epoch of each partition, as far as this broker was told; also its cache for FindCoordinator."""
+    incarnation: int = persisted(default=0)
+    """How often this broker was started again; durable before it joins an epoch."""
     registering: bool = volatile(default=False)
     loaded: frozenset[str] = volatile(default=frozenset())
     """Partitions that it leads and has loaded."""
@@ -76,6 +79,10 @@ class TransactionCoordinator(Actor[Broker]):
             pid_source=number * PID_BLOCK,
             pid_limit=number * PID_BLOCK + PID_BLOCK,
         )
+
+    def restarted(self, local: Broker) -> Broker:
+        """Start a new incarnation; nothing that it asks is answered before it has flushed its number."""
+        return attrs.evolve(local, incarnation=local.incarnation + 1)
 
     def step(self, local: Broker) -> Iterable[Turn[Broker]]:
         if NOBODY in local.known.values() and not local.registering:
@@ -208,7 +215,7 @@ class TransactionCoordinator(Actor[Broker]):
         p = told.partition
         after = self.forget(local, p)
         after = attrs.evolve(after, known=after.known.set(p, LogMetadata(told.cepoch, self.name)))
-        join = JoinEpoch(told.cepoch, True, source=self.name, dest=log_name(p))
+        join = JoinEpoch(told.cepoch, True, local.incarnation, source=self.name, dest=log_name(p))
         return Turn("TakeOver", (self.name, p), after, (join,), flush=True, detail=f"epoch {told.cepoch}")
 
     def become_follower(self, local: Broker, told: LeaderAndIsr) -> Turn[Broker]:
@@ -218,7 +225,7 @@ class TransactionCoordinator(Actor[Broker]):
         failed = coordinator.failed_responses(pending)
         after = self.forget(local, p)
         after = attrs.evolve(after, known=after.known.set(p, LogMetadata(told.cepoch, told.leader)))
-        join = JoinEpoch(told.cepoch, False, source=self.name, dest=log_name(p))
+        join = JoinEpoch(told.cepoch, False, local.incarnation, source=self.name, dest=log_name(p))
         return Turn(
             "BecomeFollower", (self.name, p), after, (*failed, join), flush=True, detail=f"epoch {told.cepoch}"
         )
@@ -241,6 +248,8 @@ class TransactionCoordinator(Actor[Broker]):
         action, who = "LoadTxnLog", (self.name, p)
         if joined.cepoch != local.known[p].cepoch:
             return Turn(action, who, local, detail=f"epoch {joined.cepoch} is over")
+        if joined.incarnation != local.incarnation:
+            return Turn(action, who, local, detail=f"epoch {joined.cepoch}, joined before a crash")
         after = attrs.evolve(
             local, log=local.log.set(p, joined.committed), hwm=local.hwm.set(p, len(joined.committed))
         )

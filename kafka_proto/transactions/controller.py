@@ -36,6 +36,7 @@ class Controller(Actor[Quorum]):
     """The actor that decides who coordinates which partition of the transaction log."""
 
     name = CONTROLLER
+    is_service = True
 
     def __init__(self, leaders: dict[str, str], brokers: tuple[str, ...], elections: int, election: str) -> None:
         self.brokers = brokers

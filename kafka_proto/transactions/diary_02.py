@@ -50,4 +50,5 @@ def build(
     return Model(
         "transactions/diary-02", tuple(processes), (spec.initial(constants),), network, faults,
         properties(constants, SpecState(constants)), FAIRNESS, history_variables, sizes, settings, TYPES,
+        lambda view: spec.waits_for(constants, view),
     )

@@ -38,4 +38,5 @@ def build(
     return Model(
         "transactions/gist", tuple(processes), (spec.initial(constants),), network, faults,
         properties(constants, SpecState(constants)), diary_02.FAIRNESS, history_variables, sizes, settings, TYPES,
+        lambda view: spec.waits_for(constants, view),
     )

@@ -30,15 +30,17 @@ class JoinEpoch(ServiceMessage):
 
     cepoch: int
     leads: bool
+    incarnation: int
 
 
 @attrs.frozen
 class Joined(ServiceMessage):
-    """The committed prefix of a partition, for a broker that joined an epoch."""
+    """The committed prefix of a partition, for the incarnation of a broker that joined an epoch."""
 
     partition: str
     cepoch: int
     committed: tuple[Entry, ...]
+    incarnation: int
 
 
 @attrs.frozen
@@ -63,6 +65,8 @@ class LogPartition:
 
 class TransactionLog(Actor[LogPartition]):
     """The actor of one transaction log partition."""
+
+    is_service = True
 
     def __init__(self, partition: str, leader: str, brokers: tuple[str, ...]) -> None:
         self.partition = partition
@@ -108,7 +112,9 @@ class TransactionLog(Actor[LogPartition]):
             after = attrs.evolve(
                 after, cepoch=cepoch, leader=broker if request.leads else local.leader, waiting=()
             )
-        answer = Joined(self.partition, cepoch, after.committed, source=self.name, dest=broker)
+        answer = Joined(
+            self.partition, cepoch, after.committed, request.incarnation, source=self.name, dest=broker
+        )
         return Turn("JoinEpoch", (broker, self.partition), after, (answer,), detail=f"epoch {cepoch}")
 
 

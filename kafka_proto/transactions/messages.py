@@ -147,7 +147,7 @@ class LeaderAndIsr(ActorMessage):
 
 @attrs.frozen
 class ServiceMessage(ActorMessage):
-    """A message between a broker and the services that this composition models as atomic: never lost, in order."""
+    """A message between a broker and a service modelled as atomic: in order, lost only where its receiver is down."""
 
     reliable: ClassVar[bool] = True
 

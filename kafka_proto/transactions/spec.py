@@ -334,3 +334,20 @@ def complete_partial_txn(b: str, tid: str) -> Action:
             yield Step("CompletePartialTxn", (b, tid), tuple(append(view, b, entry)))
 
     return Action(f"CompletePartialTxn[{b}][{tid}]", steps)
+
+
+def waits_for(constants: Names, view: View) -> tuple[str, ...]:
+    """Say who waits for whom: clients for answers, partition leaders for replicas that do not know the epoch."""
+    found = []
+    for c in constants.clients:
+        client: ClientRecord = view.at("client", c)
+        if client.state is ClientState.SENT_INIT_PID_REQUEST and client.tid is not None:
+            found.append(f"{c} waits for {find_coordinator(view, client.tid)} to answer its InitPidRequest")
+        if client.pending_partitions:
+            found.append(f"{c} waits for {client.tc} to answer its AddPartitionsToTxnRequest")
+    for p in constants.txn_log_partitions:
+        leader, epoch = view.at("txn_log_leader", p), view.at("txn_log_epoch", p)
+        behind = [b for b in constants.brokers if view.at("tc_log_metadata", b, p).cepoch != epoch]
+        if behind and view.at("tc_log_hwm", leader, p) < len(view.at("tc_log", leader, p)):
+            found.append(f"{leader}, leader of {p} in epoch {epoch}, waits for {', '.join(behind)} to learn that epoch")
+    return tuple(found)

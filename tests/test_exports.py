@@ -1,0 +1,446 @@
+"""Every form of a history: text, Mermaid, SVG, ITF and ShiViz, for runs that hold, fail, and suffer faults."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import attrs
+import itf_py
+import pytest
+
+from harness.history import FORMS, render
+from harness.history.changes import brief, brief_message, changes
+from harness.history.mermaid import escape
+from harness.history.shiviz import PARSER, clocks
+from harness.history.story import ENVIRONMENT, RECEIVED, Story, tell
+from harness.model import (
+    BAG,
+    NO_FAULTS,
+    Actor,
+    Faults,
+    FrozenMap,
+    Gate,
+    Message,
+    Model,
+    Reason,
+    Refusal,
+    Rule,
+    Turn,
+    View,
+    always,
+    find_model,
+    persisted,
+    volatile,
+)
+from harness.record import History, Recorder, header_of, history_of, read_history, write_history
+from harness.simulate.session import Plan, Run, run_plain
+from harness.simulate.strategies import RandomStrategy
+from harness.simulate.tables import Tables
+
+SVG = "{http://www.w3.org/2000/svg}"
+SIZES = {"clients": 2, "brokers": 2, "elections": 1}
+WIDE = {
+    "clients": 3, "brokers": 3, "transactional-ids": 2, "topic-partitions": 2, "txn-log-partitions": 2, "elections": 2,
+}
+RUNS = ("holds", "fails", "starves", "wide", "actors", "faults", "rules")
+
+
+@attrs.frozen
+class Ping(Message):
+    text: str
+    number: int = 0
+
+
+@attrs.frozen
+class Talk:
+    said: int = persisted(default=0)
+    heard: tuple[int, ...] = volatile(default=())
+
+
+class Talker(Actor[Talk]):
+    """Says three things to its peer, with every character that some format could choke on."""
+
+    may_crash = True
+    initial = Talk()
+
+    def __init__(self, name: str, peer: str) -> None:
+        self.name = name
+        self.peer = peer
+
+    def step(self, local: Talk) -> Iterable[Turn[Talk]]:
+        if local.said < 3:
+            ping = Ping('a; #1: <b> & "c" %% $$', local.said, source=self.name, dest=self.peer)
+            yield Turn("Say", (self.name,), attrs.evolve(local, said=local.said + 1), (ping,), flush=True)
+
+    def on_message(self, local: Talk, message: Message) -> Iterable[Turn[Talk]]:
+        assert isinstance(message, Ping)
+        yield Turn("Hear", (self.name, message.source), attrs.evolve(local, heard=(*local.heard, message.number)))
+
+
+def talk(faults: Faults) -> Model:
+    """Return two talkers whose names Mermaid could take for its own syntax."""
+
+    def in_order(view: View, name: str) -> Reason:
+        heard = view[name].heard
+        return None if list(heard) == sorted(set(heard)) else f"{name} heard {heard}; <not> in order & once"
+
+    names = ("end", "node-2")
+    return Model(
+        "talk", (Talker(*names), Talker(*reversed(names))), ({},), BAG, faults,
+        (always("InOrder", in_order, over=names),), types=(Ping, Talk),
+    )
+
+
+@attrs.frozen
+class Case:
+    """A recorded run with all it takes to render it."""
+
+    model: Model
+    run: Run
+    history: History
+
+    def story(self) -> Story:
+        return tell(self.history, self.model, self.run.trail.fair_from)
+
+    def render(self, form: str, width: int = 100) -> str:
+        return render(self.history, self.model, form, width, self.run.trail.fair_from)
+
+
+def record(model: Model, plan: Plan, seed: int, tables: Tables) -> Case:
+    run = run_plain(tables, plan, RandomStrategy(seed), Recorder())
+    assert run.recorder is not None
+    header = header_of(run.trail, model, "plain")
+    return Case(model, run, history_of(header, run.recorder, run.verdict.to_json(), model))
+
+
+def search(model: Model, plan: Plan, *, fails: bool = False, acts: frozenset[str] = frozenset()) -> Case:
+    """Return the first run that fails or holds as asked and has all the actions."""
+    tables = Tables(model)
+    for seed in range(3000):
+        run = run_plain(tables, plan, RandomStrategy(seed))
+        labels = {re.split(r"[ (]", chosen.label)[0] for chosen in run.trail.choices}
+        if run.verdict.ok is not fails and acts <= labels:
+            return record(model, plan, seed, tables)
+    raise AssertionError(f"no such run of {model.name}")
+
+
+def spec(model: str, sizes: dict[str, int], faults: Faults = NO_FAULTS) -> Model:
+    return find_model(model).make(sizes, faults=faults)
+
+
+@cache
+def case(name: str) -> Case:
+    """Return a run by its name in `RUNS`."""
+    every = Faults(drop=1, duplicate=1, delay=1, pause=1, crash=1, targets=("end", "node-2"))
+    match name:
+        case "holds":
+            return search(spec("transactions/repaired", SIZES), Plan(("LogsAgreeUpToHwm",)))
+        case "fails":
+            return search(spec("transactions/gist", SIZES), Plan(("LogsAgreeUpToHwm",)), fails=True)
+        case "starves":
+            sizes = {"clients": 1, "brokers": 3, "elections": 1}
+            plan = Plan(("EventuallyAllClientsGetPid",), steps=4)
+            return search(spec("transactions/diary-02", sizes), plan, fails=True)
+        case "wide":
+            return search(spec("transactions/repaired", WIDE), Plan(()), acts=frozenset({"ElectLeader"}))
+        case "actors":
+            faults = Faults(drop=2, duplicate=1, delay=1, crash=1, targets=("b1", "b2"))
+            model = spec("transactions/repaired/actors", WIDE, faults)
+            return search(model, Plan((), steps=80, mode="timed"), acts=frozenset({"Crash"}))
+        case "faults":
+            acts = frozenset({"Drop", "Duplicate", "Delay", "Release", "Pause", "Crash", "Restart", "Hear"})
+            return search(talk(every), Plan((), steps=60), acts=acts)
+        case "rules":
+            rules = (Rule("drop", nth=1), Rule("duplicate", nth=2), Rule("delay", source="end"))
+            return search(talk(Faults(rules=rules)), Plan(("InOrder",)), fails=True)
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("form", FORMS)
+def test_render_of_a_history_read_back_is_the_same(name: str, form: str, tmp_path: Path) -> None:
+    """A history that was written to a file and read back renders exactly as the one in memory."""
+    it = case(name)
+    assert it.run.recorder is not None
+    path = tmp_path / "history.jsonl"
+    write_history(path, it.history.header, it.run.recorder, it.run.verdict.to_json())
+    assert render(read_history(path, it.model), it.model, form) == render(it.history, it.model, form)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("width", [40, 57, 80, 100, 160])
+def test_text_is_never_wider_than_asked(name: str, width: int) -> None:
+    """No line of the timeline is longer than the width, whatever the number of actors."""
+    assert max(map(len, case(name).render("text", width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_text_shows_every_step_message_and_change(name: str) -> None:
+    """The timeline has a line per step with the spec's name, a line per message, and one per changed slot."""
+    it = case(name)
+    text = it.render("text", 400)
+    for row in it.story().rows[1:]:
+        assert re.search(rf"^ *{row.n} +(ok )?\d+/\d+ .*{re.escape(row.event.name)}", text, re.M), row.event.name
+        for flight in row.sent:
+            assert brief_message(flight.message, flight.dest)[:100] in text
+        for change in row.changes:
+            assert change[:100] in text
+    assert f"digest:     {it.history.digest}" in text
+    assert str(it.history.header["model"]) in text and f"seed {it.run.trail.seed}" in text
+
+
+@pytest.mark.parametrize("name", ["fails", "rules"])
+def test_text_tells_the_truth_of_every_invariant_at_every_step(name: str) -> None:
+    """A step where all hold says ok; one where some fail has a mark per invariant, and the reason where it begins."""
+    it = case(name)
+    text = it.render("text", 400)
+    count = len(it.history.header["properties"])
+    for event in it.history.events[1:]:
+        held = f"ok {count}/{count}" if not event.violated else f" {count - len(event.violated)}/{count}"
+        assert re.search(rf"^ *{event.n} +{held} ", text, re.M)
+    begins = it.story().rows[it.run.verdict.step or 0]
+    assert it.run.verdict.violated in begins.began
+    marks = "".join("x" if p in begins.event.violated else "+" for p in it.history.header["properties"])
+    assert re.search(rf"{re.escape(marks)} FAILS \d+ {it.run.verdict.violated}: ", text)
+    assert f"verdict:    violates {it.run.verdict.violated} at step {it.run.verdict.step}" in text
+
+
+def test_text_puts_steps_in_their_actors_column() -> None:
+    """An action stands at the lifeline of its process, or of its first argument that is an address."""
+    it = case("fails")
+    lines = it.render("text").splitlines()
+    names = next(line for line in lines if line.split() == list(it.model.addresses))
+    commit = next(line for line in lines if "CommitTxnLogAppend(b2" in line or "CommitTxnLogAppend(b1" in line)
+    broker = commit[commit.index("(") + 1 :][:2]
+    assert commit.index("CommitTxnLogAppend") == names.index(broker)
+
+
+def test_text_marks_lost_held_and_copied_messages() -> None:
+    """What a fault or a rule does to a message can be read off its arrow."""
+    faults, rules = case("faults").render("text"), case("rules").render("text")
+    assert "(dropped)" in faults and "(held)" in faults and "(a copy)" in faults
+    assert "x> Ping" in rules and "(lost)" in rules and "~> Ping" in rules and "(a copy)" in rules
+    assert "gate[end]: up->down" in faults or "gate[node-2]: up->down" in faults
+    assert "deaf_to" not in faults and "budget" not in faults and "inbox[" not in faults
+
+
+def test_text_draws_no_lifeline_while_an_actor_is_down() -> None:
+    """Between a crash and its restart the actor's lifeline is a gap."""
+    it = case("faults")
+    text = it.render("text", 200).splitlines()
+    names = next(line for line in text if line.split() == ["end", "node-2", ENVIRONMENT])
+    for row in it.story().rows[1:]:
+        line = next(line for line in text if re.match(rf" *{row.n} ", line) and "/" in line[:14])
+        for name, status in row.status.items():
+            if name != row.column and row.column == ENVIRONMENT:
+                assert line[names.index(name)] == {"up": "|", "paused": ":", "down": " "}[status]
+
+
+@pytest.mark.parametrize("form", ["text", "mermaid", "svg"])
+def test_fair_ending_is_marked_where_it_begins(form: str) -> None:
+    """The caller may say where the fair ending begins; nothing is marked where that is unknown."""
+    it = case("starves")
+    assert it.run.trail.fair_from is not None
+    assert "fair ending" in it.render(form)
+    assert "fair ending" not in render(it.history, it.model, form)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_mermaid_has_every_step_and_nothing_to_choke_on(name: str) -> None:
+    """Each step is an arrow or a note with its number; free text is escaped, odd names are aliases."""
+    it = case(name)
+    text = it.render("mermaid")
+    lines = text.splitlines()
+    assert lines[0] == "sequenceDiagram"
+    for row in it.story().rows[1:]:
+        sign = "->> |-->> " if row.received is not None else "Note over "
+        assert re.search(rf"({sign}).*: {row.n} {re.escape(escape(row.event.action))}", text), row.event.name
+    for line in lines[1:]:
+        assert re.match(r"  (participant \w+( as .*)?|Note over \w+(,\w+)?: .+|\w+(->>|-->>|-x|--\)) \w+: .+)$", line)
+        free = re.sub(r"#\w+;|<br/>", "", line.split(": ", 1)[-1])
+        assert not re.search(r"[;#%$\\&]", free) and "<" not in free
+    assert not re.search(r"participant (end|node-2)$", text, re.M)
+
+
+def test_mermaid_draws_lost_messages_with_a_cross_and_notes_the_violation() -> None:
+    """A lost message is an arrow `-x` in the step that loses it; a violation is a note over all columns."""
+    assert re.search(r"-x p\d_: \d+ lost", case("rules").render("mermaid"))
+    it = case("fails")
+    assert f"Note over c1,b2: step {it.run.verdict.step} FAILS LogsAgreeUpToHwm" in it.render("mermaid")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_svg_is_well_formed_and_shows_every_step(name: str) -> None:
+    """The picture is one XML document without anything to fetch, with a row and a mark per step."""
+    it = case(name)
+    text = it.render("svg")
+    root = ET.fromstring(text)
+    assert root.tag == f"{SVG}svg" and "href" not in text and text.count("http") == 1 and "<script" not in text
+    titles = {title.text for title in root.iter(f"{SVG}title")}
+    marks = [node.text for node in root.iter(f"{SVG}text") if node.get("class") == "number"]
+    for row in it.story().rows[1:]:
+        assert f"{row.n} {row.label}" in titles
+        assert str(row.n) in marks
+    for row in it.story().rows:
+        for began in row.began:
+            assert f"step {row.n} FAILS {began}" in text
+    assert it.history.digest in text and "prefers-color-scheme: dark" in text
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_svg_texts_do_not_overlap_and_stay_on_the_page(name: str) -> None:
+    """No two texts of the picture overlap, by the widths of their monospaced letters."""
+    root = ET.fromstring(case(name).render("svg"))
+    width, height = float(root.get("width") or 0), float(root.get("height") or 0)
+    boxes = []
+    for node in root.iter(f"{SVG}text"):
+        css = node.get("class", "")
+        words = "".join(part for part in node.itertext()) if len(node) == 0 else node[0].tail or ""
+        size = 14 if "title" in css else 13 if "heading" in css else 10 if "label" in css or "number" in css else 11
+        x, y, wide = float(node.get("x") or 0), float(node.get("y") or 0), len(words) * size * 0.602
+        if node.get("text-anchor") == "end":
+            x -= wide
+        if css in ("heading", "number"):
+            x -= wide / 2
+        boxes.append((x, y - size * 0.72, x + wide, y + size * 0.12, words))
+        assert x >= 0 and x + wide <= width + 1 and y <= height, words
+    boxes.sort(key=lambda box: box[1])
+    for n, (left, _, right, low, words) in enumerate(boxes):
+        for other in boxes[n + 1 :]:
+            if other[1] >= low:
+                break
+            assert other[0] >= right or other[2] <= left, (words, other[4])
+
+
+def test_svg_shows_a_crash_as_a_gap_in_the_lifeline() -> None:
+    """The lifeline of an actor that crashed and restarted has two parts at least."""
+    it = case("faults")
+    crashed = next(row.column for row in it.story().rows if row.event.action == "Crash")
+    root = ET.fromstring(it.render("svg"))
+    names = [n for n in root.iter(f"{SVG}text") if n.get("class") == "heading" and n.text == crashed]
+    x = names[0].get("x")
+    lines = [p.get("d", "") for p in root.iter(f"{SVG}path") if str(p.get("class")).startswith("life")]
+    assert sum(line.startswith(f"M{x},") and "V" in line for line in lines) >= 2
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name != "actors"])
+def test_itf_reads_back_with_the_models_own_variables(name: str) -> None:
+    """The trace has a state per event, whose variables are the model's."""
+    it = case(name)
+    trace = itf_py.trace_from_json(json.loads(it.render("itf")))
+    states = list(it.history.states())
+    assert len(trace.states) == len(states) == len(it.run.trail.choices) + 1
+    assert trace.vars == list(it.model.variables(states[0]))
+    for state, event in zip(trace.states, it.history.events, strict=True):
+        assert state.meta["index"] == event.n and state.meta["action"] == event.name
+        assert set(state.values) == set(trace.vars)
+
+
+def test_itf_values_are_those_of_the_run() -> None:
+    """Integers, records, sequences, sets of messages and missing values come back as what they were."""
+    it = case("fails")
+    trace = itf_py.trace_from_json(json.loads(it.render("itf")))
+    assert trace.states[0].values["client"]["c1"].tc == "None"
+    assert trace.meta["status"] == "violation"
+    for state, values in zip(it.history.states(), trace.states, strict=True):
+        variables = it.model.variables(state)
+        assert values.values["pid_source"] == state["pid_source"]
+        assert values.values["client"]["c1"].state == state["client[c1]"].state
+        assert [e.tid for e in values.values["tc_log"]["b1"]["p1"]] == [e.tid for e in state["tc_log[b1][p1]"]]
+        assert {(m.type, m.source) for m in values.values["messages"]} == {
+            (m.type, m.source) for m in variables["messages"]
+        }
+    last = trace.states[-1]
+    assert "LogsAgreeUpToHwm" in last.meta["violated"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_shiviz_clocks_are_vector_clocks(name: str) -> None:
+    """A host's own component counts its events; a receive knows all that its send knew."""
+    it = case(name)
+    story = it.story()
+    found = clocks(story)
+    at = {row.n: clock for row, clock in zip(story.rows[1:], found, strict=True)}
+    count: dict[str, int] = {}
+    for row in story.rows[1:]:
+        count[row.column] = count.get(row.column, 0) + 1
+        assert at[row.n][row.column] == count[row.column]
+        assert all(time <= count.get(host, 0) for host, time in at[row.n].items())
+    for flight in story.flights:
+        if flight.end == RECEIVED and flight.ended_at is not None and flight.sent_at:
+            sent, received = at[flight.sent_at], at[flight.ended_at]
+            assert all(received.get(host, 0) >= time for host, time in sent.items())
+            assert sent != received
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_shiviz_log_is_read_by_its_own_parser_expression(name: str) -> None:
+    """The first line parses what follows the empty delimiter line, event by event."""
+    it = case(name)
+    first, second, log = it.render("shiviz").split("\n", 2)
+    assert first == PARSER and second == ""
+    events = re.findall(first.replace("(?<", "(?P<"), log)
+    assert len(events) == len(it.history.events) - 1
+    for (event, host, clock), row in zip(events, it.story().rows[1:], strict=True):
+        assert event.startswith(f"{row.n} {row.event.name}") and host == row.column
+        assert json.loads(clock)[host] >= 1
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_message_has_one_fate(name: str) -> None:
+    """What is under way at the end of the story is what the last state has in its inboxes."""
+    it = case(name)
+    story = it.story()
+    *_, last = it.history.states()
+    waiting = [m for a in it.model.addresses for m in it.model.network.contents(last[f"inbox[{a}]"])]
+    for a in it.model.addresses:
+        waiting += last.get(f"held[{a}]", ())
+        for abandoned, current in last.get(f"wire[{a}]", FrozenMap()).values():
+            waiting += [m for queue in (*abandoned, current) for m in queue]
+    under_way = [flight.message for flight in story.flights if flight.ended_at is None]
+    assert sorted(m.brief() for m in waiting) == sorted(m.brief() for m in under_way)
+    received = [row for row in story.rows if row.received is not None]
+    assert len(received) == sum(e.received is not None and e.kind != "fault" for e in it.history.events)
+
+
+def test_changes_name_only_what_differs() -> None:
+    """Records show changed fields, logs what was added and cut off, gates their status, the network nothing."""
+    before = {
+        "client[c1]": Talk(0, (1,)), "log[b1]": ("a", "b"), "gate[b1]": Gate(), "inbox[b1]": (), "b1": Talk(1),
+        "disk[b1]": FrozenMap({"said": 0}), "known": FrozenMap({"p1": "b1", "p2": None}), "some": frozenset("xy"),
+    }
+    writes = {
+        "client[c1]": Talk(2, (1,)), "log[b1]": ("a", "c"), "gate[b1]": Gate("down"), "inbox[b1]": ("m",),
+        "b1": Talk(1, (4, 5)), "disk[b1]": FrozenMap({"said": 1}), "known": FrozenMap({"p2": "b2", "p3": ""}),
+        "some": frozenset("yz"),
+    }
+    assert changes(before, writes) == (
+        "b1: heard + 4, heard + 5",
+        "client[c1]: said 0->2",
+        "disk[b1]: flushed said",
+        "gate[b1]: up->down",
+        "known: [p1] - b1, [p2] None->b2, [p3] + \"\"",
+        "log[b1]: - b, + c",
+        "some: - x, + z",
+    )
+    assert brief(Talk(3, (1, 2))) == "<said=3 heard=(1, 2)>" and brief(Talk()) == "<Talk>"
+
+
+def test_render_refuses_what_it_cannot_do(tmp_path: Path) -> None:
+    """Another form, a narrow page and a history read without its model are refused with what to do."""
+    it = case("fails")
+    with pytest.raises(Refusal, match="no form 'png'"):
+        it.render("png")
+    with pytest.raises(Refusal, match="at least 40"):
+        it.render("text", 39)
+    assert it.run.recorder is not None
+    path = tmp_path / "history.jsonl"
+    write_history(path, it.history.header, it.run.recorder, it.run.verdict.to_json())
+    for form in FORMS:
+        with pytest.raises(Refusal, match="without its model"):
+            render(read_history(path), it.model, form)
