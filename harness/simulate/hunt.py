@@ -22,7 +22,7 @@ from harness.simulate.replay import replay_plain
 from harness.simulate.session import Run, plan_of, run_plain
 from harness.simulate.shrink import shrink
 from harness.simulate.strategies import NAMES, Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.tables import Tables, long_lived
 
 SILENCE = 20
 """How many times as many runs as it took to find a flaw must be silent in the repaired twin."""
@@ -112,6 +112,11 @@ def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
 
 def carry_out(task: Task) -> Tried:
     """Make the runs of a task: in a process of its own."""
+    with long_lived():
+        return _carry_out(task)
+
+
+def _carry_out(task: Task) -> Tried:
     scenario = find_scenario(task.scenario)
     assert scenario is not None
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)

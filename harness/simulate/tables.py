@@ -6,7 +6,9 @@ here equals the reference semantics of `harness.model.Model` (a test compares th
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -19,6 +21,18 @@ MAX_NODES = 60_000
 """Visited states that are kept; beyond, the tables start over with the nodes (not with the memos)."""
 MAX_LEAVES = 2_000_000
 """Memoised results that are kept, in all memos together."""
+
+
+@contextmanager
+def long_lived() -> Iterator[None]:
+    """Keep the garbage collector from walking through tables again and again; they collect when they start over."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class Branch:
@@ -292,6 +306,7 @@ class Tables:
             return found
         if len(self._nodes) >= MAX_NODES:
             self._nodes.clear()
+            gc.collect()
             if self.leaves >= MAX_LEAVES:
                 self._build()
                 parent = None
