@@ -25,7 +25,7 @@ TYPE = "$type"
 
 
 class FrozenMap(Mapping[K, V]):
-    """An immutable map whose items are kept in canonical key order; `set` and `update` return new maps."""
+    """An immutable map whose items are kept in one order (strings as such, other keys by their canonical text)."""
 
     __slots__ = ("_hash", "_items")
     _items: dict[K, V]
@@ -171,7 +171,7 @@ def _encoder_for(cls: type) -> Callable[[Any], Any]:
         return lambda value: {SET: sorted((encode(item) for item in value), key=_DUMP)}
     if cls is FrozenMap:
         return _encode_map
-    if attrs.has(cls) and cls.__setattr__ is not object.__setattr__:
+    if attrs.has(cls) and cls.__setattr__.__name__ == "_frozen_setattrs":
         names = tuple((field.name, bool(field.metadata.get("absent_if_none"))) for field in attrs.fields(cls))
         return lambda value: _encode_record(cls.__name__, names, value)
     raise TypeError(f"{cls.__name__} is not a protocol value; use frozen attrs classes, tuples, frozensets, FrozenMap")

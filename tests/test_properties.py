@@ -1,0 +1,275 @@
+"""Every property of diary 02 on hand-made states: the sentence with which it fails, and the twin on which it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from harness.model import Message, Model, State, Step, Value, View, find_model
+from kafka_proto.transactions.messages import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    Error,
+    InitPidRequest,
+    InitPidResponse,
+)
+from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
+from kafka_proto.transactions.records import (
+    Callback,
+    ClientRecord,
+    ClientState,
+    Entry,
+    LogMetadata,
+    TxnMetadata,
+    TxnState,
+)
+
+Slots = Mapping[str, Value]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    """Diary 02 with two clients, two brokers, one log partition led by b1, two topic partitions and two ids."""
+    return find_model("transactions/diary-02").make({"topic-partitions": 2, "transactional-ids": 2})
+
+
+def state(model: Model, slots: Slots) -> State:
+    """Return the initial state with some slots replaced; every slot named must exist."""
+    initial = model.initial_states()[0]
+    assert set(slots) <= set(initial)
+    return {**initial, **slots}
+
+
+def metadata(pid: int, pepoch: int = 0) -> TxnMetadata:
+    return TxnMetadata(pid, pepoch, pepoch - 1, TxnState.EMPTY, frozenset())
+
+
+def entry(tid: str, pid: int, pepoch: int = 0) -> Entry:
+    return Entry(tid, metadata(pid, pepoch), Callback("InitPidRequest"))
+
+
+def has_pid(pid: int, epoch: int) -> ClientRecord:
+    return ClientRecord(ClientState.HAS_PID, "b1", "tid1", pid, epoch)
+
+
+def add_request(pid: int, pepoch: int) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest("tid1", pid, pepoch, frozenset({"tp1"}), source="c1", dest="b1")
+
+
+def init_response(code: Error, pid: int = -1, pepoch: int = -1) -> InitPidResponse:
+    return InitPidResponse(code, pid, pepoch, source="b1", dest="c1")
+
+
+def add_response(code: Error) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(code, source="b1", dest="c1")
+
+
+def sent(*messages: Message) -> Slots:
+    """Return the inbox of the one to whom these messages are addressed."""
+    (dest,) = {message.dest for message in messages}
+    return {f"inbox[{dest}]": frozenset(messages)}
+
+
+@attrs.frozen
+class Case:
+    """A property, slots on which it fails with a sentence, and the twin on which it holds."""
+
+    name: str
+    bad: Slots
+    sentence: str
+    good: Slots
+
+    def __str__(self) -> str:
+        return self.name
+
+
+NO_PID = add_request(pid=-1, pepoch=0)
+CASES = (
+    Case(
+        "TypeOK",
+        sent(NO_PID),
+        f"no message of the protocol: {NO_PID.brief()}",
+        sent(add_request(pid=1, pepoch=0), InitPidRequest("tid1", source="c1", dest="b1")),
+    ),
+    Case(
+        "TypeOK",
+        sent(init_response(Error.PRODUCER_FENCED)),
+        f"no message of the protocol: {init_response(Error.PRODUCER_FENCED).brief()}",
+        sent(init_response(Error.NOT_COORDINATOR), add_response(Error.PRODUCER_FENCED)),
+    ),
+    Case(
+        "NoBadStateResponse",
+        sent(init_response(Error.OK, 1, 0), init_response(Error.ILLEGAL_STATE)),
+        f"an InitPidResponse carries IllegalState: {init_response(Error.ILLEGAL_STATE).brief()}",
+        sent(init_response(Error.OK, 1, 0), init_response(Error.CONCURRENT_TRANSACTIONS)),
+    ),
+    Case(
+        "NoBadStateResponse",
+        sent(init_response(Error.INVALID_TRANSITION)),
+        f"an InitPidResponse carries InvalidTransition: {init_response(Error.INVALID_TRANSITION).brief()}",
+        sent(add_response(Error.INVALID_TRANSITION)),
+    ),
+    Case(
+        "ClientsHaveDifferentProducerEpochs",
+        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)},
+        "c1 and c2 both hold producer id 1 with epoch 0",
+        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 1)},
+    ),
+    Case(
+        "TCsHaveDifferentEpochs",
+        {"tc_log_metadata[b2][p1]": LogMetadata(1, "b2")},
+        "b1 and b2 both believe to lead p1 in epoch 1",
+        {"tc_log_metadata[b2][p1]": LogMetadata(2, "b2")},
+    ),
+    Case(
+        "LogsAgreeUpToHwm",
+        {
+            "tc_log[b1][p1]": (entry("tid1", 1), entry("tid1", 1, 1)), "tc_log_hwm[b1][p1]": 2,
+            "tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 2,
+        },
+        "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks",
+        {
+            "tc_log[b1][p1]": (entry("tid1", 1), entry("tid1", 1, 1)), "tc_log_hwm[b1][p1]": 2,
+            "tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1,
+        },
+    ),
+    Case(
+        "LogsAgreeUpToHwm",
+        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_log_hwm[b2][p1]": 1},
+        "b1 and b2 hold different entries of p1 at offset 0, below their high watermarks",
+        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1},
+    ),
+    Case(
+        "FollowersHoldNoUncommitted",
+        {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1},
+        "b2 follows p1 but holds 1 entries above its high watermark",
+        {"tc_log[b1][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b1][p1]": 1},
+    ),
+    Case(
+        "CommittedTidKnown",
+        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1},
+        "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1",
+        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_tid_metadata[b1][tid1]": metadata(1)},
+    ),
+    Case(
+        "CommittedTidKnown",
+        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_log_hwm[b1][p1]": 1, "tc_tid_metadata[b1][tid1]": metadata(2)},
+        "b1 leads p1, whose log has tid1 with producer id 1, but knows 2",
+        {"tc_log[b1][p1]": (entry("tid1", 1),), "tc_tid_metadata[b1][tid1]": metadata(2)},
+    ),
+    Case(
+        "CommittedTidKnown",
+        {"tc_log[b2][p1]": (entry("tid1", 1),), "tc_log_hwm[b2][p1]": 1, "txn_log_leader[p1]": "b2"},
+        "b2 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1",
+        {"tc_log[b2][p1]": (entry("tid1", 1),), "tc_log_hwm[b2][p1]": 1},
+    ),
+    Case(
+        "OnePidPerTid",
+        {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2), entry("tid1", 3))},
+        "in b2's log of p1, tid1 has the producer ids 1 and 3",
+        {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2), entry("tid1", 1, 1))},
+    ),
+    Case(
+        "EventuallyAllClientsGetPid",
+        {"client[c1]": has_pid(1, 0)},
+        "c2 still without a producer id",
+        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 1)},
+    ),
+    Case(
+        "EventuallyAllClientsGetPid",
+        {},
+        "c1, c2 still without a producer id",
+        {"client[c1]": has_pid(1, 0), "client[c2]": has_pid(1, 0)},
+    ),
+    Case(
+        "EventuallyOneClientAddsAllPartitions",
+        {"client[c1]": ClientRecord(ClientState.BEGUN_TXN, partitions=frozenset({"tp1"}))},
+        "no client has added every topic partition",
+        {"client[c2]": ClientRecord(ClientState.BEGUN_TXN, partitions=frozenset({"tp1", "tp2"}))},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_property_fails_on_a_bad_state_with_a_sentence(model: Model, case: Case) -> None:
+    """The state that breaks the property gives its reason, word for word."""
+    assert model.why_not(model.property(case.name), View(state(model, case.bad))) == case.sentence
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_property_holds_on_the_repaired_twin(model: Model, case: Case) -> None:
+    """The state next to the bad one, without its fault, gives no reason."""
+    assert model.why_not(model.property(case.name), View(state(model, case.good))) is None
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_invariant_holds_initially(model: Model, name: str) -> None:
+    """No invariant fails before anything happened."""
+    assert model.why_not(model.property(name), View(state(model, {}))) is None
+
+
+def test_every_property_has_a_case(model: Model) -> None:
+    """The eight invariants and both liveness predicates have cases, and the model has no property besides."""
+    assert {case.name for case in CASES} == {*INVARIANTS, *LIVENESS}
+    assert [prop.name for prop in model.properties] == [*INVARIANTS, *LIVENESS, *WITNESSES]
+
+
+def witnessed(model: Model, name: str, slots: Slots) -> bool:
+    """Say whether a witness is reached by a state, or by a step that is possible in it."""
+    prop = model.property(name)
+    now = state(model, slots)
+    if prop.on == "state":
+        return bool(prop.check(View(now)))
+    return any(prop.check(View(now), choice.step) for choice in model.choices(now))
+
+
+RETRYING = ClientRecord(
+    ClientState.SENT_INIT_PID_REQUEST, tid="tid1", last_state=ClientState.READY, last_error=Error.NOT_COORDINATOR
+)
+ADDING = attrs.evolve(
+    has_pid(1, 0), state=ClientState.BEGUN_TXN, pending_partitions=frozenset({"tp1"}), last_error=Error.NOT_COORDINATOR
+)
+PREPARED = TxnMetadata(1, 1, -1, TxnState.PREPARE_ABORT, frozenset({"tp1"}))
+REACHED = {
+    "fenced": ("ProducerFenced", {"client[c2]": attrs.evolve(ADDING, last_error=Error.PRODUCER_FENCED)}),
+    "completed": ("PartialTxnCompleted", {"tc_tid_metadata[b1][tid1]": PREPARED}),
+    "init-retried": (
+        "NotCoordinatorRetrySucceeds", {"client[c1]": RETRYING, **sent(init_response(Error.OK, 1, 0))},
+    ),
+    "add-retried": ("NotCoordinatorRetrySucceeds", {"client[c1]": ADDING, **sent(add_response(Error.OK))}),
+}
+MISSED = {
+    "other-error": ("ProducerFenced", {"client[c2]": ADDING}),
+    "pending": (
+        "PartialTxnCompleted", {"tc_tid_metadata[b1][tid1]": PREPARED, "tc_tid_transition[b1][tid1]": PREPARED},
+    ),
+    "not-leading": ("PartialTxnCompleted", {"tc_tid_metadata[b2][tid1]": PREPARED}),
+    "retry-fails": (
+        "NotCoordinatorRetrySucceeds", {"client[c1]": RETRYING, **sent(init_response(Error.CONCURRENT_TRANSACTIONS))},
+    ),
+    "first-try": (
+        "NotCoordinatorRetrySucceeds",
+        {"client[c1]": attrs.evolve(RETRYING, last_error=None), **sent(init_response(Error.OK, 1, 0))},
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "slots"), REACHED.values(), ids=REACHED.keys())
+def test_witness_is_reached(model: Model, name: str, slots: Slots) -> None:
+    """The state, or a step possible in it, is what the witness waits for."""
+    assert witnessed(model, name, slots)
+
+
+@pytest.mark.parametrize(("name", "slots"), MISSED.values(), ids=MISSED.keys())
+def test_witness_is_not_reached_by_a_look_alike(model: Model, name: str, slots: Slots) -> None:
+    """The twin that lacks one thing is no witness."""
+    assert not witnessed(model, name, slots)
+
+
+def test_witness_needs_an_operation_that_ends(model: Model) -> None:
+    """A successful answer that ends no operation of the client does not count as a successful retry."""
+    prop = model.property("NotCoordinatorRetrySucceeds")
+    view = View(state(model, {"client[c1]": RETRYING}))
+    assert not prop.check(view, Step("ReceiveInitPidResponse", ("c1", "b1"), consumed=init_response(Error.OK, 1, 0)))

@@ -1,0 +1,220 @@
+"""The flaws of the published transaction specs that break an invariant: each repair removes its own and no other.
+
+A flaw is found in the spec as written by a shortest counterexample; it is gone in a complete search with its own
+repair, and still there, at the same depth, with any other single repair. What the flaws S2, S5 and S6 break is
+liveness, which the plain search does not check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+import pytest
+
+from harness.explore.plain import Found, search
+from harness.model import Message, Model, Process, Step, View, find_model
+from kafka_proto.transactions.properties import INVARIANTS, WITNESSES
+
+ONE_ID_EACH = {"c1": "tid1", "c2": "tid1", "c3": "tid2", "c4": "tid3"}
+"""A client keeps to the id of its first request, so fixing the ids loses no behaviour, only other choices of ids."""
+
+
+def sizes(clients: int, brokers: int, partitions: int, ids: int, elections: int) -> dict[str, int]:
+    return {
+        "clients": clients, "brokers": brokers, "txn-log-partitions": partitions, "transactional-ids": ids,
+        "elections": elections,
+    }
+
+
+@attrs.frozen
+class Flaw:
+    """A flaw, where it shows, and what the searches must find there."""
+
+    id: str
+    model: str
+    sizes: Mapping[str, int]
+    violates: str
+    states: int
+    """States of a shortest counterexample."""
+    reason: str
+    repairs: tuple[str, ...]
+    """Every single repair of the model."""
+    distinct: int
+    """States of the complete search with the flaw repaired."""
+    one_id_each: bool = False
+    """Whether the clients keep to `ONE_ID_EACH` and only ask for producer ids."""
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.model.removeprefix('transactions/')}-{self.violates}"
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(repair for repair in self.repairs if repair != self.id)
+
+
+DIARY_02, GIST = "transactions/diary-02", "transactions/gist"
+DIARY_02_REPAIRS, GIST_REPAIRS = ("S1", "S2", "S3"), ("S1", "S3", "S4", "S5")
+UNKNOWN = "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1"
+TWO_PIDS = "in b1's log of p1, tid1 has the producer ids 1 and 2"
+TAIL = "b1 follows p1 but holds 1 entries above its high watermark"
+DIFFERENT = "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks"
+SAME_PID = "ClientsHaveDifferentProducerEpochs"
+
+FLAWS = (
+    Flaw("S1", DIARY_02, sizes(4, 1, 1, 3, 0), SAME_PID, 14, "c3 and c4 both hold producer id 2 with epoch 0",
+         DIARY_02_REPAIRS, 3_736, one_id_each=True),
+    Flaw("S1", GIST, sizes(4, 1, 1, 3, 0), SAME_PID, 14, "c3 and c4 both hold producer id 2 with epoch 0",
+         GIST_REPAIRS, 4_112, one_id_each=True),
+    Flaw("S3", DIARY_02, sizes(2, 2, 2, 2, 1), "CommittedTidKnown", 5, UNKNOWN, DIARY_02_REPAIRS, 11_687),
+    Flaw("S3", DIARY_02, sizes(2, 2, 2, 2, 1), "OnePidPerTid", 7, TWO_PIDS, DIARY_02_REPAIRS, 11_687),
+    Flaw("S3", GIST, sizes(2, 2, 2, 2, 1), "CommittedTidKnown", 5, UNKNOWN, GIST_REPAIRS, 21_267),
+    Flaw("S3", GIST, sizes(2, 2, 2, 2, 1), "OnePidPerTid", 7, TWO_PIDS, GIST_REPAIRS, 21_267),
+    Flaw("S4", GIST, sizes(2, 2, 1, 1, 1), "FollowersHoldNoUncommitted", 5, TAIL, GIST_REPAIRS, 5_625),
+    Flaw("S4", GIST, sizes(2, 2, 1, 1, 1), "LogsAgreeUpToHwm", 9, DIFFERENT, GIST_REPAIRS, 5_625),
+)
+S1_WITH_AN_ELECTION = Flaw(
+    "S1", DIARY_02, sizes(3, 2, 1, 2, 1), SAME_PID, 16, "c2 and c3 both hold producer id 2 with epoch 0",
+    DIARY_02_REPAIRS, 23_337, one_id_each=True,
+)
+
+
+class Only(Process):
+    """A process that takes only some of the steps it offers; what it receives it handles as before."""
+
+    def __init__(self, process: Process, keeps: Callable[[Step], bool]) -> None:
+        self.name = process.name
+        self.has_inbox = process.has_inbox
+        self._process = process
+        self._keeps = keeps
+
+    def steps(self, view: View) -> Iterable[Step]:
+        return filter(self._keeps, self._process.steps(view))
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        return self._process.receive(view, message)
+
+
+def only(model: Model, keeps: Callable[[Step], bool]) -> Model:
+    """Return a model that takes only the steps that `keeps` accepts (deliveries aside)."""
+    return attrs.evolve(model, processes=tuple(Only(process, keeps) for process in model.processes))
+
+
+def asks(step: Step) -> bool:
+    """Keep clients at asking for producer ids."""
+    return step.action != "SendAddPartitionsToTxnRequest"
+
+
+def own_id(step: Step) -> bool:
+    """Keep clients to `ONE_ID_EACH`."""
+    return step.action != "SendInitPidRequest" or step.detail == ONE_ID_EACH[step.args[0]]
+
+
+def asks_for_own_id(step: Step) -> bool:
+    return asks(step) and own_id(step)
+
+
+def searched(flaw: Flaw, repair: str, *violates: str) -> Found:
+    """Search the flaw's model at its size for failures, by default its own, with a repair or ("") as written."""
+    model = find_model(flaw.model).make(flaw.sizes, {"repair": repair})
+    if flaw.one_id_each:
+        model = only(model, asks_for_own_id)
+    return search(model, violates or (flaw.violates,))
+
+
+@pytest.mark.parametrize("flaw", FLAWS, ids=str)
+def test_repair_flaw_is_found_in_the_spec_as_written(flaw: Flaw) -> None:
+    """The spec as written violates the invariant, by a shortest counterexample of the known length."""
+    found = searched(flaw, "")
+    assert (found.violated, found.depth, found.reason) == (flaw.violates, flaw.states, flaw.reason)
+    assert len(found.path) == flaw.states - 1
+
+
+@pytest.mark.parametrize("spot", sorted({(flaw.id, flaw.model) for flaw in FLAWS}), ids="-".join)
+def test_repair_removes_its_own_flaw(spot: tuple[str, str]) -> None:
+    """With the flaw's repair alone, a complete search finds none of its violations."""
+    here = [flaw for flaw in FLAWS if (flaw.id, flaw.model) == spot]
+    found = searched(here[0], here[0].id, *(flaw.violates for flaw in here))
+    assert found.violated is None
+    assert {found.distinct} == {flaw.distinct for flaw in here}
+
+
+@pytest.mark.parametrize(
+    ("flaw", "repair"),
+    [pytest.param(flaw, repair, id=f"{flaw}-with-{repair}") for flaw in FLAWS for repair in flaw.others],
+)
+def test_repair_of_another_flaw_leaves_this_one(flaw: Flaw, repair: str) -> None:
+    """With another single repair the invariant still fails, as early and for the same reason."""
+    found = searched(flaw, repair)
+    assert (found.violated, found.depth, found.reason) == (flaw.violates, flaw.states, flaw.reason)
+
+
+def test_s1_needs_fewer_clients_and_ids_with_an_election() -> None:
+    """A deposed leader that answers about an old id sets the source back, too: three clients and two ids are enough."""
+    found = searched(S1_WITH_AN_ELECTION, "")
+    assert (found.violated, found.depth, found.reason) == (SAME_PID, 16, S1_WITH_AN_ELECTION.reason)
+
+
+@pytest.mark.parametrize("repair", DIARY_02_REPAIRS)
+def test_s1_with_an_election_needs_its_own_repair(repair: str) -> None:
+    """The violation with an election is gone with S1 repaired, and with no other repair."""
+    found = searched(S1_WITH_AN_ELECTION, repair)
+    if repair == "S1":
+        assert (found.violated, found.distinct) == (None, S1_WITH_AN_ELECTION.distinct)
+    else:
+        assert (found.violated, found.depth) == (SAME_PID, 16)
+
+
+@pytest.mark.parametrize("without", ["S1", "S3"])
+def test_repaired_without_one_repair_fails_again(without: str) -> None:
+    """No repair of an invariant is idle: diary 02 with the two others repaired fails where that flaw shows."""
+    flaw = next(flaw for flaw in FLAWS if flaw.id == without)
+    found = searched(flaw, ",".join(flaw.others))
+    assert (found.violated, found.depth) == (flaw.violates, flaw.states)
+
+
+REPAIRED = {
+    "c2b2p2t2e1": (sizes(2, 2, 2, 2, 1), 12_075),
+    "c2b2p1t1e1": (sizes(2, 2, 1, 1, 1), 3_809),
+    "c1b3p1t1e1": (sizes(1, 3, 1, 1, 1), 183),
+}
+
+
+@pytest.mark.parametrize("size", REPAIRED)
+def test_repaired_passes_all_eight_invariants(size: str) -> None:
+    """`transactions/repaired` violates none of the eight invariants in a complete search."""
+    given, distinct = REPAIRED[size]
+    found = search(find_model("transactions/repaired").make(given), INVARIANTS)
+    assert (found.violated, found.distinct) == (None, distinct)
+
+
+def test_repaired_reaches_every_witness() -> None:
+    """The invariants do not hold for want of events: two clients and an election reach all three witnesses."""
+    model = find_model("transactions/repaired").make(sizes(2, 2, 1, 1, 1))
+    assert {prop.name for prop in model.properties if prop.form == "sometimes"} == set(WITNESSES)
+    assert search(model).witnessed == set(WITNESSES)
+
+
+def test_s1_is_found_with_every_action() -> None:
+    """The shortest counterexample is as short when the clients add partitions, too."""
+    found = search(only(find_model(DIARY_02).make(sizes(4, 1, 1, 3, 0)), own_id), (SAME_PID,))
+    assert (found.violated, found.depth, found.distinct) == (SAME_PID, 14, 9_933)
+
+
+@pytest.mark.large
+def test_repaired_passes_all_eight_invariants_where_s1_shows() -> None:
+    """With S1 repaired nothing is bad among four clients with one id each that add partitions (3 min).
+
+    With a free choice of ids, too, there are too many states for the plain search.
+    """
+    model = find_model("transactions/repaired").make(sizes(4, 1, 1, 3, 0))
+    found = search(only(model, own_id), INVARIANTS)
+    assert (found.violated, found.depth, found.distinct) == (None, 38, 621_584)
+
+
+@pytest.mark.large
+def test_repaired_passes_all_eight_invariants_whichever_ids_clients_choose() -> None:
+    """With S1 repaired nothing is bad among four clients that choose among three ids and only ask for them (2 min)."""
+    model = find_model("transactions/repaired").make(sizes(4, 1, 1, 3, 0))
+    found = search(only(model, asks), INVARIANTS)
+    assert (found.violated, found.depth, found.distinct) == (None, 23, 394_384)
