@@ -6,7 +6,11 @@ that a protocol that imports `harness.model` loads none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.simulate.on_trio import open_cluster
+    from harness.simulate.testing import simulated
 
 __all__ = ["open_cluster", "simulated"]
 

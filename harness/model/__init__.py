@@ -23,6 +23,7 @@ from harness.model.registry import (
     register,
     scenarios,
     systems,
+    unregister,
 )
 from harness.model.step import Kind, Op, Step
 from harness.model.values import (
@@ -44,5 +45,5 @@ __all__ = [
     "Timed", "Turn", "Value", "View", "absent_if_none", "always", "brief_value", "canonical_bytes", "canonical_sort",
     "canonical_text", "decode", "durable", "encode", "eventually", "find_model", "find_scenario", "leads_to",
     "model_of", "model_specs", "parts", "persisted", "register", "scenarios", "slot", "sometimes", "survivor",
-    "systems", "volatile",
+    "systems", "unregister", "volatile",
 ]

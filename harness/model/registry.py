@@ -74,7 +74,7 @@ class ModelSpec:
         for name, value in (settings or {}).items():
             values[name] = self._checked_setting(name, value)
         if faults != NO_FAULTS and not self.may_fault:
-            raise Refusal(f"model {self.name} takes no faults; use {self.name}/actors for a faulty network")
+            raise Refusal(f"model {self.name} takes no faults; kafka-proto list --json says which models do")
         return self.build(chosen, values, self._checked_network(network), faults, history_variables)
 
     def _checked_size(self, name: str, number: int) -> int:
@@ -117,7 +117,8 @@ class Scenario:
     settings: Mapping[str, str] = attrs.field(factory=dict)
     network: str | None = None
     faults: Faults = NO_FAULTS
-    workload: str = "every client inits, then adds every topic partition"
+    workload: str = ""
+    """What the applications want, in words; the scheduler chooses among the commands that the model offers."""
     claims: tuple[str, ...] = ()
     """Names of the always and eventually properties that are claimed under these faults."""
     witnesses: tuple[str, ...] = ()
@@ -161,6 +162,12 @@ _EXTRA: list[System] = []
 def register(system: System) -> None:
     """Register a system of this process only: for tests and notebooks; packages use the entry point."""
     _EXTRA[:] = [*(other for other in _EXTRA if other.name != system.name), system]
+    systems.cache_clear()
+
+
+def unregister(name: str) -> None:
+    """Take back what `register` registered."""
+    _EXTRA[:] = [system for system in _EXTRA if system.name != name]
     systems.cache_clear()
 
 

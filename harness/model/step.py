@@ -16,7 +16,7 @@ class Kind(StrEnum):
     STEP = "step"
     """The protocol itself."""
     COMMAND = "command"
-    """An application asks a client for something."""
+    """An application asks a client for something: `Action(client,...)`, the client's name first."""
     TIMER = "timer"
     """A named timer of an actor fires; its deadline lives in the driver."""
     PERTURBATION = "perturbation"

@@ -8,7 +8,7 @@ from harness.model import Effects, Message, Step, canonical_text
 
 
 def event_text(process: str, step: Step, effects: Effects, writes: Mapping[str, str]) -> str:
-    """Return what a step did, as the inside of a JSON object: who, what, messages, operation, changed slots.
+    """Return what a step did, as the inside of a JSON object: who, what, messages, operation, written slots.
 
     `writes` maps slot names to canonical text. Step number, time and failing properties are added around it.
     """

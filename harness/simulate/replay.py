@@ -9,7 +9,7 @@ import attrs
 from harness.model import Refusal
 from harness.record import Chosen, Recorder, Trail
 from harness.simulate.chance import Chance, Seeded
-from harness.simulate.session import Plan, Run, Session
+from harness.simulate.session import FAIR_BOUND, Plan, Run, Session
 from harness.simulate.strategies import Strategy
 from harness.simulate.tables import Node, Option, Tables, initial_part
 
@@ -71,6 +71,8 @@ class Replay(Session):
         self._at += 1
         self._time = chosen.at_us
         if self.fair_from is not None:
+            if n not in self.fair_options(self.node):
+                raise Refusal(f"the trail's fair ending takes a step at {self._at} that is not fair: {chosen.label!r}")
             self._fair_nodes.append(self.node)
         return n
 
@@ -98,6 +100,11 @@ class Replay(Session):
         self.fair_from = trail.fair_from
         self._fair_nodes.append(self.node)
         options = self.fair_options(self.node)
+        if options and trail.back_to is None and len(self.labels) - trail.fair_from < FAIR_BOUND:
+            raise Refusal(
+                f"the trail says that it ends fairly at step {len(self.labels)}, but then "
+                f"{self.node.options[options[0]].label!r} is still due"
+            )
         if trail.back_to is not None:
             nodes = self._fair_nodes
             at = trail.back_to - trail.fair_from

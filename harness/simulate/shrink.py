@@ -51,14 +51,17 @@ def shrink(trail: Trail, violates: str | None = None, tables: Tables | None = No
     first = search.attempt(perturbing_part(trail))
     if first is None:
         raise Refusal(f"the trail does not violate {target} when it is replayed, so it cannot be shrunk")
-    best = search.minimize(first)
-    best, proved = search.shortest(best)
-    smaller = _smaller_sizes(best, target)
-    proved = proved and smaller is best
-    best = smaller
+    best, tried = first, 0
+    while True:
+        best, proved = search.shortest(search.minimize(best))
+        smaller = _smaller_sizes(best, target)
+        if smaller is best:
+            break
+        best, tried = smaller, tried + search.tried
+        search = _Search(Tables(best.trail.build()), best.trail, target)
     claims = trail.claims if target in trail.claims else (*trail.claims, target)
     had, has = len(perturbing_part(trail)), len(perturbing_part(best.trail))
-    return Shrunk(attrs.evolve(best.trail, claims=claims, violates=target), had, has, search.tried, proved)
+    return Shrunk(attrs.evolve(best.trail, claims=claims, violates=target), had, has, tried + search.tried, proved)
 
 
 class _Search:
@@ -165,22 +168,32 @@ class _Search:
 
 
 def shrink_while(tables: Tables, trail: Trail, still: Callable[[Trail], Trail | None]) -> Trail:
-    """Return a short trail on which `still` holds: it gets a candidate and returns the trail that fits, or None."""
-    best = attrs.evolve(trail, choices=perturbing_part(trail), fair_from=None, back_to=None)
-    if still(best) is None:
+    """Return a short trail on which `still` holds: it gets a candidate and returns the trail that fits, or None.
+
+    Candidates claim no liveness, so that they end where their choices do, unless it takes a fair ending for `still`.
+    """
+    safety = tuple(name for name in trail.claims if tables.model.property(name).is_safety)
+    best: Trail | None = None
+    for claims in dict.fromkeys((safety, trail.claims)):
+        if best is None:
+            best = still(_candidate(attrs.evolve(trail, claims=claims), perturbing_part(trail)))
+    if best is None:
         return trail
-    size = max(1, len(best.choices) // 2)
+    size = max(1, len(perturbing_part(best)) // 2)
     while size:
         at = 0
-        while at < len(best.choices):
-            kept = best.choices[:at] + best.choices[at + size :]
-            found = still(attrs.evolve(best, choices=kept))
-            if found is not None and len(found.choices) < len(best.choices):
-                best = attrs.evolve(found, fair_from=None, back_to=None)
+        while at < len(choices := perturbing_part(best)):
+            found = still(_candidate(best, choices[:at] + choices[at + size :]))
+            if found is not None and len(perturbing_part(found)) < len(choices):
+                best = found
             else:
                 at += size
         size //= 2
-    return best
+    return attrs.evolve(best, claims=trail.claims)
+
+
+def _candidate(trail: Trail, choices: tuple[Chosen, ...]) -> Trail:
+    return attrs.evolve(trail, choices=choices, fair_from=None, back_to=None)
 
 
 def _labels_to(

@@ -36,7 +36,7 @@ from kafka_proto.transactions.coordinator import transition
 from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse
 from kafka_proto.transactions.properties import no_bad_state
 from kafka_proto.transactions.records import ClientState, TxnMetadata, TxnState, fresh_metadata
-from kafka_proto.transactions.spec import Action, Names, names, outcome, spread
+from kafka_proto.transactions.spec import Action, Names, names, outcome, spread, symmetric
 from kafka_proto.transactions.variants import never_back, set_back_to_pid
 
 FAIRNESS = {
@@ -269,5 +269,5 @@ def build(
     types = (InitPidRequest, InitPidResponse, TxnMetadata, PidClient, PidEntry, PartitionEpoch)
     return Model(
         "transactions/diary-01", tuple(processes), initial_, network, faults,
-        properties(constants), FAIRNESS, history_variables, sizes, settings, types,
+        properties(constants), FAIRNESS, history_variables, sizes, settings, symmetric(constants), types,
     )

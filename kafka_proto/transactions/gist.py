@@ -37,6 +37,6 @@ def build(
                 processes.append(spec.complete_partial_txn(b, tid))
     return Model(
         "transactions/gist", tuple(processes), (spec.initial(constants),), network, faults,
-        properties(constants, SpecState(constants)), diary_02.FAIRNESS, history_variables, sizes, settings, TYPES,
-        lambda view: spec.waits_for(constants, view),
+        properties(constants, SpecState(constants)), diary_02.FAIRNESS, history_variables, sizes, settings, types=TYPES,
+        waits_for=lambda view: spec.waits_for(constants, view), symmetric=spec.symmetric(constants),
     )

@@ -38,7 +38,11 @@ RETRY: dict[Error, str] = {
     Error.INVALID_TRANSITION: "fatal",
     Error.ILLEGAL_STATE: "fatal",
 }
-"""The retry class of each error in a running transaction. Every one is definite: the request was not carried out."""
+"""The retry class of each error in a running transaction.
+
+In the specs every error is definite: the request was not carried out. Among actors NotCoordinator is not:
+see docs/models.md.
+"""
 
 
 def is_retriable(code: Error) -> bool:

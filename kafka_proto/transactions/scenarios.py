@@ -13,6 +13,7 @@ from kafka_proto.transactions.properties import INVARIANTS, LIVENESS
 GET_PID, ADD_ALL = LIVENESS
 DIARY_01_INVARIANTS = ("TypeOK", "NoBadStateResponse")
 ACTORS = "transactions/repaired/actors"
+WORKLOAD = "every client inits with an id of its choice, then adds every topic partition"
 ONE = {"clients": 1, "brokers": 2, "txn-log-partitions": 1, "topic-partitions": 1, "transactional-ids": 1}
 TWO = {**ONE, "clients": 2}
 
@@ -62,7 +63,7 @@ FLAWS: tuple[Scenario, ...] = (
 )
 
 
-SCENARIOS: tuple[Scenario, ...] = (
+ROWS: tuple[Scenario, ...] = (
     Scenario(
         "happy-path", "one producer gets an id and adds a partition (figure 1)", ACTORS, {**ONE, "elections": 0},
         claims=(*INVARIANTS, *LIVENESS), timeouts=0,
@@ -134,3 +135,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     *FLAWS,
 )
+
+SCENARIOS: tuple[Scenario, ...] = tuple(attrs.evolve(row, workload=WORKLOAD) for row in ROWS)

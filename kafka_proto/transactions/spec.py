@@ -48,6 +48,11 @@ def names(sizes: Mapping[str, int]) -> Names:
     )
 
 
+def symmetric(constants: Names) -> tuple[tuple[str, ...], ...]:
+    """Return the symmetry sets of the specs' cfg: clients, brokers, log partitions, ids; each may be renamed."""
+    return constants.clients, constants.brokers, constants.txn_log_partitions, constants.transactional_ids
+
+
 def spread(items: tuple[str, ...], over: tuple[str, ...]) -> dict[str, str]:
     """Return the balanced mapping that the specs' CHOOSE stands for: round robin."""
     return {item: over[n % len(over)] for n, item in enumerate(items)}
