@@ -132,25 +132,24 @@ class Search:
     def _expand(self, frontier: list[int], level: list[int]) -> None:
         """Take every step of every state of a level; new states go to the next one."""
         space, seen, add, append = self.space, self.seen, self.seen.add, level.append
-        own = space.own
         channels: list[tuple[int, int, dict[int, tuple[Unit, ...]], Field, str]] = [
             (field.shift, field.low, {}, field, address) for address, field in space.layout.channels.items()
         ]
         generated = 0
         watch_deadlock = self.deadlock
         least = self.symmetry.least if self.symmetry is not None else None
-        masks = [(unit.mask, unit.table, unit) for unit in own]
+        space.regroup(len(seen))
+        masks = [(group.mask, group.table, group) for group in space.groups]
         for state in frontier:
             before = generated
             results = []
-            for mask, table, unit in masks:
-                result = table.get(state & mask)
-                if result is None:
-                    result = unit.fill(state)
-                    if unit.mask != mask:
-                        masks = [(unit.mask, unit.table, unit) for unit in own]
-                edges, hits = result
-                if edges:
+            for mask, table, group in masks:
+                found = table.get(state & mask)
+                if found is None:
+                    found = group.fill(state)
+                    if group.mask != mask:
+                        masks = [(group.mask, group.table, group) for group in space.groups]
+                for edges, hits in found:
                     hits[0] += 1
                     results.append(edges)
             for shift, low, arrivals, field, address in channels:

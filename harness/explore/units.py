@@ -137,6 +137,40 @@ class Unit:
         return edge
 
 
+class Group:
+    """Units looked up as one: what any of them yields, keyed on all their fields together.
+
+    It pays while the combinations of the fields are few against the states; `splits` says when they are not.
+    """
+
+    def __init__(self, units: list[Unit]) -> None:
+        self.units = units
+        self.mask = 0
+        self.table: dict[int, tuple[tuple[tuple[Edge, ...], list[int]], ...]] = {}
+
+    def restart(self) -> None:
+        """Forget what depends on how states are packed."""
+        self.table.clear()
+        self.mask = 0
+        for unit in self.units:
+            self.mask |= unit.mask
+
+    def fill(self, state: int) -> tuple[tuple[tuple[Edge, ...], list[int]], ...]:
+        """Gather the results of the units that yield anything in a state, and remember them."""
+        results = [unit.table.get(state & unit.mask) or unit.fill(state) for unit in self.units]
+        mask = 0
+        for unit in self.units:
+            mask |= unit.mask
+        if mask != self.mask:
+            self.restart()
+        found = self.table[state & self.mask] = tuple(result for result in results if result[0])
+        return found
+
+    def splits(self, states: int) -> bool:
+        """Say whether the group has so many combinations that its units are better looked up one by one."""
+        return len(self.units) > 1 and len(self.table) > 1_000 and len(self.table) * 4 > states
+
+
 class Check:
     """Invariants that are looked at together: one index of one property, or all message properties of one channel."""
 
@@ -176,6 +210,7 @@ class Space:
         self.model = model
         self.layout = Layout(model)
         self.own = [Unit(self, process, None) for process in model.everyone()]
+        self.groups = self._groups()
         self.deliveries: dict[tuple[str, str], Unit] = {}
         self.channels: dict[tuple[int, str], Channel] = {}
         self.checks: list[Check] = []
@@ -216,9 +251,28 @@ class Space:
         """Forget what depends on how states are packed."""
         for unit in [*self.own, *self.deliveries.values()]:
             unit.restart()
+        for group in self.groups:
+            group.restart()
         for check in self.checks:
             check.restart()
         self.channels.clear()
+
+    def _groups(self) -> list[Group]:
+        """Group the units: each client or broker alone, everything without an inbox together."""
+        alone = [Group([unit]) for unit in self.own if unit.process.has_inbox]
+        together = [unit for unit in self.own if not unit.process.has_inbox]
+        return [*alone, Group(together)] if together else alone
+
+    def regroup(self, states: int) -> bool:
+        """Take groups apart that have too many combinations; say whether there were any."""
+        split = [group for group in self.groups if group.splits(states)]
+        for group in split:
+            self.groups.remove(group)
+            self.groups += [Group([unit]) for unit in group.units]
+        for group in self.groups:
+            if not group.table:
+                group.restart()
+        return bool(split)
 
     def arrivals(self, field: Field, address: str, at: int) -> tuple[Unit, ...]:
         """Return the delivery units of the messages in a channel value."""
