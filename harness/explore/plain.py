@@ -1,7 +1,7 @@
 """A plain breadth-first search over the reference semantics: slow, short, and the oracle for everything faster.
 
-It interns nothing and memoises nothing. Its counts are defined as the TLA+ model checker's: `distinct` states,
-`generated` = initial states plus one successor per way of every step, `depth` = states on the longest shortest path.
+Counts are the TLA+ model checker's: `distinct` states, `generated` = initial states plus one successor per way of every
+step, `depth` = states on the longest shortest path. A state outside the constraint is checked, not kept or counted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def search(
     parents: list[tuple[int, Choice | None, int]] = []
     edges: list[tuple[int, str, int]] = []
     witnessed: set[str] = set()
-    initial = generated = 0
 
     def visit(state: State, parent: int, by: Choice | None, depth: int) -> int:
         key = tuple(value for name, value in state.items() if name.split("[")[0] not in hide)
@@ -54,10 +53,8 @@ def search(
         return index[key]
 
     for state in model.initial_states():
-        generated += 1
         visit(state, -1, None, 1)
-    initial = len(states)
-    n = 0
+    initial, generated, n = len(states), len(model.initial_states()), 0
     while n < len(states):
         state = states[n]
         for prop, why in failures(model, state, checked):
@@ -67,18 +64,23 @@ def search(
                 witnessed.add(prop.name)
         for choice in model.choices(state):
             generated += choice.step.ways
+            after = model.apply(state, choice)
+            if not model.is_inside(after):
+                for prop, why in failures(model, after, checked):
+                    path = (*path_to(n, parents), choice)
+                    return Found(initial, len(states), generated, parents[n][2] + 1, prop.name, why, path)
+                continue
             for prop in witnesses:
                 if prop.on == "step" and prop.name not in witnessed and prop.check(View(state), choice.step):
                     witnessed.add(prop.name)
-            target = visit(model.apply(state, choice), n, choice, parents[n][2] + 1)
+            target = visit(after, n, choice, parents[n][2] + 1)
             if keep_graph:
                 edges.append((n, choice.step.name, target))
         if not keep_graph:
             states[n] = {}
         n += 1
-    depth = max(depth for _, _, depth in parents)
     kept = (tuple(states), tuple(edges)) if keep_graph else ((), ())
-    return Found(initial, n, generated, depth, None, None, (), frozenset(witnessed), *kept)
+    return Found(initial, n, generated, max(d for _, _, d in parents), None, None, (), frozenset(witnessed), *kept)
 
 
 def failures(model: Model, state: State, checked: tuple[Property, ...]) -> Iterator[tuple[Property, str]]:

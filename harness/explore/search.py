@@ -138,6 +138,7 @@ class Search:
         generated = 0
         watch_deadlock = self.deadlock
         least = self.symmetry.least if self.symmetry is not None else None
+        bounds = space.bounds
         space.regroup(len(seen))
         masks = [(group.mask, group.table, group) for group in space.groups]
         for state in frontier:
@@ -175,8 +176,16 @@ class Search:
                     if least is not None:
                         after = least(after)
                     if after not in seen:
-                        add(after)
-                        append(after)
+                        if bounds is not None:
+                            outside = bounds.table.get(after & bounds.mask)
+                            if outside is None:
+                                outside = bounds.fill(after)
+                            if not outside:
+                                add(after)
+                                append(after)
+                        else:
+                            add(after)
+                            append(after)
                         for check in edge.checks:
                             why = check.table.get(after & check.mask)
                             if why is None:

@@ -218,6 +218,7 @@ class Space:
         self.receivers = {process.name: process for process in model.everyone() if process.has_inbox}
         for prop in invariants:
             self.checks += self._checks(prop)
+        self.bounds = None if model.constraint is None else Check(self, "constraint", partial(_outside, model))
 
     def _checks(self, prop: Property) -> list[Check]:
         if prop.on == "message":
@@ -253,7 +254,7 @@ class Space:
             unit.restart()
         for group in self.groups:
             group.restart()
-        for check in self.checks:
+        for check in [*self.checks, *([self.bounds] if self.bounds else [])]:
             check.restart()
         self.channels.clear()
 
@@ -305,6 +306,11 @@ class Space:
             ops.append((field.shift, field.low, channel.table, channel))
         return tuple(ops)
 
+
+
+def _outside(model: Model, view: View) -> str | None:
+    assert model.constraint is not None
+    return None if model.constraint(view) else "out of bounds"
 
 
 def _check_at(prop: Property, index: Any, view: View) -> Any:

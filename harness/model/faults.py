@@ -21,7 +21,8 @@ BUDGET = "budget"
 RULE_COUNTS = "rule_counts"
 FAULT_KINDS = ("drop", "duplicate", "delay", "reorder", "partition", "one_way", "pause", "crash", "skew")
 RULE_KINDS = ("drop", "duplicate", "delay", "reorder")
-TIMED_KINDS = ("partition", "one_way", "pause", "crash", "skew")
+LINK_KINDS = ("partition", "one_way")
+TIMED_KINDS = (*LINK_KINDS, "pause", "crash", "skew")
 
 
 @attrs.frozen
@@ -64,12 +65,18 @@ class Rule:
 @attrs.frozen
 class Timed:
     """A fault at a moment of virtual time and its mending later: `partition` and `one_way` (from the second of `who`
-    hearing the first), `pause`, `crash`, `skew` of one actor. Times in milliseconds."""
+    hearing the first), `pause`, `crash`, `skew` of one actor. Times in milliseconds; without `until_ms` the mending
+    takes as long as that of a fault of the budget."""
 
     kind: str = attrs.field(validator=attrs.validators.in_(TIMED_KINDS))
     who: tuple[str, ...]
     at_ms: int
     until_ms: int | None = None
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """The arguments of the step that begins it: a partition has no direction."""
+        return tuple(sorted(self.who)) if self.kind == "partition" else self.who
 
 
 @attrs.frozen
@@ -86,9 +93,9 @@ class Faults:
     crash: int = 0
     skew: int = 0
     targets: tuple[str, ...] = ()
-    """Actors that may be cut off, paused, crashed or skewed; empty means none."""
+    """Actors that the budget may cut off, pause, crash or skew; empty means none."""
     links: tuple[tuple[str, str], ...] = ()
-    """Pairs that a partition may separate; empty means every pair of a target and another address."""
+    """Pairs that the budget may separate; empty means every pair of a target and another address."""
     rules: tuple[Rule, ...] = ()
     timed: tuple[Timed, ...] = ()
 
@@ -97,7 +104,7 @@ class Faults:
         """The budget at the start: how often the scheduler may choose each kind; timed faults by kind and whom."""
         budget = {kind: getattr(self, kind) for kind in FAULT_KINDS}
         for timed in self.timed:
-            key = timed_key(timed.kind, timed.who)
+            key = timed_key(timed.kind, timed.args)
             budget[key] = budget.get(key, 0) + 1
         return FrozenMap(budget)
 
@@ -114,10 +121,12 @@ def timed_key(kind: str, who: tuple[str, ...]) -> str:
     return f"{kind}({','.join(who)})"
 
 
-def pay(view: View, kind: str, who: tuple[str, ...] = ()) -> tuple[tuple[str, Value], ...] | None:
+def pay(
+    view: View, kind: str, who: tuple[str, ...] = (), timed_only: bool = False
+) -> tuple[tuple[str, Value], ...] | None:
     """Return the write that spends one `kind` of the budget, a timed one for `who` first, or None when none is left."""
     budget = view[BUDGET]
-    for key in (timed_key(kind, who), kind):
+    for key in (timed_key(kind, who),) if timed_only else (timed_key(kind, who), kind):
         if budget.get(key, 0) > 0:
             return ((BUDGET, budget.set(key, budget[key] - 1)),)
     return None
@@ -137,7 +146,9 @@ class NetworkFaults(Process):
             messages = canonical_sort(set(self.network.contents(view.at("inbox", self.dest))))
             for message in messages:
                 yield from self._hurt(view, message)
-        for message in view.at("held", self.dest):
+            for source in sorted({message.source for message in messages}):
+                yield from self._reconnect(view, source)
+        for message in dict.fromkeys(view.at("held", self.dest)):
             yield self._release(view, message)
 
     def _hurt(self, view: View, message: Message) -> Iterable[Step]:
@@ -149,11 +160,13 @@ class NetworkFaults(Process):
             held = slot("held", self.dest)
             now = tuple(canonical_sort([*view[held], message]))
             yield Step("Delay", (), (*paid, (held, now)), consumed=message, detail=message.brief(), kind=Kind.FAULT)
+
+    def _reconnect(self, view: View, source: str) -> Iterable[Step]:
         if self.network is FIFO and (paid := pay(view, "reorder")):
             inbox = slot("inbox", self.dest)
-            changed = FIFO.reconnect(view[inbox], message.source)
+            changed = FIFO.reconnect(view[inbox], source)
             if changed != view[inbox]:
-                detail = f"{message.source}->{self.dest}"
+                detail = f"{source}->{self.dest}"
                 yield Step("Reconnect", (), (*paid, (inbox, changed)), detail=detail, kind=Kind.FAULT)
 
     def _release(self, view: View, message: Message) -> Step:
@@ -165,21 +178,22 @@ class NetworkFaults(Process):
 
 
 class LinkFaults(Process):
-    """Cuts the link between two addresses, both ways or one way, and heals it."""
+    """Cuts the link between two addresses, both ways or one way, and heals it; `timed_only` spends no other budget."""
 
-    def __init__(self, one: str, other: str) -> None:
-        self.name = f"link[{one}][{other}]"
-        self.pair = (one, other)
+    def __init__(self, one: str, other: str, timed_only: bool = False) -> None:
+        self.pair = (min(one, other), max(one, other))
+        self.name = f"link[{self.pair[0]}][{self.pair[1]}]"
+        self.timed_only = timed_only
 
     def steps(self, view: View) -> Iterable[Step]:
         one, other = self.pair
         there, back = view.at("gate", other), view.at("gate", one)
         cut_there, cut_back = one in there.deaf_to, other in back.deaf_to
-        if not cut_there and not cut_back and (paid := pay(view, "partition", self.pair)) is not None:
+        if not cut_there and not cut_back and (paid := self._pay(view, "partition", one, other)) is not None:
             yield Step("Partition", self.pair, (*paid, *self._deaf(view, one, other), *self._deaf(view, other, one)),
                        kind=Kind.FAULT)
         for source, dest, cut in ((one, other, cut_there), (other, one, cut_back)):
-            if not cut and (paid := pay(view, "one_way", (source, dest))) is not None:
+            if not cut and (paid := self._pay(view, "one_way", source, dest)) is not None:
                 yield Step("Cut", (source, dest), (*paid, *self._deaf(view, source, dest)), kind=Kind.FAULT)
         if cut_there or cut_back:
             healed = tuple(
@@ -189,29 +203,33 @@ class LinkFaults(Process):
             )
             yield Step("Heal", self.pair, healed, kind=Kind.HEAL)
 
+    def _pay(self, view: View, kind: str, *who: str) -> tuple[tuple[str, Value], ...] | None:
+        return pay(view, kind, who, self.timed_only)
+
     def _deaf(self, view: View, source: str, dest: str) -> tuple[tuple[str, Value], ...]:
         gate = view.at("gate", dest)
         return ((slot("gate", dest), attrs.evolve(gate, deaf_to=gate.deaf_to | {source})),)
 
 
 class ActorFaults(Process):
-    """Crashes and restarts, pauses and resumes one actor, and skews its clock."""
+    """Crashes and restarts, pauses and resumes one actor, skews its clock; `timed_only` spends no other budget."""
 
-    def __init__(self, actor: Actor[Value], network: Network) -> None:
+    def __init__(self, actor: Actor[Value], network: Network, timed_only: bool = False) -> None:
         self.name = f"fate[{actor.name}]"
         self.actor = actor
         self.network = network
+        self.timed_only = timed_only
 
     def steps(self, view: View) -> Iterable[Step]:
         name = self.actor.name
         gate = view.at("gate", name)
         at = slot("gate", name)
         if gate.status == "up":
-            if (paid := pay(view, "pause", (name,))) is not None:
+            if (paid := self._pay(view, "pause")) is not None:
                 yield Step("Pause", (name,), (*paid, (at, attrs.evolve(gate, status="paused"))), kind=Kind.FAULT)
-            if gate.skew == 100 and (paid := pay(view, "skew", (name,))) is not None:
+            if gate.skew == 100 and (paid := self._pay(view, "skew")) is not None:
                 yield Step("SkewClock", (name,), (*paid, (at, attrs.evolve(gate, skew=300))), kind=Kind.FAULT)
-        if gate.status != "down" and self.actor.may_crash and (paid := pay(view, "crash", (name,))) is not None:
+        if gate.status != "down" and self.actor.may_crash and (paid := self._pay(view, "crash")) is not None:
             yield Step("Crash", (name,), (*paid, *self._crashed(view, gate)), kind=Kind.FAULT)
         if gate.status == "paused":
             yield Step("Resume", (name,), ((at, attrs.evolve(gate, status="up")),), kind=Kind.HEAL)
@@ -220,6 +238,9 @@ class ActorFaults(Process):
             yield Step("Restart", (name,), ((name, local), (at, attrs.evolve(gate, status="up"))), kind=Kind.HEAL)
         if gate.skew != 100:
             yield Step("SetClock", (name,), ((at, attrs.evolve(gate, skew=100)),), kind=Kind.HEAL)
+
+    def _pay(self, view: View, kind: str) -> tuple[tuple[str, Value], ...] | None:
+        return pay(view, kind, (self.actor.name,), self.timed_only)
 
     def _crashed(self, view: View, gate: Gate) -> tuple[tuple[str, Value], ...]:
         """What a crash leaves: the survivor, and nothing that was on its way in."""

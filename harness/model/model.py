@@ -14,6 +14,7 @@ import attrs
 
 from harness.model.faults import (
     BUDGET,
+    LINK_KINDS,
     NO_FAULTS,
     OPEN,
     RULE_COUNTS,
@@ -67,13 +68,14 @@ class Effects:
 class Model:
     """One protocol variant at one size.
 
-    `initial` lists the initial states, each without the network's slots. `fairness` maps action names to `weak` or
-    `strong` as the spec's formula does; actions not named are unfair. `sizes`, `settings` are what it was built from.
+    `initial` lists the initial states, each without the slots of network and environment and of actors that start in
+    their own `initial`. `fairness` maps action names to `weak` or `strong` as the spec's formula does; the others
+    are unfair. `sizes` and `settings` are what it was built from.
     """
 
     name: str
     processes: tuple[Process, ...]
-    initial: tuple[Mapping[str, Value], ...]
+    initial: tuple[Mapping[str, Value], ...] = ({},)
     network: Network = UNORDERED_SET
     faults: Faults = NO_FAULTS
     properties: tuple[Property, ...] = ()
@@ -81,8 +83,14 @@ class Model:
     history_variables: bool = False
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     settings: Mapping[str, str] = attrs.field(factory=dict)
+    symmetric: tuple[tuple[str, ...], ...] = ()
+    """Sets of interchangeable names: renaming within one changes nothing but names."""
     types: tuple[type, ...] = ()
     """The attrs classes that occur in states and messages, for reading recorded values back."""
+    constraint: Callable[[View], bool] | None = None
+    """States where it is false are out of bounds: a search counts them as generated and goes no further."""
+    claimed: tuple[str, ...] | None = None
+    """The properties that are claimed where nobody says which; None means all (some are false as written)."""
     waits_for: Callable[[View], tuple[str, ...]] | None = None
     """Says, for a state in which nothing happens any more, who waits for whom."""
     application: Callable[[Command], Any] | None = None
@@ -102,22 +110,24 @@ class Model:
         if faults.reaches("drop", "duplicate", "delay", "reorder") or faults.rules:
             for address in self.addresses:
                 yield NetworkFaults(address, self.network)
-        if faults.reaches("partition", "one_way"):
-            for one, other in faults.links or self._links():
+        if faults.reaches(*LINK_KINDS):
+            links = dict.fromkeys((min(pair), max(pair)) for pair in faults.links or self._links())
+            for one, other in links:
                 yield LinkFaults(one, other)
+            for one, other in dict.fromkeys((min(t.who), max(t.who)) for t in faults.timed if t.kind in LINK_KINDS):
+                if (one, other) not in links:
+                    yield LinkFaults(one, other, timed_only=True)
         if faults.reaches("pause", "crash", "skew"):
-            for target in faults.targets:
-                yield ActorFaults(self.actors[target], self.network)
+            timed = [t.who[0] for t in faults.timed if t.kind not in LINK_KINDS]
+            for target in dict.fromkeys((*faults.targets, *timed)):
+                yield ActorFaults(self.actors[target], self.network, timed_only=target not in faults.targets)
 
     def _links(self) -> Iterable[tuple[str, str]]:
-        seen = set()
         peers = [process.name for process in self.processes if process.has_inbox and not process.is_service]
         for target in self.faults.targets:
             for address in peers:
-                pair = (min(target, address), max(target, address))
-                if address != target and pair not in seen:
-                    seen.add(pair)
-                    yield pair
+                if address != target:
+                    yield target, address
 
     @property
     def faulty(self) -> bool:
@@ -160,6 +170,10 @@ class Model:
             for message in self.arrivals(process, View(state)):
                 found += self.delivery_choices(process, View(state), message)
         return found
+
+    def is_inside(self, state: State) -> bool:
+        """Say whether a state is within the constraint, if there is one."""
+        return self.constraint is None or self.constraint(View(state))
 
     def own_choices(self, process: Process, view: View) -> list[Choice]:
         """Return the steps a process may take of its own accord."""

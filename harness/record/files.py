@@ -13,45 +13,74 @@ from harness.model import Refusal
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:
-    """Write lines to a file: beside it first, then renamed over it. Raises Refusal where that is not possible."""
+    """Write lines to a file: beside it first, then renamed over it. Raises Refusal where that is not possible.
+
+    A link keeps pointing where it does; a device or pipe is written to as it is.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise Refusal(f"cannot write {path}: {error.strerror or error}; give another place with --out") from None
+        target = path.resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("w", encoding="utf-8", errors="backslashreplace") as file:
+                _write(file, lines)
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                _write(file, lines)
+            os.chmod(name, 0o644)
+            os.replace(name, target)
+        finally:
+            if os.path.exists(name):
+                os.unlink(name)
+    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for links in a circle, before Python 3.13
+        raise Refusal(f"cannot write {path}: {reason_of(error)}; give another place with --out") from None
+
+
+def _write(file: Any, lines: Iterable[str]) -> None:
+    for line in lines:
+        file.write(line + "\n")
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a file operation failed, without numbers and paths."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def read_texts(path: Path, what: str) -> list[str]:
+    """Return the lines of a file, of which there is at least one. Raises Refusal."""
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            for line in lines:
-                file.write(line + "\n")
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except OSError as error:
-        raise Refusal(f"cannot write {path}: {error.strerror or error}; give another place with --out") from None
-    finally:
-        if os.path.exists(name):
-            os.unlink(name)
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Refusal(f"there is no {what} at {path}; give the path of a file that this program wrote") from None
+    except UnicodeDecodeError as error:
+        raise Refusal(f"{path} is no {what}: byte {error.start} is not UTF-8 text; give another file") from None
+    except (OSError, RuntimeError) as error:
+        raise Refusal(f"cannot read the {what} {path}: {reason_of(error)}; give the path of a file") from None
+    if not text:
+        raise Refusal(f"{path} is empty; a {what} starts with a header line, record the run again")
+    return text.removesuffix("\n").split("\n")
+
+
+def parse_lines(path: Path, what: str, texts: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the JSON objects of a file's lines. Raises Refusal naming the line that is not one."""
+    found = []
+    for number, line in enumerate(texts, 1):
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError):
+            raise Refusal(
+                f"{path}, line {number}: not JSON, the {what} is cut off or damaged there; record the run again"
+            ) from None
+        if not isinstance(data, dict):
+            raise Refusal(f"{path}, line {number}: a {what} has one JSON object per line, this is none")
+        found.append(data)
+    return found
 
 
 def read_lines(path: Path, what: str) -> list[dict[str, Any]]:
     """Return the JSON objects of a file, one per line. Raises Refusal naming the line that is not one."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise Refusal(f"there is no {what} at {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"cannot read the {what} {path}: {error}") from None
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            data = json.loads(line)
-        except ValueError:
-            raise Refusal(f"{path}, line {number}: not JSON; the {what} is cut off or damaged there") from None
-        if not isinstance(data, dict):
-            raise Refusal(f"{path}, line {number}: a {what} has one JSON object per line, this is none")
-        found.append(data)
-    if not found:
-        raise Refusal(f"{path} is empty; a {what} starts with a header line")
-    return found
+    return parse_lines(path, what, read_texts(path, what))
 
 
 def compact(data: Any) -> str:

@@ -6,18 +6,28 @@ The digest covers the events (from the initial one on), never the header: not th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from harness.model import Model, Refusal, Value, decode
-from harness.record.files import compact, read_lines, write_atomically
-from harness.record.trail import Trail, check_format, faults_to_json
+from harness.record.fields import COUNT, NAMES, OBJECT, TEXT, TEXTS, TRUTH, Kind, check_given
+from harness.record.files import compact, parse_lines, read_texts, write_atomically
+from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, faults_to_json, read_faults
 
 FORMAT = "kafka-proto/history"
 VERSION = 1
+
+HEADER_FIELDS: Mapping[str, Kind] = {**RUN_FIELDS, "properties": TEXTS, "runtime": TEXT, "processes": TEXTS}
+END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}
+VERDICT_FIELDS: Mapping[str, Kind] = {"violated": TEXT, "reason": TEXT, "step": COUNT, "kind": TEXT}
+"""What the verdict of a run that violates something has beside `ok`."""
+EVENT_FIELDS: Mapping[str, Kind] = {
+    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": TEXT, "action": TEXT, "args": TEXTS, "detail": TEXT,
+    "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
+}
 
 
 class Recorder:
@@ -113,27 +123,67 @@ def history_of(header: Mapping[str, Any], recorder: Recorder, verdict: Mapping[s
 def read_history(path: Path, model: Model | None = None) -> History:
     """Read a history; with a model, values become the protocol's own classes, else plain maps.
 
-    Raises Refusal for a file that is cut off or damaged, of another format or version, or with unknown events.
+    Raises Refusal for a file that is cut off or damaged, of another format or version, with unknown events, or whose
+    events are not the model's.
     """
-    header, *rest = read_lines(path, "history")
+    texts = read_texts(path, "history")
+    header, *rest = parse_lines(path, "history", texts)
     check_format(path, header, FORMAT, VERSION)
     if not rest or "end" not in rest[-1]:
-        raise Refusal(f"{path} is cut off: a history ends with an end line after its last event")
+        raise Refusal(f"{path} is cut off: a history ends with an end line after its last event; record the run again")
     *lines, end = rest
-    if end["end"] != len(lines) - 1:
-        raise Refusal(f"{path} is damaged: it has {len(lines)} events but its end line says {end['end'] + 1}")
+    check_line(path, 1, header, HEADER_FIELDS)
+    check_line(path, len(texts), end, END_FIELDS)
+    check_line(path, len(texts), end["verdict"], {"ok": TRUTH})
+    check_line(path, len(texts), end["verdict"], {} if end["verdict"]["ok"] else VERDICT_FIELDS)
+    if not lines or end["end"] != len(lines) - 1:
+        said = f"it has {len(lines)} events but its end line says {end['end'] + 1}"
+        raise Refusal(f"{path} is damaged: {said}; record the run again")
+    digest = _digest(texts[1:-1])
+    if digest != end["digest"]:
+        raise Refusal(f"{path} is damaged: its events do not have the digest of its end line; record the run again")
     types = {cls.__name__: cls for cls in all_types(model)} if model is not None else None
-    events, sha = [], hashlib.sha256()
+    events = []
     for number, line in enumerate(lines):
         try:
             if line["n"] != number:
                 raise ValueError(f"expected event {number}, found {line['n']}")
+            check_given(line, EVENT_FIELDS)
             events.append(_event(line, types))
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refusal(f"{path}, line {number + 2}: not an event of this history ({error})") from None
-    for text in path.read_text(encoding="utf-8").splitlines()[1:-1]:
-        sha.update(text.encode() + b"\n")
-    return History(header, tuple(events), end, sha.hexdigest())
+    if model is not None:
+        _check_slots(path, events, model)
+    return History(header, tuple(events), end, digest)
+
+
+def model_of_history(path: Path) -> Model:
+    """Build the model that a history's header names. Raises Refusal."""
+    header = parse_lines(path, "history", read_texts(path, "history")[:1])[0]
+    check_format(path, header, FORMAT, VERSION)
+    check_line(path, 1, header, HEADER_FIELDS)
+    return build_model(header["model"], header["sizes"], header["settings"], header["network"],
+                       read_faults(path, header), header["claims"])
+
+
+def _digest(lines: Iterable[str]) -> str:
+    sha = hashlib.sha256()
+    for line in lines:
+        sha.update(line.encode() + b"\n")
+    return sha.hexdigest()
+
+
+def _check_slots(path: Path, events: Iterable[Event], model: Model) -> None:
+    """Raise Refusal unless the events start with the model's slots and write no others."""
+    slots = set(model.initial_states()[0])
+    for event in events:
+        found = set(event.writes)
+        if found - slots or (event.n == 0 and found != slots):
+            odd = ", ".join(sorted(found ^ slots if event.n == 0 else found - slots)[:3])
+            raise Refusal(
+                f"{path}, line {event.n + 2}: this is not an event of {model.name} at the header's sizes and faults "
+                f"(see {odd}); record the run again"
+            )
 
 
 def all_types(model: Model | None) -> tuple[type, ...]:

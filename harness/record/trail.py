@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from harness.model import Faults, Model, Refusal, Rule, Timed, find_model
+from harness.model import NO_FAULTS, Faults, Model, Refusal, Rule, Timed, find_model
+from harness.model.faults import FAULT_KINDS, LINK_KINDS, RULE_KINDS, TIMED_KINDS
+from harness.record.fields import (
+    COUNT,
+    NAMES,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    OBJECTS,
+    PAIRS,
+    TEXT,
+    TEXTS,
+    Kind,
+    check_fields,
+    check_given,
+    one_of,
+    optional,
+    shown,
+)
 from harness.record.files import compact, read_lines, write_atomically
 
 FORMAT = "kafka-proto/trail"
 VERSION = 1
+
+RUN_FIELDS: Mapping[str, Kind] = {
+    "model": TEXT, "sizes": NUMBERS, "settings": NAMES, "network": TEXT, "faults": OBJECT, "claims": TEXTS,
+    "mode": one_of("free", "timed"), "strategy": TEXT, "seed": NUMBER, "scenario": optional(TEXT),
+}
+"""What the headers of trails and histories have in common."""
+HEADER_FIELDS: Mapping[str, Kind] = {**RUN_FIELDS, "initial": COUNT, "violates": optional(TEXT)}
+END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "fair_from": optional(COUNT), "back_to": optional(COUNT)}
+FAULT_FIELDS: Mapping[str, Kind] = {
+    **dict.fromkeys(FAULT_KINDS, COUNT), "targets": TEXTS, "links": PAIRS, "rules": OBJECTS, "timed": OBJECTS,
+}
+RULE_FIELDS: Mapping[str, Kind] = {
+    "kind": one_of(*RULE_KINDS), "message": TEXT, "source": TEXT, "dest": TEXT, "nth": COUNT, "delay_ms": COUNT,
+}
+TIMED_FIELDS: Mapping[str, Kind] = {
+    "kind": one_of(*TIMED_KINDS), "who": TEXTS, "at_ms": COUNT, "until_ms": optional(COUNT),
+}
 
 
 @attrs.frozen
@@ -49,7 +84,7 @@ class Trail:
 
     def build(self) -> Model:
         """Build the trail's model. Raises Refusal."""
-        return find_model(self.model).make(self.sizes, self.settings, self.network, self.faults)
+        return build_model(self.model, self.sizes, self.settings, self.network, self.faults, self.claims)
 
     def lines(self) -> list[str]:
         """Return the trail as JSON Lines."""
@@ -76,37 +111,87 @@ def read_trail(path: Path) -> Trail:
     header, *rest = read_lines(path, "trail")
     check_format(path, header, FORMAT, VERSION)
     if not rest or "end" not in rest[-1]:
-        raise Refusal(f"{path} is cut off: a trail ends with an end line after its last choice")
+        raise Refusal(f"{path} is cut off: a trail ends with an end line after its last choice; record the run again")
     *steps, end = rest
+    check_line(path, 1, header, HEADER_FIELDS)
+    check_line(path, len(rest) + 1, end, END_FIELDS)
     if end["end"] != len(steps):
-        raise Refusal(f"{path} is damaged: it has {len(steps)} choices but its end line says {end['end']}")
+        raise Refusal(
+            f"{path} is damaged: it has {len(steps)} choices but its end line says {end['end']}; record the run again"
+        )
+    _check_ending(path, end, len(steps))
     choices = []
     for number, step in enumerate(steps, 1):
         at_us = step.get("at_us")
-        if step.get("n") != number or not isinstance(step.get("choose"), str) or not isinstance(at_us, int | None):
+        if step.get("n") != number or not TEXT.fits(step.get("choose")) or not optional(COUNT).fits(at_us):
             wanted = f'{{"n": {number}, "choose": ...}}'
-            raise Refusal(f"{path}, line {number + 1}: expected choice {number} as {wanted}")
+            raise Refusal(f"{path}, line {number + 1}: expected choice {number} as {wanted}; record the run again")
         choices.append(Chosen(step["choose"], at_us))
+    return Trail(
+        header["model"], header["sizes"], header["settings"], header["network"], read_faults(path, header),
+        tuple(header["claims"]), tuple(choices), header["mode"], header["strategy"], header["seed"],
+        header["scenario"], header["initial"], end["fair_from"], end["back_to"], header["violates"],
+    )
+
+
+def _check_ending(path: Path, end: Mapping[str, Any], steps: int) -> None:
+    """Raise Refusal unless the fair ending starts at one of the steps and leads back into itself."""
+    fair_from, back_to = end["fair_from"], end["back_to"]
+    if fair_from is not None and fair_from > steps:
+        raise Refusal(f'{path}, line {steps + 2}: "fair_from" should be null or 0 to {steps}, found {fair_from}')
+    if back_to is not None and (fair_from is None or not fair_from <= back_to < steps):
+        wanted = "null" if fair_from in (None, steps) else f"null or {fair_from} to {steps - 1}"
+        raise Refusal(f'{path}, line {steps + 2}: "back_to" should be {wanted}, found {back_to}')
+
+
+def check_line(path: Path, line: int, data: Mapping[str, Any], wanted: Mapping[str, Kind]) -> None:
+    """Raise Refusal unless the object on a line has all wanted fields, each of its kind."""
     try:
-        return Trail(
-            _text(header["model"]), _mapping(header["sizes"], int), _mapping(header["settings"], str),
-            _text(header["network"]), faults_from_json(header["faults"]), tuple(map(_text, header["claims"])),
-            tuple(choices), _text(header["mode"]), _text(header["strategy"]), int(header["seed"]),
-            header["scenario"], int(header["initial"]), end["fair_from"], end["back_to"], header["violates"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise Refusal(f"{path}, line 1: the header does not fit a trail of version {VERSION} ({error})") from None
+        check_fields(data, wanted)
+    except ValueError as error:
+        raise Refusal(f"{path}, line {line}: {error}; record the run again") from None
 
 
 def check_format(path: Path, header: Mapping[str, Any], wanted: str, version: int) -> None:
     """Raise Refusal unless a header names the wanted format and version."""
-    if header.get("format") != wanted:
-        raise Refusal(f"{path} is no {wanted.split('/')[1]}: its first line does not say \"format\": \"{wanted}\"")
+    found = header.get("format")
+    if found != wanted:
+        said = f'says "format": {shown(found)}' if "format" in header else "names no format"
+        raise Refusal(f'{path} is no {wanted.split("/")[1]}: its first line {said}, not "{wanted}"; give another file')
     if header.get("version") != version:
         raise Refusal(
-            f"{path} is of format version {header.get('version')}, this program reads version {version}; "
+            f"{path} is of format version {shown(header.get('version'))}, this program reads version {version}; "
             "record it again or use the program that wrote it"
         )
+
+
+def build_model(
+    name: str, sizes: Mapping[str, int], settings: Mapping[str, str], network: str, faults: Faults,
+    claims: Iterable[str],
+) -> Model:
+    """Build a recorded run's model. Raises Refusal, also for faults and claims about what the model does not have."""
+    spec = find_model(name)
+    model = spec.make(sizes, settings, network)
+    if faults != NO_FAULTS:
+        _check_names(faults, model)
+        model = spec.make(sizes, settings, network, faults)
+    known = [prop.name for prop in model.properties]
+    for claim in claims:
+        if claim not in known:
+            raise Refusal(f"model {name} has no property {claim!r} to claim; its properties are {', '.join(known)}")
+    return model
+
+
+def _check_names(faults: Faults, model: Model) -> None:
+    """Raise Refusal for faults that would hurt somebody whom the model, at its size, does not have."""
+    hurt = [*faults.targets, *(who for timed in faults.timed for who in timed.who if timed.kind not in LINK_KINDS)]
+    cut = [who for link in faults.links for who in link]
+    cut += [who for timed in faults.timed for who in timed.who if timed.kind in LINK_KINDS]
+    for names, known in ((hurt, tuple(model.actors)), (cut, model.addresses)):
+        for name in names:
+            if name not in known:
+                has = ", ".join(known) or "nobody like that"
+                raise Refusal(f"the faults name {name!r}, but {model.name} at this size has {has}")
 
 
 def faults_to_json(faults: Faults) -> dict[str, Any]:
@@ -115,23 +200,42 @@ def faults_to_json(faults: Faults) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value}
 
 
+def read_faults(path: Path, header: Mapping[str, Any]) -> Faults:
+    """Return the fault budget of a file's header. Raises Refusal."""
+    try:
+        return faults_from_json(header["faults"])
+    except ValueError as error:
+        raise Refusal(f'{path}, line 1, "faults": {error}; record the run again') from None
+
+
 def faults_from_json(data: Mapping[str, Any]) -> Faults:
-    """Return the fault budget of a header. Raises TypeError or ValueError."""
+    """Return the fault budget of a header. Raises ValueError."""
+    _check_known(data, FAULT_FIELDS)
     fields = dict(data)
-    fields["rules"] = tuple(Rule(**rule) for rule in fields.get("rules", ()))
-    fields["timed"] = tuple(Timed(**{**timed, "who": tuple(timed["who"])}) for timed in fields.get("timed", ()))
-    fields["links"] = tuple((str(a), str(b)) for a, b in fields.get("links", ()))
+    fields["rules"] = tuple(_rule(rule) for rule in fields.get("rules", ()))
+    fields["timed"] = tuple(_timed(timed) for timed in fields.get("timed", ()))
+    fields["links"] = tuple((a, b) for a, b in fields.get("links", ()))
     fields["targets"] = tuple(fields.get("targets", ()))
     return Faults(**fields)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, found {value!r}")
-    return value
+def _rule(data: Mapping[str, Any]) -> Rule:
+    _check_known(data, RULE_FIELDS, "kind")
+    return Rule(**data)
 
 
-def _mapping(value: Any, kind: type) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(type(item) is kind for item in value.values()):
-        raise TypeError(f"expected an object of {kind.__name__} values, found {value!r}")
-    return value
+def _timed(data: Mapping[str, Any]) -> Timed:
+    _check_known(data, TIMED_FIELDS, "kind", "who", "at_ms")
+    wanted = 2 if data["kind"] in LINK_KINDS else 1
+    if len(data["who"]) != wanted:
+        raise ValueError(f'"who" of a timed {data["kind"]} should be {wanted} names, found {shown(data["who"])}')
+    return Timed(**{**data, "who": tuple(data["who"])})
+
+
+def _check_known(data: Mapping[str, Any], known: Mapping[str, Kind], *needed: str) -> None:
+    """Raise ValueError unless an object has the needed fields and no unknown ones, each of its kind."""
+    for name in data:
+        if name not in known:
+            raise ValueError(f'unknown field "{name}", known are {", ".join(known)}')
+    check_fields(data, {name: known[name] for name in needed})
+    check_given(data, known)

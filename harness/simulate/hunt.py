@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shlex
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +36,7 @@ SILENCE = 20
 
 @attrs.frozen
 class Task:
-    """Some runs of a scenario under one strategy. `until_found` stops at the expected violation."""
+    """Some runs of a scenario under one strategy, up to the first that violates what is expected."""
 
     scenario: str
     strategy: str
@@ -74,6 +80,10 @@ class Row:
     """Witnesses that no run reached."""
     runs_needed: int = 0
     """For a repaired twin: the silent runs that were asked for."""
+    fair_steps: int = 0
+    """The steps of the shrunk trail's fair ending, which come after those that it was shrunk to."""
+    fair_cycle: bool = False
+    """Whether the fair ending leads back to a state it had, so that it goes on for ever."""
 
     @property
     def runs(self) -> int:
@@ -81,7 +91,7 @@ class Row:
 
     @property
     def replay(self) -> str | None:
-        return f"kafka-proto replay {self.trail}" if self.trail else None
+        return f"kafka-proto replay {shlex.quote(self.trail)}" if self.trail else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as a JSON object."""
@@ -94,7 +104,9 @@ class Row:
             },
             "steps_found": self.steps_found, "steps_shrunk": self.steps_shrunk,
             "proved_shortest": self.proved_shortest, "trail": self.trail, "history": self.history,
-            "replay": self.replay, "missing_witnesses": list(self.missing), "silent_runs_needed": self.runs_needed,
+            "fair_steps": self.fair_steps, "fair_cycle": self.fair_cycle, "replay": self.replay,
+            "missing_witnesses": list(self.missing),
+            "silent_runs_needed": self.runs_needed,
         }
 
 
@@ -106,19 +118,21 @@ def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
         return known
     for name in names:
         if find_scenario(name) is None:
-            raise Refusal(f"there is no scenario {name!r}; see kafka-proto list")
+            all_names = [s.name for s in known]
+            alike = [other for other in all_names if name.lower() in other] or get_close_matches(name, all_names)
+            meant = f"; did you mean {' or '.join(alike[:3])}?" if alike else ""
+            raise Refusal(f"there is no scenario {name!r}{meant or ';'} see kafka-proto list")
     return tuple(s for s in known if s.name in names or any(o.repaired == s.name for o in known if o.name in names))
 
 
-def carry_out(task: Task) -> Tried:
-    """Make the runs of a task: in a process of its own."""
+def carry_out(task: Task, made: Any) -> Tried:
+    """Make the runs of a task, and count them in a `multiprocessing.Value` that all tasks share."""
     with long_lived():
-        return _carry_out(task)
+        return _carry_out(task, made)
 
 
-def _carry_out(task: Task) -> Tried:
-    scenario = find_scenario(task.scenario)
-    assert scenario is not None
+def _carry_out(task: Task, made: Any) -> Tried:
+    scenario = _scenario(task.scenario)
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     strategies = Strategies(task.strategy)
     done = steps = 0
@@ -129,6 +143,8 @@ def _carry_out(task: Task) -> Tried:
             return Tried(task.scenario, task.strategy, done, steps, witnessed=witnessed, exhausted=True)
         run = run_plain(tables, plan, strategy)
         done += 1
+        with made.get_lock():
+            made.value += 1
         steps += len(run.trail.choices)
         witnessed |= run.witnessed
         verdict = wanted_violation(run, scenario)
@@ -148,7 +164,11 @@ def wanted_violation(run: Run, scenario: Scenario) -> str | None:
 
 
 class Hunt:
-    """A hunt in progress; `progress(done runs, planned runs, message)` hears of every finished task."""
+    """A hunt in progress; `progress(done runs, planned runs, message)` hears of it several times a second.
+
+    With `processes` 0 all runs are made in this process. `rows` has what is finished, also where `interrupted` is set
+    or `failure` says why the hunt could not go on.
+    """
 
     def __init__(
         self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
@@ -157,11 +177,15 @@ class Hunt:
         self.chosen = chosen
         self.out = out
         self.runs = runs
-        self.processes = processes or min(os.cpu_count() or 1, 8)
+        self.processes = min(os.cpu_count() or 1, 8) if processes is None else processes
         self.progress = progress
         self.rows: list[Row] = []
         self.interrupted = False
+        self.failure: str | None = None
         self._tried: dict[str, list[Tried]] = {}
+        self._made = multiprocessing.get_context("spawn").Value("q", 0)
+        """The runs made so far, counted by all workers."""
+        self._planned = sum(runs or s.runs for s in chosen) * len(NAMES)
 
     def run(self) -> list[Row]:
         """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
@@ -169,36 +193,45 @@ class Hunt:
         first = [s for s in self.chosen if s.name not in twins]
         second = [s for s in self.chosen if s.name in twins]
         try:
-            with self._pool() as pool:
-                self._wave(pool, [Task(s.name, name, self.runs or s.runs) for s in first for name in NAMES])
-                self._wave(pool, [Task(s.name, name, self._silence(s, name)) for s in second for name in NAMES])
+            with _workers(self.processes, self._made) as workers:
+                self._wave(workers, [Task(s.name, name, self.runs or s.runs) for s in first for name in NAMES])
+                self._wave(workers, [Task(s.name, name, self._silence(s, name)) for s in second for name in NAMES])
         except KeyboardInterrupt:
             self.interrupted = True
-        for scenario in self.chosen:
-            if len(self._tried.get(scenario.name, ())) == len(NAMES):
-                self.rows.append(self._row(scenario))
+        except Refusal as error:
+            self.failure = str(error)
+        except BrokenProcessPool:
+            self.failure = "a worker process was killed, perhaps because memory ran out; hunt fewer scenarios at a time"
+        order = [scenario.name for scenario in self.chosen]
+        self.rows.sort(key=lambda row: order.index(row.scenario))
         return self.rows
 
-    def _pool(self) -> Any:
-        context = multiprocessing.get_context("spawn")
-        return context.Pool(self.processes, initializer=_ignore_interrupts)
+    def _wave(self, workers: Executor | None, tasks: list[Task]) -> None:
+        """Carry out tasks and finish the row of each scenario as soon as all of its strategies are through."""
+        self._planned += sum(task.runs - (self.runs or _scenario(task.scenario).runs) for task in tasks)
+        for task, tried in self._results(workers, tasks):
+            self._planned += tried.runs - task.runs
+            self._tried.setdefault(task.scenario, []).append(tried)
+            if len(self._tried[task.scenario]) == len(NAMES):
+                self.rows.append(self._row(_scenario(task.scenario)))
+            self._report()
 
-    def _wave(self, pool: Any, tasks: list[Task]) -> None:
-        done, planned = 0, sum(task.runs for task in tasks)
-        for tried in self._results(pool, tasks):
-            self._tried.setdefault(tried.scenario, []).append(tried)
-            done += next(t.runs for t in tasks if (t.scenario, t.strategy) == (tried.scenario, tried.strategy))
-            self.progress(done, planned, f"{tried.scenario} {tried.strategy}")
+    def _results(self, workers: Executor | None, tasks: list[Task]) -> Iterator[tuple[Task, Tried]]:
+        """Yield each task with what it came to, as they finish."""
+        if workers is None:
+            for task in tasks:
+                yield task, carry_out(task, self._made)
+            return
+        with _interrupts_held_back():
+            pending = {workers.submit(_work, task): task for task in tasks}
+        while pending:
+            done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+            self._report()
+            for future in [future for future in pending if future in done]:
+                yield pending.pop(future), future.result()
 
-    def _results(self, pool: Any, tasks: list[Task]) -> Iterator[Tried]:
-        results = pool.imap_unordered(carry_out, tasks)
-        for _ in tasks:
-            while True:
-                try:
-                    yield results.next(timeout=0.2)
-                    break
-                except multiprocessing.TimeoutError:
-                    continue
+    def _report(self) -> None:
+        self.progress(self._made.value, self._planned, f"{len(self.rows)} of {len(self.chosen)} scenarios")
 
     def _silence(self, twin: Scenario, strategy: str) -> int:
         """Return how many runs of a repaired twin must be silent under one strategy."""
@@ -216,7 +249,8 @@ class Hunt:
         best = min((t for t in tried if t.trail), key=lambda t: t.found_at or 0, default=None)
         needed = min((SILENCE * t.found_at for t in self._flawed(scenario) if t.found_at), default=0)
         if best is None or best.trail is None:
-            as_expected = scenario.expected is None and not missing
+            enough = sum(t.runs for t in tried) >= needed or any(t.exhausted for t in tried)
+            as_expected = scenario.expected is None and not missing and enough
             return Row(scenario.name, scenario.title, scenario.expected, as_expected, None, None, tried,
                        missing=missing, runs_needed=needed)
         shrunk = shrink(best.trail)
@@ -226,6 +260,7 @@ class Hunt:
             scenario.name, scenario.title, scenario.expected, scenario.expected == shrunk.trail.violates,
             shrunk.trail.violates, run.verdict.reason or best.reason, tried, shrunk.had, shrunk.has, shrunk.proved,
             str(path), str(history), missing, needed,
+            len(shrunk.trail.choices) - shrunk.has, shrunk.trail.back_to is not None,
         )
 
 
@@ -240,7 +275,65 @@ def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, R
     return history, run
 
 
-def _ignore_interrupts() -> None:
-    """A worker leaves Ctrl-C and SIGTERM to the process that started it, which ends it."""
+@contextmanager
+def _workers(processes: int, made: Any) -> Iterator[Executor | None]:
+    """Give processes to work in, or None for none; they end when the block is left, at once where it is by an error."""
+    if not processes:
+        yield None
+        return
+    others = multiprocessing.active_children()
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(made,))
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.terminate()
+        raise
+    finally:
+        executor.shutdown()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Block Ctrl-C while workers start: they inherit that, so that none of them ever dies of it with a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_worker(made: Any) -> None:
+    """A worker leaves Ctrl-C to the process that started it, and ends with it, however that ends."""
+    global _MADE
+    _MADE = made
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+_MADE: Any = None
+"""In a worker: the counter of the runs made by all workers."""
+
+
+def _work(task: Task) -> Tried:
+    return carry_out(task, _MADE)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _scenario(name: str) -> Scenario:
+    scenario = find_scenario(name)
+    assert scenario is not None
+    return scenario

@@ -26,8 +26,9 @@ from harness.simulate.session import Plan, Run, Session, resolve, safety_only
 from harness.simulate.strategies import Strategies, Strategy
 from harness.simulate.tables import Node, Option, Tables
 
-Turns = dict[tuple[int, int, str], tuple[Any, Any, Turn[Any]]]
-"""Turns by identity of the local state and the message, and label; both are kept alive to keep their identity."""
+Turns = dict[tuple[int, int, str, int], tuple[Any, Any, Turn[Any]]]
+"""Turns by identity of the local state and the message, label, and the id that the tables give to the local state: a
+task whose state is another one never finds a turn here. State and message are kept alive to keep their identity."""
 
 MAX_TURNS = 100_000
 
@@ -45,6 +46,7 @@ class ActorTask:
         self.task: trio.lowlevel.Task | None = None
         self.scope = trio.CancelScope()
         self._turns = turns
+        self._slot = host.tables.index[actor.name]
 
     async def run(self) -> None:
         """Park; when woken take the wanted turn and hand the baton back; until cancelled."""
@@ -64,7 +66,7 @@ class ActorTask:
     def _take_turn(self) -> Turn[Any]:
         """Return the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
         message = self.mailbox.popleft() if self.mailbox else None
-        key = (id(self.local), id(message), self.wanted)
+        key = (id(self.local), id(message), self.wanted, self.host.session.node.state[self._slot])
         known = self._turns.get(key)
         if known is not None:
             return known[2]
@@ -131,6 +133,12 @@ class Host:
 
     async def run(self, application: Application | None = None) -> Run:
         """Run the session to its end, driven by an application if there is one."""
+        try:
+            return await self._run(application)
+        except BaseExceptionGroup as group:
+            raise alone(group) from None
+
+    async def _run(self, application: Application | None) -> Run:
         self.task = trio.lowlevel.current_task()
         session = self.session
         async with trio.open_nursery() as nursery:
@@ -238,25 +246,26 @@ class Host:
 
         session = self.session
         nursery.start_soon(apply, name="application")
-        under_way: set[str] = set()
+        under_way: dict[str, tuple[str, trio.lowlevel.Task]] = {}
         while True:
             await trio.testing.wait_all_tasks_blocked()
             wanted = {process: label for process, (label, _) in self._pending.items()}
-            session.allowed_commands = frozenset(wanted[process] for process in sorted(set(wanted) - under_way))
+            session.allowed_commands = frozenset(label for process, label in wanted.items() if process not in under_way)
             session.held = not done
             n = session.decide()
             if n >= 0:
                 option = session.node.options[n]
-                under_way |= {process for process, label in wanted.items() if option.label == label}
+                under_way |= {process: self._pending[process] for process in wanted if option.label == wanted[process]}
                 await self._step(nursery, n)
                 op = option.choice.step.op
-                if op is not None and op.outcome != "invoke" and op.process in self._pending:
-                    under_way.discard(op.process)
-                    self._resolve(op.process, op.outcome, op.value)
+                if op is not None and op.outcome != "invoke":
+                    begun = under_way.pop(op.process, None)
+                    if begun is not None and begun is self._pending.get(op.process):
+                        self._resolve(op.process, op.outcome, op.value)
             elif wanted:
                 process = min(wanted)
-                if process in under_way:
-                    under_way.discard(process)
+                if under_way.get(process) is self._pending[process]:
+                    del under_way[process]
                     self._resolve(process, "info", f"{wanted[process]} was not over when the run ended")
                 else:
                     self._resolve(process, "fail", f"{wanted[process]} is not possible for {process} now")
@@ -271,6 +280,13 @@ class Host:
         _, task = self._pending.pop(process)
         self._results[process] = (outcome, value)
         trio.lowlevel.reschedule(task)
+
+
+def alone(error: BaseException) -> BaseException:
+    """Return the one error that a nursery raised in a group, or the group where there are several."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
@@ -298,8 +314,8 @@ async def open_cluster(
 ) -> AsyncIterator[Cluster]:
     """Run a scenario or model beside the code inside `async with`, in a trio program that is already running.
 
-    When the block is left the run goes on until nothing is left to do; then `cluster.result` is the finished run. Only
-    invariants are claimed.
+    When the block is left, by an exception too, the run goes on until nothing is left to do; then `cluster.result` is
+    the finished run. Only invariants are claimed.
     """
     model, plan = resolve(what)
     plan = safety_only(plan, model)
@@ -307,6 +323,7 @@ async def open_cluster(
     assert chosen is not None
     host = Host(Session(Tables(model), plan, chosen, recorder))
     cluster, closed = Cluster(host), trio.Event()
+    failed: Exception | None = None
 
     async def until_closed(_: Cluster) -> None:
         await closed.wait()
@@ -314,9 +331,16 @@ async def open_cluster(
     async def serve() -> None:
         cluster.result = await host.run(until_closed)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve)
-        try:
-            yield cluster
-        finally:
-            closed.set()
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            try:
+                yield cluster
+            except Exception as error:  # the run ends in order, then the caller hears of it
+                failed = error
+            finally:
+                closed.set()
+    except BaseExceptionGroup as group:
+        raise alone(group) from None
+    if failed is not None:
+        raise failed

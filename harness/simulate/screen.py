@@ -1,129 +1,232 @@
-"""What the command line shows a person: progress, the scoreboard, results. Rich draws it; nothing is decided here."""
+"""What the command line shows a person: progress, the scoreboard, results. Nothing is decided here.
+
+All of it fits into 80 columns, but for paths and commands, which stay on one line so that they can be copied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import shlex
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import StringIO
+from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 from harness.model import ModelSpec, Scenario
+from harness.record import Trail
 from harness.simulate.hunt import Row
+from harness.simulate.shrink import perturbing_part
+from harness.simulate.strategies import NAMES
+
+WIDEST = 120
+"""Sentences are not longer than this, however wide the terminal is."""
+NARROWEST = 60
+PLAIN_WIDTH = 80
+MARKS = {True: ("ok", "green"), False: ("NO", "red")}
 
 
 class _Rate(ProgressColumn):
     """Runs per second."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:,.0f} runs/s" if task.speed else "")
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
 
 
 class Screen:
-    """The terminal; a quiet one shows progress on stderr only where that is a terminal, and no results."""
+    """The terminal; a quiet one shows no results. Progress goes to stderr, where that is a terminal."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.out = Console(highlight=False, soft_wrap=False)
-        self.err = Console(stderr=True, highlight=False)
+        columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+        self.width = max(NARROWEST, min(columns, WIDEST))
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int, str], None]]:
         """Show progress with rate and remaining time on stderr; yields `report(done, planned, message)`."""
-        columns = (TextColumn(what), BarColumn(20), TextColumn("{task.completed}/{task.total} runs"), _Rate(),
+        err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        columns = (TextColumn(what), BarColumn(12), TextColumn("{task.completed:,}/{task.total:,} runs"), _Rate(),
                    TimeRemainingColumn(), TextColumn("{task.fields[message]}"))
-        with Progress(*columns, console=self.err, transient=True, disable=not self.err.is_terminal) as bar:
-            task = bar.add_task(what, total=None, message="")
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+            task = bar.add_task(what, total=0, message="")
 
             def report(done: int, planned: int, message: str) -> None:
                 bar.update(task, completed=done, total=planned, message=message)
 
             yield report
 
-    def scoreboard(self, rows: Sequence[Row], planned: int) -> None:
-        """Print the scoreboard and what it comes to."""
-        self.out.print(_board(rows))
-        found = [row for row in rows if row.trail]
-        for row in found:
-            steps = f"{row.steps_found} -> {row.steps_shrunk} steps"
-            proof = ", proved shortest" if row.proved_shortest else ""
-            self.out.print(f"{row.scenario}: {row.violated} ({steps}{proof})", soft_wrap=True)
-            self.out.print(f"  {row.reason}", soft_wrap=True)
-            self.out.print(f"  {row.replay}", soft_wrap=True)
-        good = sum(row.as_expected for row in rows)
-        left = f", {planned - len(rows)} not finished" if planned > len(rows) else ""
-        self.out.print(f"{good} of {len(rows)} scenarios as expected{left}")
+    def scoreboard(self, rows: Sequence[Row], planned: int, out: Path) -> None:
+        """Print the scoreboard, what it comes to, and where it was written."""
+        lines = scoreboard(rows, planned, self.width, _coloured)
+        if any(row.trail for row in rows):
+            lines.append("kafka-proto show TRAIL tells what was found step by step")
+        self._print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
 
-    def simulated(self, result: Mapping[str, Any]) -> None:
+    def simulated(self, result: Mapping[str, Any], trail: Trail, interrupted: bool) -> None:
         """Print what `simulate` came to."""
-        verdict = result["verdict"]
+        verdict, expected, runs = result["verdict"], result["expected"], counted(result["runs"], "run")
         if verdict["ok"]:
-            said = f"no violation in {result['runs']} runs"
+            said = f"no violation in {runs}" + (f" (expected is one of {expected})" if expected else "")
         else:
-            said = f"{result['violations']} of {result['runs']} runs violate; the first violates {verdict['violated']}"
-        if result["expected"]:
-            said += f" (expected: {result['expected']})"
-        self.out.print(f"{result['scenario'] or result['model']}: {said}", soft_wrap=True)
-        if not verdict["ok"]:
-            self.out.print(f"  {verdict['reason']}", soft_wrap=True)
+            said = f"violates {verdict['violated']}"
+            if expected:
+                said += ", as expected" if expected == verdict["violated"] else f", expected {expected}"
+            if result["runs"] > 1:
+                said += f" ({result['violations']} of {runs} violate something; this is seed {result['seed']})"
+        lines = self._wrapped(f"{result['scenario'] or result['model']}: {said}")
+        if interrupted:
+            lines.append("  (interrupted: this is what was finished before)")
+        lines += self._wrapped(f"{length(trail)}{': ' + verdict['reason'] if not verdict['ok'] else ''}", "  ")
         if result["witnessed"]:
-            self.out.print(f"  witnessed: {', '.join(result['witnessed'])}", soft_wrap=True)
-        self.out.print(f"  trail    {result['trail']}\n  history  {result['history']}", soft_wrap=True)
-        self.out.print(f"  replay   kafka-proto replay {result['trail']}", soft_wrap=True)
+            lines += self._wrapped(f"witnessed: {', '.join(result['witnessed'])}", "  ")
+        path = shlex.quote(result["trail"])
+        lines += [f"  trail    {result['trail']}", f"  history  {result['history']}"]
+        self._print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
 
-    def replayed(self, result: Mapping[str, Any]) -> None:
+    def replayed(self, result: Mapping[str, Any], trail: Trail) -> None:
         """Print what `replay` came to."""
         verdict = result["verdict"]
         said = "no violation" if verdict["ok"] else f"violates {verdict['violated']} at step {verdict['step']}"
-        self.out.print(f"{result['model']}, {result['steps']} steps on {result['runtime']}: {said}", soft_wrap=True)
+        lines = self._wrapped(f"{result['model']} on {result['runtime']}, {length(trail)}: {said}")
         if not verdict["ok"]:
-            self.out.print(f"  {verdict['reason']}", soft_wrap=True)
-        self.out.print(f"  digest {result['digest']}", soft_wrap=True)
+            lines += self._wrapped(verdict["reason"], "  ")
+        others = [other["violated"] for other in result["violations"][1:]]
+        if others:
+            lines += self._wrapped(f"violates also {', '.join(others)}", "  ")
+        if trail.violates not in (None, verdict.get("violated"), *others):
+            lines += self._wrapped(f"the trail says that it violates {trail.violates}; this replay does not", "  ")
+        self._print([*lines, f"  digest {result['digest']}"])
 
-    def shrunk(self, result: Mapping[str, Any]) -> None:
+    def shrunk(self, result: Mapping[str, Any], trail: Trail) -> None:
         """Print what `shrink` came to."""
         proof = ", proved shortest at this size" if result["proved_shortest"] else ""
-        self.out.print(
-            f"{result['violates']}: {result['had']} -> {result['has']} steps{proof} ({result['tried']} tries)\n"
-            f"  {result['replay']}",
-            soft_wrap=True,
-        )
+        said = f"{result['violates']}: {result['had']} -> {length(trail)}{proof} ({counted(result['tried'], 'try')})"
+        self._print([*self._wrapped(said), f"  {result['replay']}"])
 
     def catalogue(self, models: Sequence[ModelSpec], rows: Sequence[Scenario]) -> None:
         """Print the models and scenarios."""
-        table = Table("model", "sizes (default)", "settings", title="Models", title_justify="left")
+        lines = ["Models (kafka-proto simulate MODEL --size NAME=N --set NAME=VALUE)"]
         for spec in models:
-            sizes = ", ".join(f"{name} ({size.default})" for name, size in spec.sizes.items())
-            settings = ", ".join(f"{name}={'|'.join(s.values)}" for name, s in spec.settings.items())
-            table.add_row(f"{spec.name}\n  {spec.title}", sizes, settings)
-        self.out.print(table)
-        table = Table("scenario", "model", "mode", "expected", title="Scenarios", title_justify="left")
+            lines += ["", f"  {spec.name}", *self._wrapped(spec.title, "    ")]
+            sizes = " ".join(f"{name}={size.default}" for name, size in spec.sizes.items())
+            lines += self._wrapped(f"sizes     {sizes}", "    ", "              ")
+            for name, setting in spec.settings.items():
+                many = "any of " if setting.several else ""
+                default = f" ({setting.default})" if setting.default else ""
+                values = f"{name}={many}{'|'.join(setting.values)}{default}"
+                lines += self._wrapped(f"settings  {values}", "    ", "              ")
+        lines += ["", "Scenarios (kafka-proto hunt [SCENARIO ...] or kafka-proto simulate SCENARIO)"]
         for row in rows:
-            table.add_row(f"{row.name}\n  {row.title}", row.model, row.mode, row.expected or "no violation")
-        self.out.print(table)
+            mode = ", timed" if row.mode == "timed" else ""
+            lines += ["", f"  {row.name}", *self._wrapped(row.title, "    "), f"    {row.model}{mode}"]
+            if row.expected:
+                lines.append(f"    expected to violate {row.expected}")
+        self._print(lines)
+
+    def _print(self, lines: Iterable[str]) -> None:
+        if not self.quiet:
+            click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
+
+    def _wrapped(self, text: str, indent: str = "", following: str | None = None) -> list[str]:
+        return wrapped(text, self.width, indent, following)
 
 
-def scoreboard(rows: Sequence[Row]) -> str:
-    """Return the scoreboard as plain text."""
-    console = Console(file=StringIO(), width=110, highlight=False)
-    screen = Screen()
-    screen.out = console
-    screen.scoreboard(rows, len(rows))
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
-
-
-def _board(rows: Sequence[Row]) -> Table:
-    columns = ("scenario", "outcome", "runs", "found after (runs)", "steps")
-    table = Table(*columns, title="Scoreboard", title_justify="left")
+def scoreboard(
+    rows: Sequence[Row], planned: int, width: int = PLAIN_WIDTH,
+    mark: Callable[[bool], str] = lambda as_expected: MARKS[as_expected][0],
+) -> list[str]:
+    """Return the lines of the scoreboard: a table of the scenarios, what was found, and a sentence that sums it up."""
+    name = max((len(row.scenario) for row in rows), default=0)
+    name = max(name, len("scenario"))
+    over = "found after (runs)".center(sum(map(_column, NAMES)))
+    heads = "".join(strategy.rjust(_column(strategy)) for strategy in NAMES)
+    lines = [f"{'':{name + 11}}{over}".rstrip(), f"    {'scenario':{name}}   runs{heads}      steps"]
     for row in rows:
-        outcome = row.violated or ("silent" if not row.missing else f"never seen: {', '.join(row.missing)}")
-        mark = "ok" if row.as_expected else "NOT AS EXPECTED"
-        found = " ".join(f"{t.strategy} {t.found_at or '-'}" for t in row.tried) if row.expected or row.violated else ""
-        steps = f"{row.steps_found} -> {row.steps_shrunk}" if row.steps_found is not None else ""
-        table.add_row(row.scenario, f"{mark}: {outcome}", f"{row.runs}", found, steps)
-    return table
+        lines.append(f"{mark(row.as_expected)}  {row.scenario:{name}} {row.runs:6}{_found(row)} {_steps(row):>10}")
+        lines += wrapped(_outcome(row), width, "      ") if row.violated or not row.as_expected else []
+    for row in rows:
+        lines += _finding(row, width)
+    good = sum(row.as_expected for row in rows)
+    left = f", {planned - len(rows)} not finished" if planned > len(rows) else ""
+    return [*lines, "", f"{good} of {counted(len(rows), 'scenario')} as expected{left}"]
+
+
+def _column(strategy: str) -> int:
+    return max(len(strategy), 4) + 2
+
+
+def _found(row: Row) -> str:
+    """After how many runs each strategy found what there was to find; a miss is a dash."""
+    tried = {t.strategy: t for t in row.tried}
+    shown = bool(row.expected or row.violated)
+    cells = [str(tried[name].found_at or "-") if shown and name in tried else "" for name in NAMES]
+    return "".join(cell.rjust(_column(name)) for name, cell in zip(NAMES, cells, strict=True))
+
+
+def _steps(row: Row) -> str:
+    if row.steps_found is not None:
+        return f"{row.steps_found} -> {row.steps_shrunk}"
+    return "not found" if row.expected else "silent"
+
+
+def _outcome(row: Row) -> str:
+    """What a scenario that is not just silent came to."""
+    if row.as_expected:
+        return f"violates {row.violated}"
+    if row.violated:
+        said = f"violates {row.violated}, expected {row.expected or 'no violation'}"
+    elif row.expected:
+        said = f"no run violates {row.expected}"
+    elif row.missing:
+        said = f"no run reached {', '.join(row.missing)}"
+    else:
+        said = f"only {counted(row.runs, 'silent run')}, {row.runs_needed} are needed"
+    return f"NOT AS EXPECTED: {said}"
+
+
+def _finding(row: Row, width: int) -> list[str]:
+    """Return the lines that tell what was found and how to replay it."""
+    if row.trail is None:
+        return []
+    proof = ", proved shortest" if row.proved_shortest else ""
+    shrunk = _length(row.steps_shrunk or 0, row.fair_steps, row.fair_cycle)
+    return [
+        "", f"{row.scenario}: {row.violated}", f"  {row.steps_found} -> {shrunk}{proof}",
+        *wrapped(row.reason or "", width, "  "), f"  trail   {row.trail}", f"  replay  {row.replay}",
+    ]
+
+
+def length(trail: Trail) -> str:
+    """Return how long a trail is in words: `11 steps, then a fair cycle`."""
+    steps = len(perturbing_part(trail))
+    return _length(steps, len(trail.choices) - steps, trail.back_to is not None)
+
+
+def _length(steps: int, fair_steps: int, cycle: bool) -> str:
+    if cycle:
+        return f"{counted(steps, 'step')}, then a fair cycle"
+    return counted(steps, "step") + (f", then {counted(fair_steps, 'fair step')}" if fair_steps else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 run`, `2 runs`, `3 tries`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def wrapped(text: str, width: int, indent: str = "", following: str | None = None) -> list[str]:
+    """Return a text as lines of at most `width` characters where its words allow it."""
+    following = indent if following is None else following
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=following, break_long_words=False,
+                         break_on_hyphens=False)
+
+
+def _coloured(as_expected: bool) -> str:
+    mark, colour = MARKS[as_expected]
+    return click.style(mark, fg=colour)

@@ -53,8 +53,9 @@ def resolve(what: str) -> tuple[Model, Plan]:
 
 
 def everything(model: Model) -> Plan:
-    """Return a plan that claims every invariant and temporal property of a model."""
-    return Plan(tuple(p.name for p in model.properties if p.is_safety or p.is_temporal))
+    """Return a plan that claims what a model claims, or else its every invariant and temporal property."""
+    every = tuple(p.name for p in model.properties if p.is_safety or p.is_temporal)
+    return Plan(model.claimed if model.claimed is not None else every)
 
 
 def safety_only(plan: Plan, model: Model) -> Plan:

@@ -322,8 +322,17 @@ class Tables:
                 leaf if not leaf.mask & written else memo.at(state)
                 for leaf, memo in zip(parent._checks, self._checks, strict=True)
             ]
+        if self.model.constraint is not None:
+            units = [([option for option in options if self._inside(state, option)], mask) for options, mask in units]
         node = self._nodes[state] = Node(state, units, checks, self._names)
         return node
+
+    def _inside(self, state: tuple[int, ...], option: Option) -> bool:
+        """Say whether an option leads to a state within the model's constraint."""
+        after = list(state)
+        for slot, value in option.edge(state).writes:
+            after[slot] = value
+        return self.model.is_inside(IdView(self, tuple(after)))
 
     def _evaluate(self, unit: tuple[Memo, Memo | None], state: tuple[int, ...]) -> tuple[list[Option], int]:
         own, arrivals = unit

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 import attrs
 
-from harness.model import Kind, Model
+from harness.model import Kind, Model, Timed
 from harness.simulate.chance import Chance
 from harness.simulate.tables import Node, Option, Tables
 
 MS = 1000
+BEGIN = {"partition": "Partition", "one_way": "Cut", "pause": "Pause", "crash": "Crash", "skew": "SkewClock"}
+END = {"partition": "Heal", "one_way": "Heal", "pause": "Resume", "crash": "Restart", "skew": "SetClock"}
+"""The steps that begin a timed fault, and that mend it."""
 
 
 @attrs.frozen
@@ -59,25 +62,41 @@ class Timetable:
         self._timing = timing
         self._chance = chance
         self._due: dict[str, int] = {}
-        self._fixed = _timed_rules(tables.model)
+        self._begins = _timed_rules(tables.model)
+        self._ends: dict[str, int] = {}
+        """When the timed faults that have begun are mended, by the name of the step that does it."""
         self.now_us = 0
 
     def pick(self, node: Node, options: Sequence[Option]) -> int:
         """Return the index of the earliest option, and move the time there."""
         due: dict[str, int] = {}
         for option in options:
-            known = self._due.get(option.label)
+            known = self._moment(option)
+            if known is None:
+                known = self._due.get(option.label)
             due[option.label] = known if known is not None else self._draw(node, option)
         self._due = due
         best = min(range(len(options)), key=lambda n: (due[options[n].label], n))
         self.now_us = max(self.now_us, due.pop(options[best].label))
+        self._taken(options[best].name)
         return best
+
+    def _moment(self, option: Option) -> int | None:
+        """Return when a timed fault wants an option, which may have been impossible at that time; None if none does."""
+        begins = self._begins.get(option.name)
+        moment = begins[0].at_ms * MS if begins else self._ends.get(option.name)
+        return None if moment is None else max(self.now_us, moment)
+
+    def _taken(self, name: str) -> None:
+        """Note that a step is taken: it may begin a timed fault, whose mending has its moment, or be that mending."""
+        self._ends.pop(name, None)
+        if begins := self._begins.get(name):
+            timed = begins.pop(0)
+            if timed.until_ms is not None:
+                self._ends[f"{END[timed.kind]}({','.join(sorted(timed.who))})"] = timed.until_ms * MS
 
     def _draw(self, node: Node, option: Option) -> int:
         timing, chance = self._timing, self._chance
-        fixed = self._fixed.get(option.name)
-        if fixed:
-            return max(self.now_us, fixed.pop(0))
         message = option.choice.step.consumed
         match option.kind:
             case Kind.TIMER:
@@ -111,14 +130,9 @@ class Timetable:
         return int(self._tables.value(node, f"gate[{process}]").skew)
 
 
-def _timed_rules(model: Model) -> dict[str, list[int]]:
-    """Return the moments that timed rules fix for the steps that carry them out, by step name."""
-    begin = {"partition": "Partition", "one_way": "Cut", "pause": "Pause", "crash": "Crash", "skew": "SkewClock"}
-    end = {"partition": "Heal", "one_way": "Heal", "pause": "Resume", "crash": "Restart", "skew": "SetClock"}
-    fixed: dict[str, list[int]] = {}
-    for rule in model.faults.timed:
-        fixed.setdefault(f"{begin[rule.kind]}({','.join(rule.who)})", []).append(rule.at_ms * MS)
-        if rule.until_ms is not None:
-            who = sorted(rule.who) if end[rule.kind] == "Heal" else rule.who
-            fixed.setdefault(f"{end[rule.kind]}({','.join(who)})", []).append(rule.until_ms * MS)
-    return fixed
+def _timed_rules(model: Model) -> dict[str, list[Timed]]:
+    """Return the timed faults of a model by the name of the step that begins them, the earliest first."""
+    begins: dict[str, list[Timed]] = {}
+    for timed in sorted(model.faults.timed, key=lambda timed: timed.at_ms):
+        begins.setdefault(f"{BEGIN[timed.kind]}({','.join(timed.args)})", []).append(timed)
+    return begins

@@ -1,0 +1,139 @@
+"""The entry of the command line: errors become one sentence and an exit code, interrupts end work in order.
+
+Bad input is one sentence on stderr, never a traceback. The exit code is the command's own, 2 for wrong use or bad
+input, 130 when interrupted, 141 when the reader of stdout went away. Nothing heavy is imported here: interrupts are
+listened to before the commands are loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import click
+
+NAME = "kafka-proto"
+WRONG_USE = 2
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
+
+def main() -> NoReturn:
+    """Run the command line, and exit: the only place where errors become exit codes."""
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _invoke(sys.argv[1:])
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except click.ClickException as error:
+        code = _say(_sentence(error), WRONG_USE)
+    except KeyboardInterrupt as error:
+        code = _say(str(error) or "interrupted; nothing was written", INTERRUPTED)
+    except BrokenPipeError:
+        _forget_stdout()
+        code = CLOSED_PIPE
+    except OSError as error:
+        _forget_stdout()
+        why = error.strerror or error
+        code = _say(f"cannot go on: {why}; check where the output goes and try again", WRONG_USE)
+    sys.exit(code)
+
+
+def _forget_stdout() -> None:
+    """Keep the interpreter from writing what is left to an output that does not take it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    from harness.cli.commands import cli
+    from harness.model import Refusal
+
+    try:
+        with cli.make_context(NAME, list(arguments)) as context:
+            code = cli.invoke(context)
+    except Refusal as error:
+        return _say(str(error), WRONG_USE)
+    except click.exceptions.Exit as done:  # --help, --version
+        code = done.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    """End the work under way; what follows is short, so that further interrupts are not listened to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def after_the_run() -> Iterator[None]:
+    """Hold interrupts back until a run on trio is over: one in the middle would tear its tasks apart.
+
+    The third one gives the run up, with all that was not yet written.
+    """
+    count = 0
+
+    def note(*_: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 3:
+            _say("interrupted; the run under way was given up and nothing was written", INTERRUPTED)
+            os._exit(INTERRUPTED)
+
+    before = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    if count:
+        _interrupt()
+
+
+def _say(sentence: str, code: int) -> int:
+    click.echo(f"{NAME}: {' '.join(sentence.split())}", err=True)
+    return code
+
+
+def _sentence(error: click.ClickException) -> str:
+    """Return what click has to say, as a sentence like all others, with what to do next."""
+    said = error.format_message().strip().removesuffix(".")
+    context = getattr(error, "ctx", None)
+    todo = f"; see {context.command_path} --help" if context is not None else ""
+    return f"{said[:1].lower()}{said[1:]}{todo}"
+
+
+def whole(minimum: int) -> Callable[[str], int]:
+    """Return the type of an option that is a whole number of at least some minimum."""
+
+    def number(value: str) -> int:
+        try:
+            found = int(value)
+        except ValueError:
+            found = minimum - 1
+        if found < minimum:
+            raise click.BadParameter(f"expected a whole number of at least {minimum}, found {value[:40]!r}")
+        return found
+
+    return number
+
+
+class Commands(click.Group):
+    """The group of all commands, which names them where another one is asked for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name, or refuse them with those that there are."""
+        if self.get_command(ctx, args[0]) is None:
+            known = ", ".join(self.list_commands(ctx))
+            raise click.UsageError(f"there is no command {args[0]!r}; the commands are {known}", ctx)
+        return super().resolve_command(ctx, args)

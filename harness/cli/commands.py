@@ -1,0 +1,373 @@
+"""The commands: `kafka-proto list | hunt | simulate | replay | shrink | show`.
+
+Exit codes: 0 the outcome is as expected (or nothing is violated), 1 a violation, and those of `harness.cli`: 2 wrong
+use or bad input, 130 interrupted. With `--json`, stdout carries one JSON object and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from harness.cli import Commands, after_the_run, whole
+from harness.history import FORMS, render
+from harness.model import ModelSpec, Refusal, Scenario, find_model, find_scenario, model_specs, scenarios
+from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
+from harness.record.files import read_lines, reason_of, write_atomically
+from harness.record.history import FORMAT as HISTORY_FORMAT
+from harness.record.history import history_of
+from harness.record.trail import FORMAT as TRAIL_FORMAT
+from harness.simulate import strategies
+from harness.simulate.hunt import Hunt, Row, chosen_scenarios, write_run
+from harness.simulate.replay import replay_plain
+from harness.simulate.screen import Screen, counted, scoreboard
+from harness.simulate.session import Plan, Run, everything, plan_of, run_plain
+from harness.simulate.shrink import shrink as shrink_trail
+from harness.simulate.tables import Tables
+
+TEXT_WIDTH = 100
+"""Columns of a timeline that does not go to a terminal."""
+RUNTIMES = click.Choice(["plain", "trio"])
+OUT = click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, metavar="DIR",
+                   help="Folder for trails and histories.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+@click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...",
+             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="kafka-proto", prog_name="kafka-proto")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Simulate, break, replay and check executable prototypes of Kafka's protocols."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        raise click.UsageError("expected a command; start with kafka-proto hunt", context)
+
+
+def emit(data: dict[str, Any]) -> None:
+    """Print one JSON object on stdout."""
+    click.echo(json.dumps(data, ensure_ascii=False, sort_keys=True))
+
+
+@cli.command("list")
+@AS_JSON
+def list_(as_json: bool) -> None:
+    """List models (with sizes and settings) and scenarios."""
+    if as_json:
+        emit({"models": [_model_json(m) for m in model_specs()], "scenarios": [_scenario_json(s) for s in scenarios()]})
+        return
+    Screen().catalogue(tuple(model_specs()), tuple(scenarios()))
+
+
+@cli.command()
+@click.argument("scenario", nargs=-1)
+@click.option("--seeds", type=whole(1), metavar="N", help="Runs per strategy (default: each scenario's own).")
+@OUT
+@AS_JSON
+def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool) -> int:
+    """Hunt through scenarios with every strategy.
+
+    All scenarios are hunted unless some are named; a repaired twin comes with its flawed scenario. Violations are
+    shrunk and written under --out as trails and histories, with the scoreboard as text and JSON.
+    """
+    screen = Screen(quiet=as_json)
+    chosen = chosen_scenarios(scenario)
+    _check_folder(out)
+    with screen.progress("hunting") as progress:
+        hunting = Hunt(chosen, out, seeds, progress=progress)
+        rows = hunting.run()
+    complete = not hunting.interrupted and hunting.failure is None
+    board = {"scenarios": [row.to_json() for row in rows], "interrupted": hunting.interrupted,
+             "failure": hunting.failure}
+    if rows or complete:
+        _write_board(out, board, rows, len(chosen))
+    if as_json:
+        emit(board)
+    elif rows or complete:
+        screen.scoreboard(rows, len(chosen), out)
+    if complete:
+        return 0 if all(row.as_expected for row in rows) else 1
+    kept = f"{len(rows)} of {counted(len(chosen), 'scenario')} were finished"
+    kept += f" and are kept in {out / 'scoreboard.json'}" if rows else ""
+    if hunting.failure is not None:
+        raise Refusal(f"{hunting.failure} ({kept})")
+    raise KeyboardInterrupt(f"interrupted; {kept}")
+
+
+def _write_board(out: Path, board: dict[str, Any], rows: Sequence[Row], planned: int) -> None:
+    write_atomically(out / "scoreboard.json", [json.dumps(board, ensure_ascii=False, sort_keys=True, indent=1)])
+    write_atomically(out / "scoreboard.txt", scoreboard(rows, planned))
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that nothing can be written to, before any work is done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, RuntimeError) as error:
+        why = "it is no folder" if isinstance(error, FileExistsError) else reason_of(error)
+        raise Refusal(f"cannot write into {folder}: {why}; give another place with --out") from None
+
+
+def _check_file(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path.is_dir():
+        raise Refusal(f"cannot write {path}: it is a folder; give the path of a file with --out")
+    _check_folder(path.parent)
+
+
+@cli.command()
+@click.argument("what", metavar="MODEL|SCENARIO")
+@click.option("--seed", type=whole(0), metavar="S", help="One run with this seed (default: 0).")
+@click.option("--seeds", type=whole(1), metavar="N", help="Runs with the seeds 0 to N - 1.")
+@click.option("--strategy", type=click.Choice(strategies.NAMES), default="random", show_default=True)
+@click.option("--steps", type=whole(1), metavar="N", help="Bound on the steps of one run, before its fair ending.")
+@click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A size of the model; may be repeated.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the model; may be repeated.")
+@click.option("--runtime", type=RUNTIMES, default="plain", show_default=True)
+@OUT
+@AS_JSON
+def simulate(
+    what: str, seed: int | None, seeds: int | None, strategy: str, steps: int | None, sizes: tuple[str, ...],
+    settings: tuple[str, ...], runtime: str, out: Path, as_json: bool,
+) -> int:
+    """Simulate a model or a scenario.
+
+    Writes one run under --out as a trail and a history: the first that violates what the scenario expects, else the
+    first that violates anything, else the first.
+    """
+    if seed is not None and seeds is not None:
+        raise Refusal("give either --seed S for one run or --seeds N for many, not both")
+    if seed and strategy == "systematic":
+        raise Refusal("systematic runs come one after the other, without seeds; give --seeds N for the first N of them")
+    scenario = find_scenario(what)
+    spec, plan = _plan(what, scenario, steps)
+    base = scenario or Scenario(what, spec.title, what)
+    model = spec.make({**base.sizes, **_pairs(sizes, int)}, {**base.settings, **_pairs(settings, str)},
+                      base.network, base.faults)
+    _check_folder(out)
+    screen, tables = Screen(quiet=as_json), Tables(model)
+    numbers = range(seeds) if seeds is not None else range(seed or 0, (seed or 0) + 1)
+    made = _Made(base.expected)
+    with screen.progress("simulating") as progress:
+        try:
+            _simulate(tables, plan, strategies.Strategies(strategy), numbers, runtime, made, progress)
+        except KeyboardInterrupt:
+            made.interrupted = True
+    if made.kept is None:
+        raise KeyboardInterrupt("interrupted before the first run ended; nothing was written")
+    trail = made.kept.trail
+    path = out / f"{what.replace('/', '-')}-{strategy}-{trail.seed}.trail.jsonl"
+    history, again = write_run(trail, path, runtime)
+    result = {
+        "model": model.name, "scenario": scenario.name if scenario else None, "runs": made.runs, "steps": made.steps,
+        "violations": made.violations, "violations_as_expected": made.as_expected, "expected": base.expected,
+        "verdict": made.kept.verdict.to_json(), "witnessed": sorted(made.witnessed),
+        "trail": str(path), "history": str(history),
+        "digest": made.kept.digest or again.digest, "seed": trail.seed, "strategy": strategy, "runtime": runtime,
+        "interrupted": made.interrupted,
+    }
+    if as_json:
+        emit(result)
+    else:
+        screen.simulated(result, trail, made.interrupted)
+    if made.interrupted:
+        raise KeyboardInterrupt(f"interrupted; {made.runs:,} of {counted(len(numbers), 'run')} were finished")
+    return 1 if made.violations and not made.as_expected else 0
+
+
+@attrs.define
+class _Made:
+    """What the runs of a simulation came to, so far."""
+
+    expected: str | None
+    runs: int = 0
+    steps: int = 0
+    violations: int = 0
+    as_expected: int = 0
+    """Runs that violate what is expected."""
+    witnessed: frozenset[str] = frozenset()
+    kept: Run | None = None
+    interrupted: bool = False
+    _worth: int = -1
+
+    def add(self, run: Run) -> None:
+        """Count a run, and keep it where it is worth more than the one kept."""
+        as_expected = self.expected in {verdict.violated for verdict in run.violations}
+        worth = 2 if as_expected else 0 if run.verdict.ok else 1
+        if worth > self._worth:
+            self.kept, self._worth = run, worth
+        self.runs += 1
+        self.steps += len(run.trail.choices)
+        self.violations += not run.verdict.ok
+        self.as_expected += as_expected
+        self.witnessed |= run.witnessed
+
+
+def _simulate(
+    tables: Tables, plan: Plan, source: strategies.Strategies, numbers: range, runtime: str, made: _Made,
+    progress: Callable[[int, int, str], None],
+) -> None:
+    for number in numbers:
+        strategy = source.run(number)
+        if strategy is None:
+            return
+        made.add(_run(tables, plan, strategy, runtime))
+        progress(made.runs, len(numbers), f"{made.violations:,} violating")
+
+
+def _plan(what: str, scenario: Scenario | None, steps: int | None) -> tuple[ModelSpec, Plan]:
+    if scenario is not None:
+        spec, plan = find_model(scenario.model), plan_of(scenario)
+    else:
+        try:
+            spec = find_model(what)
+        except Refusal as error:
+            raise Refusal(f"{error}; nor is it a scenario, see kafka-proto list for both") from None
+        plan = everything(spec.make())
+    return spec, attrs.evolve(plan, steps=steps) if steps else plan
+
+
+def _run(tables: Tables, plan: Plan, strategy: strategies.Strategy, runtime: str) -> Run:
+    if runtime == "plain":
+        return run_plain(tables, plan, strategy)
+    from harness.simulate.on_trio import run_on_trio
+
+    with after_the_run():
+        return run_on_trio(tables, plan, strategy, Recorder())
+
+
+def _pairs(given: tuple[str, ...], kind: type) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise Refusal(f"expected NAME={'N' if kind is int else 'VALUE'}, found {pair!r}; see kafka-proto list")
+        try:
+            pairs[name] = kind(value)
+        except ValueError:
+            raise Refusal(f"size {name} must be a whole number, not {value!r}") from None
+    return pairs
+
+
+def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
+    """Replay a trail on a runtime."""
+    if runtime == "plain":
+        return replay_plain(trail, recorder)
+    from harness.simulate.on_trio import replay_on_trio
+
+    with after_the_run():
+        return replay_on_trio(trail, recorder)
+
+
+@cli.command()
+@click.argument("trail", type=click.Path(path_type=Path))
+@click.option("--runtime", type=RUNTIMES, default="plain", show_default=True)
+@AS_JSON
+def replay(trail: Path, runtime: str, as_json: bool) -> int:
+    """Replay a trail and judge it again."""
+    read = read_trail(trail)
+    run = replayed(read, runtime, Recorder())
+    result = {
+        "trail": str(trail), "model": read.model, "steps": len(read.choices), "runtime": runtime,
+        "digest": run.digest, "verdict": run.verdict.to_json(), "recorded_as": read.violates,
+        "violations": [verdict.to_json() for verdict in run.violations],
+    }
+    if as_json:
+        emit(result)
+    else:
+        Screen().replayed(result, read)
+    return 0 if run.verdict.ok else 1
+
+
+@cli.command()
+@click.argument("trail", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="File for the short trail.")
+@AS_JSON
+def shrink(trail: Path, out: Path, as_json: bool) -> int:
+    """Shrink a violating trail to a short one.
+
+    The short trail violates the same property; the result says how many steps there were and are.
+    """
+    read = read_trail(trail)
+    _check_file(out)
+    shrunk = shrink_trail(_violating(read))
+    shrunk.trail.write(out)
+    result = {"trail": str(out), "violates": shrunk.trail.violates, "had": shrunk.had, "has": shrunk.has,
+              "tried": shrunk.tried, "proved_shortest": shrunk.proved,
+              "replay": f"kafka-proto replay {shlex.quote(str(out))}"}
+    if as_json:
+        emit(result)
+    else:
+        Screen().shrunk(result, shrunk.trail)
+    return 0
+
+
+def _violating(trail: Trail) -> Trail:
+    """Return a trail with the property that its replay violates. Raises Refusal for a trail that does not fit."""
+    run = replay_plain(trail)
+    if trail.violates in {verdict.violated for verdict in run.violations}:
+        return trail
+    return attrs.evolve(trail, violates=run.verdict.violated)
+
+
+@cli.command()
+@click.argument("file", metavar="TRAIL|HISTORY", type=click.Path(path_type=Path))
+@click.option("--as", "form", default="text", show_default=True, metavar="|".join(FORMS))
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write instead of stdout.")
+@click.option("--width", type=whole(60), metavar="COLUMNS",
+              help=f"Columns of the text form (default: the terminal's, else {TEXT_WIDTH}).")
+def show(file: Path, form: str, out: Path | None, width: int | None) -> int:
+    """Show a run as a timeline, or export it."""
+    if form not in FORMS:
+        raise Refusal(f"there is no form {form!r} of a run; give one of {', '.join(FORMS)} with --as")
+    found = read_lines(file, "trail or history")[0].get("format")
+    if found == HISTORY_FORMAT:
+        model = model_of_history(file)
+        history, fair_from = read_history(file, model), None
+    elif found == TRAIL_FORMAT:
+        trail = read_trail(file)
+        model, recorder = trail.build(), Recorder()
+        run = replay_plain(trail, recorder, Tables(model))
+        history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
+        fair_from = trail.fair_from
+    else:
+        raise Refusal(f"{file} is neither a trail nor a history: its first line does not name the format of one")
+    if out is not None:
+        _check_file(out)
+    text = render(history, model, form, width=width or _columns(out), fair_from=fair_from).removesuffix("\n")
+    if out is None:
+        click.echo(text)
+    else:
+        write_atomically(out, text.split("\n"))
+    return 0
+
+
+def _columns(out: Path | None) -> int:
+    """Return the width of the terminal that a timeline goes to."""
+    return max(60, shutil.get_terminal_size((TEXT_WIDTH, 24)).columns) if out is None else TEXT_WIDTH
+
+
+def _model_json(spec: ModelSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name, "title": spec.title, "networks": list(spec.networks), "faults": spec.may_fault,
+        "sizes": {n: {"default": s.default, "minimum": s.minimum, "maximum": s.maximum} for n, s in spec.sizes.items()},
+        "settings": {n: {"values": list(s.values), "default": s.default} for n, s in spec.settings.items()},
+    }
+
+
+def _scenario_json(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "name": scenario.name, "title": scenario.title, "model": scenario.model, "sizes": dict(scenario.sizes),
+        "settings": dict(scenario.settings), "claims": list(scenario.claims), "witnesses": list(scenario.witnesses),
+        "expected": scenario.expected, "repaired": scenario.repaired, "mode": scenario.mode,
+    }

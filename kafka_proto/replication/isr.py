@@ -1,0 +1,53 @@
+"""Which replicas count as in sync: when the controller and the leader may take one out or let one in."""
+
+from __future__ import annotations
+
+from kafka_proto.replication.log import has_offset, record_at
+from kafka_proto.replication.records import Isr, Log
+
+
+def shrink_by_controller(
+    replica: str, leader: str | None, isr: Isr, keeps_last: bool
+) -> tuple[str | None, Isr] | None:
+    """Return the leader and ISR after the controller takes a failed replica out, or None where it does not.
+
+    A leader that fails leaves nobody leading, and stays in the ISR as its last member. `keeps_last` says whether
+    another last member stays too (S8: as written it does not).
+    """
+    if leader == replica:
+        return None, (isr if isr == {replica} else isr - {replica})
+    if replica not in isr or (keeps_last and isr == {replica}):
+        return None
+    return leader, isr - {replica}
+
+
+def is_caught_up(end_offset: int, leader_end_offset: int, follower_end_offset: int) -> bool:
+    """Say whether leader and follower both hold the record below `end_offset` (`IsFollowerCaughtUp`)."""
+    if end_offset == 0:
+        return True
+    return has_offset(leader_end_offset, end_offset - 1) and has_offset(follower_end_offset, end_offset - 1)
+
+
+def is_caught_up_to_leader_epoch(end_offset: int, leader_log: Log, follower_log: Log) -> bool:
+    """Say whether the records below `end_offset` have one epoch (`IsFollowerCaughtUpToLeaderEpoch`)."""
+    if end_offset == 0:
+        return True
+    leaders, followers = record_at(leader_log, end_offset - 1), record_at(follower_log, end_offset - 1)
+    return leaders is not None and followers is not None and leaders.epoch == followers.epoch
+
+
+def has_reached_high_watermark(high_watermark: int, follower_end_offset: int) -> bool:
+    """Say whether a follower holds all below the leader's high watermark (`HasFollowerReachedHighWatermark`)."""
+    return high_watermark == 0 or has_offset(follower_end_offset, high_watermark - 1)
+
+
+def is_in_current_epoch(high_watermark: int, leader_log: Log, leader_epoch: int) -> bool:
+    """Say whether a leader's high watermark is past all records of earlier epochs.
+
+    Until then the leader does not know the true high watermark of its predecessor, and lets nobody in
+    (`HasHighWatermarkReachedCurrentEpoch`).
+    """
+    if high_watermark == len(leader_log):
+        return True
+    record = record_at(leader_log, high_watermark)
+    return record is not None and record.epoch == leader_epoch

@@ -1,0 +1,128 @@
+"""Kip320: every exchange between leader and follower is fenced by the leader epoch of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.model import View
+from kafka_proto.replication import isr, leadership, log
+from kafka_proto.replication import kafka_replication as base
+from kafka_proto.replication.kip_279 import first_non_matching_offset
+from kafka_proto.replication.spec import (
+    Change,
+    Names,
+    action,
+    end_of,
+    epoch_of,
+    follower_leader_epoch,
+    hw_of,
+    isr_of,
+    leader_of,
+    log_of,
+    one_replica,
+    two_replicas,
+)
+
+
+def is_following_leader_epoch(view: View, leader: str, follower: str) -> bool:
+    """Say whether a follower follows a presumed leader in the epoch of that leader (`IsFollowingLeaderEpoch`)."""
+    return (
+        leadership.presumes_leadership(leader, leader_of(view, leader))
+        and leadership.is_following(leader, leader_of(view, follower))
+        and leadership.is_same_epoch(epoch_of(view, leader), epoch_of(view, follower))
+    )
+
+
+@action("FencedLeaderExpandIsr", two_replicas)
+def fenced_leader_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+    """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
+    if not base.is_true_leader(view, leader):
+        return
+    members = isr_of(view, leader)
+    if follower in members or not is_following_leader_epoch(view, leader, follower):
+        return
+    high_watermark = hw_of(view, leader)
+    if not isr.has_reached_high_watermark(high_watermark, end_of(view, follower)):
+        return
+    if isr.is_in_current_epoch(high_watermark, log_of(view, leader), epoch_of(view, leader)):
+        yield base.expand_to(leader, members, follower)
+
+
+@action("FencedLeaderShrinkIsr", two_replicas)
+def fenced_leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+    """The true leader takes a follower out that is of another epoch or lags behind: both are ways to allow it."""
+    if not base.is_true_leader(view, leader):
+        return
+    members = isr_of(view, leader)
+    if follower not in members:
+        return
+    fenced = not is_following_leader_epoch(view, leader, follower)
+    lags = end_of(view, follower) < end_of(view, leader)
+    if fenced or lags:
+        yield base.shrink_to(leader, members, follower, ways=fenced + lags)
+
+
+@action("FencedLeaderIncHighWatermark", one_replica)
+def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+    """A leader's high watermark passes a record that every member of its ISR holds, following its epoch.
+
+    That it presumes to lead is a guard about each member of its ISR, in the spec: without members there is none.
+    """
+    if not leadership.presumes_leadership(leader, leader_of(view, leader)) and isr_of(view, leader):
+        return
+    offset = hw_of(view, leader)
+    if not log.has_offset(end_of(view, leader), offset):
+        return
+    for follower in sorted(isr_of(view, leader)):
+        if not is_following_leader_epoch(view, leader, follower):
+            return
+        if not log.has_offset(end_of(view, follower), offset):
+            return
+    yield base.increased(leader, offset)
+
+
+@action("FencedBecomeFollowerAndTruncate", follower_leader_epoch)
+def fenced_become_follower_and_truncate(
+    k: Names, view: View, replica: str, leader: str, epoch: str
+) -> Iterable[Change]:
+    """A replica becomes a follower once its leader is in the epoch of the request, and truncates by that one's log."""
+    request = base.newer_request(view, replica, leader, epoch)
+    if request is None:
+        return
+    if request.leader is None:
+        yield base.without_leader(replica, request)
+        return
+    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+        return
+    if not leadership.is_same_epoch(epoch_of(view, leader), request.leader_epoch):
+        return
+    yield base.follow_from(view, replica, request, first_non_matching_offset(view, leader, replica))
+
+
+@action("FencedFollowerFetch", two_replicas)
+def fenced_follower_fetch(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+    """A follower copies the next record from the leader whose epoch it follows."""
+    if is_following_leader_epoch(view, leader, follower):
+        yield from base.replicate_to(k, view, leader, follower)
+
+
+NEXT = (
+    base.controller_elect_leader,
+    base.controller_shrink_isr,
+    base.become_leader,
+    fenced_leader_expand_isr,
+    fenced_leader_shrink_isr,
+    base.leader_write,
+    fenced_leader_inc_high_watermark,
+    fenced_become_follower_and_truncate,
+    fenced_follower_fetch,
+)
+"""The next-state relation: a step of any of these."""
+
+FAIRNESS = {
+    "FencedLeaderIncHighWatermark": "strong",
+    "FencedLeaderExpandIsr": "strong",
+    "LeaderWrite": "strong",
+    "FencedBecomeFollowerAndTruncate": "weak",
+    "BecomeLeader": "weak",
+}

@@ -1,0 +1,131 @@
+"""Kip320FirstTry: truncation when a fetch fails, by the epoch of the last record; the rejected first design of KIP-320.
+
+Followers do not tell their leader epoch, so the leader counts one of an older epoch that may still truncate what it
+counted for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.model import View
+from kafka_proto.replication import isr, leadership, log, truncation
+from kafka_proto.replication import kafka_replication as base
+from kafka_proto.replication.kip_279 import first_non_matching_offset
+from kafka_proto.replication.spec import (
+    Change,
+    Names,
+    action,
+    end_of,
+    epoch_of,
+    follower_leader_epoch,
+    hw_of,
+    isr_of,
+    leader_of,
+    log_of,
+    one_replica,
+    two_replicas,
+)
+
+
+def is_following(view: View, leader: str, follower: str) -> bool:
+    """Say whether a follower believes in a replica that presumes to lead, in whatever epochs they are."""
+    return leadership.presumes_leadership(leader, leader_of(view, leader)) and leadership.is_following(
+        leader, leader_of(view, follower)
+    )
+
+
+def is_caught_up(view: View, leader: str, follower: str, end_offset: int) -> bool:
+    """Say whether a follower's record below an offset has the epoch of the leader's."""
+    return end_offset == 0 or isr.is_caught_up_to_leader_epoch(end_offset, log_of(view, leader), log_of(view, follower))
+
+
+@action("LeaderExpandIsrBetterFencing", two_replicas)
+def leader_expand_isr_better_fencing(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+    """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
+    if not base.is_true_leader(view, leader):
+        return
+    members = isr_of(view, leader)
+    if follower in members or not is_following(view, leader, follower):
+        return
+    high_watermark = hw_of(view, leader)
+    if not is_caught_up(view, leader, follower, high_watermark):
+        return
+    if isr.is_in_current_epoch(high_watermark, log_of(view, leader), epoch_of(view, leader)):
+        yield base.expand_to(leader, members, follower)
+
+
+@action("LeaderShrinkIsrBetterFencing", two_replicas)
+def leader_shrink_isr_better_fencing(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+    """The true leader takes a follower out whose last record is not of the same epoch as its own."""
+    if not base.is_true_leader(view, leader):
+        return
+    members = isr_of(view, leader)
+    if follower not in members:
+        return
+    if not (is_following(view, leader, follower) and is_caught_up(view, leader, follower, end_of(view, leader))):
+        yield base.shrink_to(leader, members, follower)
+
+
+@action("ImprovedLeaderIncHighWatermark", one_replica)
+def improved_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+    """A presumed leader's high watermark passes a record that every member of its ISR holds in the same epoch."""
+    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+        return
+    offset = hw_of(view, leader)
+    if not log.has_offset(end_of(view, leader), offset):
+        return
+    for follower in sorted(isr_of(view, leader)):
+        if not (is_following(view, leader, follower) and is_caught_up(view, leader, follower, offset + 1)):
+            return
+    yield base.increased(leader, offset)
+
+
+@action("BecomeFollower", follower_leader_epoch)
+def become_follower(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
+    """A replica obeys a LeaderAndIsr request that makes another one leader, and keeps its log as it is."""
+    request = base.newer_request(view, replica, leader, epoch)
+    if request is not None:
+        yield Change(base.obeyed(replica, request), f"{replica} of {request.leader or 'nobody'} epoch {epoch}")
+
+
+@action("FollowerFetch", two_replicas)
+def follower_fetch(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+    """A follower copies the next record if its last one has the epoch that the leader has at that offset."""
+    if is_following(view, leader, follower) and is_caught_up(view, leader, follower, end_of(view, follower)):
+        yield from base.replicate_to(k, view, leader, follower)
+
+
+@action("FollowerTruncate", two_replicas)
+def follower_truncate(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+    """A follower that cannot fetch truncates to the last record that it shares with the leader."""
+    if not is_following(view, leader, follower):
+        return
+    if truncation.is_needed(log_of(view, leader), log_of(view, follower)):
+        offset = first_non_matching_offset(view, leader, follower)
+        yield Change(base.truncated(view, follower, offset), f"{follower} of {leader} from {offset}")
+
+
+NEXT = (
+    base.controller_elect_leader,
+    base.controller_shrink_isr,
+    base.become_leader,
+    leader_expand_isr_better_fencing,
+    leader_shrink_isr_better_fencing,
+    base.leader_write,
+    improved_leader_inc_high_watermark,
+    become_follower,
+    follower_fetch,
+    follower_truncate,
+)
+"""The next-state relation: a step of any of these."""
+
+FAIRNESS = {
+    "ImprovedLeaderIncHighWatermark": "strong",
+    "LeaderExpandIsrBetterFencing": "strong",
+    "LeaderWrite": "strong",
+    "BecomeFollower": "weak",
+    "BecomeLeader": "weak",
+}
+"""The spec's formula names LeaderExpandIsr, which its `Next` does not have. Here is what that implies for the action in
+its place."""

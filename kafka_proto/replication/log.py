@@ -1,0 +1,39 @@
+"""What can be said of a replicated log from its end offset or its records (`FiniteReplicatedLog`)."""
+
+from __future__ import annotations
+
+from kafka_proto.replication.records import Log, Record
+
+
+def has_offset(end_offset: int, offset: int) -> bool:
+    """Say whether a log that ends at `end_offset` holds a record at this offset (`HasOffset`)."""
+    return offset < end_offset
+
+
+def is_full(end_offset: int, log_size: int) -> bool:
+    """Say whether a log has no room left (`IsFull`)."""
+    return end_offset == log_size
+
+
+def may_truncate(end_offset: int, new_end_offset: int) -> bool:
+    """Say whether a log can be cut to this end offset: it cannot be made longer (`TruncateTo`)."""
+    return new_end_offset <= end_offset
+
+
+def may_replicate(from_end_offset: int, to_end_offset: int, log_size: int) -> bool:
+    """Say whether one log has the record that the other needs next, and the other has room for it (`ReplicateTo`)."""
+    return has_offset(from_end_offset, to_end_offset) and not is_full(to_end_offset, log_size)
+
+
+def record_at(log: Log, offset: int) -> Record | None:
+    """Return the record at an offset, or None where the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
+    return log[offset] if 0 <= offset < len(log) else None
+
+
+def first_disagreement(one: Log, other: Log, upto: int) -> int | None:
+    """Return the first offset below `upto` at which the logs do not hold the same record, or None."""
+    for offset in range(upto):
+        record = record_at(one, offset)
+        if record is None or record != record_at(other, offset):
+            return offset
+    return None

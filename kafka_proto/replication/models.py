@@ -1,0 +1,66 @@
+"""The models of the replication protocol, with their sizes and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
+from kafka_proto.replication import (
+    async_isr,
+    kip_101,
+    kip_279,
+    kip_320,
+    kip_320_first_try,
+    truncate_to_high_watermark,
+)
+from kafka_proto.replication.properties import CHECKED, properties
+from kafka_proto.replication.records import LeaderAndIsrRequest, Record
+from kafka_proto.replication.spec import Action, initial, names
+
+SIZES = {
+    "replicas": Size(2, maximum=5, doc="replicas of the one partition"),
+    "log-size": Size(2, maximum=6, doc="offsets of a log"),
+    "max-records": Size(2, maximum=6, doc="records that are ever written"),
+    "max-leader-epoch": Size(2, minimum=0, maximum=6, doc="the last leader epoch; the first is 0"),
+}
+SETTINGS = {"repair": Setting(("S8", "S10"), several=True, doc="flaws of the spec to repair, see docs/models.md")}
+ASYNC_ISR_SIZES = {
+    "replicas": Size(2, maximum=5, doc="replicas of the one partition, the leader among them"),
+    "max-version": Size(2, minimum=0, maximum=6, doc="constraint: the last version of the controller's ISR"),
+    "max-offset": Size(1, maximum=6, doc="constraint: the last offset of any replica"),
+}
+
+
+def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Mapping[str, str]) -> ModelSpec:
+    """Return the model of a version of the base module: its next-state relation and its fairness."""
+
+    def build(
+        sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+    ) -> Model:
+        k = names(sizes, settings)
+        processes = tuple(process for action in next_state for process in action.processes(k))
+        return Model(
+            name, processes, (initial(k),), network, faults, properties(k), fairness, history_variables, sizes,
+            settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),
+            claimed=CHECKED,
+        )
+
+    return ModelSpec(name, title, build, SIZES, SETTINGS)
+
+
+MODELS: tuple[ModelSpec, ...] = (
+    version(
+        "replication/truncate-to-high-watermark", "truncation to the own high watermark (before KIP-101)",
+        truncate_to_high_watermark.NEXT, truncate_to_high_watermark.FAIRNESS,
+    ),
+    version("replication/kip-101", "truncation by leader epoch (KIP-101)", kip_101.NEXT, kip_101.FAIRNESS),
+    version("replication/kip-279", "truncation to the last shared record (KIP-279)", kip_279.NEXT, kip_279.FAIRNESS),
+    version(
+        "replication/kip-320-first-try", "truncation when a fetch fails (the rejected first try at KIP-320)",
+        kip_320_first_try.NEXT, kip_320_first_try.FAIRNESS,
+    ),
+    version("replication/kip-320", "exchanges fenced by leader epoch (KIP-320)", kip_320.NEXT, kip_320.FAIRNESS),
+    ModelSpec(
+        "replication/async-isr", "ISR changes proposed to the controller (KIP-497)", async_isr.build, ASYNC_ISR_SIZES
+    ),
+)

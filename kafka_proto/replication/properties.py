@@ -1,0 +1,154 @@
+"""The invariants of KafkaReplication, as written and in the readings that can hold, and witnesses against vacuity.
+
+Every reason is a sentence that names who and what.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from harness.model import Property, Reason, Step, Value, View, always, parts, slot, sometimes
+from kafka_proto.replication.leadership import presumes_leadership
+from kafka_proto.replication.log import first_disagreement
+from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, members
+from kafka_proto.replication.spec import Names, epoch_of, hw_of, initial, isr_of, leader_of, log_of
+
+CHECKED = ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")
+"""The invariants that a sound version keeps: what is checked where nothing else is asked for."""
+FLAWED = ("LeaderInIsr", "IsrNonEmpty")
+"""Invariants that no version keeps as written: S7 and S8."""
+SOURCE = "KafkaReplication"
+
+
+def properties(k: Names) -> tuple[Property, ...]:
+    """Return every invariant and witness of a version at the given constants."""
+    pairs = tuple(product(k.replicas, repeat=2))
+    return (
+        always("MCTypeOk", TypeCheck(k), over=tuple(initial(k)), source=f"{SOURCE}, TypeOk in an evaluable form (S9)"),
+        always("WeakIsr", weak_isr, over=pairs, source=SOURCE),
+        always("StrongIsr", strong_isr, over=pairs, source=SOURCE),
+        always("LeaderInIsr", leader_in_isr, source=f"{SOURCE}, false in the initial state (S7)"),
+        always("LeaderInIsrOrNone", leader_in_isr_or_none, source="ours: LeaderInIsr as it can hold"),
+        always("IsrNonEmpty", isr_non_empty, source="ours: a partition keeps a replica to elect (S8)"),
+        always("NoneRequestNeverApplied", none_request_never_applied, over=k.replicas, source="ours: states S10"),
+        sometimes("HighWatermarkRises", lambda view: any(hw_of(view, replica) > 0 for replica in k.replicas)),
+        sometimes("RecordTruncated", record_truncated, on="step"),
+    )
+
+
+def weak_isr(view: View, pair: tuple[str, str]) -> Reason:
+    """`WeakIsr`: a presumed leader and each member of the ISR it knows agree below its high watermark."""
+    leader, replica = pair
+    if not presumes_leadership(leader, leader_of(view, leader)) or replica not in isr_of(view, leader):
+        return None
+    return disagreement(view, leader, replica, f"in {leader}'s own ISR")
+
+
+def strong_isr(view: View, pair: tuple[str, str]) -> Reason:
+    """`StrongIsr`: a presumed leader and each member of the quorum's ISR agree below the leader's high watermark."""
+    leader, replica = pair
+    if not presumes_leadership(leader, leader_of(view, leader)) or replica not in view.at("quorumState", "isr"):
+        return None
+    return disagreement(view, leader, replica, "in the quorum's ISR")
+
+
+def disagreement(view: View, leader: str, replica: str, where: str) -> Reason:
+    """Say at which offset below a leader's high watermark a member of the ISR does not hold the leader's record."""
+    high_watermark = hw_of(view, leader)
+    if high_watermark == 0:
+        return None
+    offset = first_disagreement(log_of(view, leader), log_of(view, replica), high_watermark)
+    if offset is None:
+        return None
+    return (
+        f"{replica} is {where} but does not hold {leader}'s record at offset {offset}, "
+        f"while {leader} presumes to lead epoch {epoch_of(view, leader)} with the high watermark {high_watermark}"
+    )
+
+
+def leader_in_isr(view: View) -> Reason:
+    """`LeaderInIsr` as written: somebody leads, and is in the quorum's ISR."""
+    if view.at("quorumState", "leader") is None:
+        return f"nobody leads, so the leader is not in the quorum's ISR {members(view.at('quorumState', 'isr'))}"
+    return leader_in_isr_or_none(view)
+
+
+def leader_in_isr_or_none(view: View) -> Reason:
+    """`LeaderInIsrOrNone`: whoever leads is in the quorum's ISR."""
+    leader, isr = view.at("quorumState", "leader"), view.at("quorumState", "isr")
+    return None if leader is None or leader in isr else f"{leader} leads the quorum but its ISR is {members(isr)}"
+
+
+def isr_non_empty(view: View) -> Reason:
+    """`IsrNonEmpty`: the quorum's ISR has a member."""
+    if view.at("quorumState", "isr"):
+        return None
+    return f"the quorum's ISR is empty in epoch {view.at('quorumState', 'leaderEpoch')}, so nobody can be elected"
+
+
+def none_request_never_applied(view: View, replica: str) -> Reason:
+    """`NoneRequestNeverApplied`: a replica that knows a leader epoch knows a leader."""
+    epoch = epoch_of(view, replica)
+    return None if epoch == NIL or leader_of(view, replica) else f"{replica} knows epoch {epoch} but no leader"
+
+
+def record_truncated(view: View, step: Step) -> bool:
+    """Some follower drops a record."""
+    return any(name.endswith("[records]") and len(value) < len(view[name]) for name, value in step.writes)
+
+
+class TypeCheck:
+    """`MCTypeOk`, one slot at a time: what is not of its type, as a sentence."""
+
+    def __init__(self, k: Names) -> None:
+        self.k = k
+
+    def __call__(self, view: View, name: str) -> Reason:
+        variable, *index = parts(name)
+        field = index[-1] if index else ""
+        if field == "records":
+            value: Value = view[name]
+            good = self.is_log(value) and len(value) == view[slot(variable, index[0], "endOffset")]
+        else:
+            value = view[name]
+            good = self.is_well_typed(variable, field, value)
+        return None if good else f"{name} holds {value!r}, which is not of its type"
+
+    def is_well_typed(self, variable: str, field: str, value: Value) -> bool:
+        """Say whether a slot other than a log's records may hold a value."""
+        if variable == "leaderAndIsrRequests":
+            return value is None or self.is_request(value)
+        match field or variable:
+            case "leader":
+                return value is None or value in self.k.replicas
+            case "leaderEpoch":
+                return self.is_number(value, NIL, self.k.max_leader_epoch)
+            case "isr":
+                return self.is_isr(value)
+            case "hw" | "endOffset":
+                return self.is_number(value, 0, self.k.log_size)
+            case "nextLeaderEpoch":
+                return self.is_number(value, 0, self.k.max_leader_epoch + 1)
+            case "nextRecordId":
+                return self.is_number(value, 0, self.k.max_records)
+        return False
+
+    def is_number(self, value: Value, low: int, high: int) -> bool:
+        return isinstance(value, int) and low <= value <= high
+
+    def is_isr(self, value: Value) -> bool:
+        return isinstance(value, frozenset) and value <= set(self.k.replicas)
+
+    def is_request(self, value: Value) -> bool:
+        return isinstance(value, LeaderAndIsrRequest) and all(
+            self.is_well_typed("", field, part)
+            for field, part in (("leader", value.leader), ("leaderEpoch", value.leader_epoch), ("isr", value.isr))
+        )
+
+    def is_log(self, value: Value) -> bool:
+        return isinstance(value, tuple) and all(
+            isinstance(record, Record)
+            and self.is_number(record.id, 0, self.k.max_records - 1)
+            and self.is_number(record.epoch, 0, self.k.max_leader_epoch)
+            for record in value
+        )

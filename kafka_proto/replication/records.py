@@ -1,0 +1,36 @@
+"""What replicas and the controller keep: records of the log, and the requests that announce a leader and its ISR."""
+
+from __future__ import annotations
+
+import attrs
+
+NIL = -1
+"""The leader epoch of who has not heard of any, and what the spec's log holds at an offset that is not written."""
+
+Isr = frozenset[str]
+
+
+def members(isr: Isr) -> str:
+    """Return an ISR as text: `{r1, r2}`."""
+    return "{" + ", ".join(sorted(isr)) + "}"
+
+
+@attrs.frozen
+class Record:
+    """A record of the log: a unique id, and the leader epoch in which it was written."""
+
+    id: int
+    epoch: int
+
+
+Log = tuple[Record, ...]
+"""The records of a replica, from offset 0 to its end offset."""
+
+
+@attrs.frozen
+class LeaderAndIsrRequest:
+    """What the controller tells replicas: the leader (None: nobody), its epoch, and the in-sync replicas."""
+
+    leader: str | None
+    leader_epoch: int
+    isr: Isr

@@ -1,0 +1,207 @@
+"""How a module of the spec becomes a model: its constants, variables, actions as processes, and the way back.
+
+One slot per field: `replicaState[r1][hw]`, `quorumState[isr]`, one request per leader epoch (`leaderAndIsrRequests[0]`,
+None until it is sent), `replicaLog[r1][records]` without the offsets that are not written. `spec_variables` gathers the
+spec's own variables from them. What the actions do is said in `kafka_replication` and in the modules of the versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import permutations, product
+from typing import Any, cast
+
+import attrs
+
+from harness.model import FrozenMap, Kind, Model, Process, State, Step, Value, View, slot
+from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Log
+from kafka_proto.replication.variants import Rules, rules
+
+NOBODY = "NONE"
+"""The string by which the spec says that nobody leads. In slots it is None."""
+NONE = FrozenMap({"$str": NOBODY})
+"""The same in the encoding of the published state graphs."""
+
+Writes = tuple[tuple[str, Value], ...]
+Index = tuple[str, ...]
+
+
+@attrs.frozen
+class Names:
+    """The constants of a model, and the rules it was built with."""
+
+    replicas: tuple[str, ...]
+    log_size: int
+    max_records: int
+    max_leader_epoch: int
+    rules: Rules = attrs.field(factory=Rules)
+
+    @property
+    def epochs(self) -> tuple[str, ...]:
+        """The leader epochs, as indices of slots."""
+        return tuple(str(epoch) for epoch in range(self.max_leader_epoch + 1))
+
+
+def names(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Names:
+    """Return the constants for the given sizes: replicas r1.., and the repairs that the settings name."""
+    return Names(
+        replicas(sizes["replicas"]), sizes["log-size"], sizes["max-records"], sizes["max-leader-epoch"],
+        rules(settings["repair"]),
+    )
+
+
+def replicas(number: int) -> tuple[str, ...]:
+    return tuple(f"r{n + 1}" for n in range(number))
+
+
+def initial(k: Names) -> dict[str, Value]:
+    """The initial state (`Init`): empty logs, nobody leads, every replica is in the quorum's ISR."""
+    state: dict[str, Value] = {"nextLeaderEpoch": 0, "nextRecordId": 0}
+    for replica in k.replicas:
+        state[slot("replicaLog", replica, "endOffset")] = 0
+        state[slot("replicaLog", replica, "records")] = ()
+        state[slot("replicaState", replica, "hw")] = 0
+        state[slot("replicaState", replica, "leaderEpoch")] = NIL
+        state[slot("replicaState", replica, "leader")] = None
+        state[slot("replicaState", replica, "isr")] = frozenset()
+    for epoch in k.epochs:
+        state[slot("leaderAndIsrRequests", epoch)] = None
+    state[slot("quorumState", "leaderEpoch")] = NIL
+    state[slot("quorumState", "leader")] = None
+    state[slot("quorumState", "isr")] = frozenset(k.replicas)
+    return state
+
+
+def leader_of(view: View, replica: str) -> str | None:
+    """Read in whom a replica believes."""
+    return cast("str | None", view.at("replicaState", replica, "leader"))
+
+
+def epoch_of(view: View, replica: str) -> int:
+    """Read the leader epoch that a replica knows."""
+    return cast(int, view.at("replicaState", replica, "leaderEpoch"))
+
+
+def isr_of(view: View, replica: str) -> Isr:
+    """Read the ISR that a replica knows."""
+    return cast(Isr, view.at("replicaState", replica, "isr"))
+
+
+def hw_of(view: View, replica: str) -> int:
+    """Read a replica's high watermark."""
+    return cast(int, view.at("replicaState", replica, "hw"))
+
+
+def end_of(view: View, replica: str) -> int:
+    """Read the end offset of a replica's log."""
+    return cast(int, view.at("replicaLog", replica, "endOffset"))
+
+
+def log_of(view: View, replica: str) -> Log:
+    """Read the records of a replica's log."""
+    return cast(Log, view.at("replicaLog", replica, "records"))
+
+
+def request_of(view: View, epoch: str) -> LeaderAndIsrRequest | None:
+    """Read the LeaderAndIsr request of an epoch, None where there is none yet."""
+    return cast("LeaderAndIsrRequest | None", view.at("leaderAndIsrRequests", epoch))
+
+
+@attrs.frozen
+class Change:
+    """What an action does for one choice of its witnesses; `ways` as in `Step`."""
+
+    writes: Writes
+    detail: str
+    ways: int = 1
+
+
+Changes = Callable[..., Iterable[Change]]
+"""A function of constants, view and witnesses."""
+Over = Callable[[Any], Iterable[Index]]
+"""The choices of witnesses, given the constants."""
+
+
+@attrs.frozen(eq=False)
+class Action:
+    """An action of a module: its name in the spec, the witnesses it ranges over, and what it does for one of them.
+
+    The specs' actions have no parameters: who takes part is bound inside, by `\\E`, and told in the detail of the step.
+    """
+
+    name: str
+    over: Over
+    changes: Changes
+    kind: Kind = Kind.STEP
+
+    def processes(self, k: Any) -> Iterable[Process]:
+        """Yield the action for each choice of witnesses: each reads no more than it needs."""
+        for index in self.over(k):
+            yield Witnessed(self, k, index)
+
+
+class Witnessed(Process):
+    """An action for one choice of its witnesses."""
+
+    def __init__(self, action: Action, k: Any, index: Index) -> None:
+        self.name = slot(action.name, *index)
+        self.action = action
+        self.k = k
+        self.index = index
+
+    def steps(self, view: View) -> Iterable[Step]:
+        for change in self.action.changes(self.k, view, *self.index):
+            yield Step(
+                self.action.name, (), change.writes, detail=change.detail, kind=self.action.kind, ways=change.ways
+            )
+
+
+def action(name: str, over: Over, kind: Kind = Kind.STEP) -> Callable[[Changes], Action]:
+    """Make an action of a function that yields the changes it allows."""
+    return lambda changes: Action(name, over, changes, kind)
+
+
+def one_replica(k: Names) -> Iterable[Index]:
+    return product(k.replicas)
+
+
+def two_replicas(k: Names) -> Iterable[Index]:
+    """Pairs of different replicas. With a replica and itself no action that is about two of them is ever possible."""
+    return permutations(k.replicas, 2)
+
+
+def one_epoch(k: Names) -> Iterable[Index]:
+    return product(k.epochs)
+
+
+def follower_leader_epoch(k: Names) -> Iterable[Index]:
+    """A replica, another one that may lead it, and the epoch of a request.
+
+    S10: as written the leader is looked for among the replicas only, so a request without one is never obeyed.
+    """
+    leaders = (*k.replicas, NOBODY) if k.rules.applies_none_requests else k.replicas
+    return ((r, leader, epoch) for r, leader, epoch in product(k.replicas, leaders, k.epochs) if r != leader)
+
+
+def spec_variables(model: Model, state: State) -> dict[str, Value]:
+    """Return a state as the module's variables: records padded to the log size, requests as a set, NONE as a string."""
+    variables = dict(model.variables(state))
+    del variables["messages"]
+    size = model.sizes["log-size"]
+    variables["replicaLog"] = FrozenMap({r: log.update({"records": _padded(log["records"], size)})
+                                         for r, log in variables["replicaLog"].items()})
+    variables["replicaState"] = FrozenMap({r: _with_leader(known) for r, known in variables["replicaState"].items()})
+    variables["quorumState"] = _with_leader(variables["quorumState"])
+    requests = [request for request in variables["leaderAndIsrRequests"].values() if request is not None]
+    variables["leaderAndIsrRequests"] = frozenset(
+        _with_leader(FrozenMap({"leader": r.leader, "leaderEpoch": r.leader_epoch, "isr": r.isr})) for r in requests
+    )
+    return variables
+
+
+def _padded(log: Log, size: int) -> FrozenMap[str, Value]:
+    return FrozenMap({str(offset): log[offset] if offset < len(log) else NIL for offset in range(size)})
+
+
+def _with_leader(known: FrozenMap[str, Value]) -> FrozenMap[str, Value]:
+    return known.set("leader", NONE) if known["leader"] is None else known

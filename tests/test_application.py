@@ -1,0 +1,421 @@
+"""Application code on trio: commands that decide what clients do, simulated tests, and the pytest plugin."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+import harness
+from harness.model import (
+    OperationFailed,
+    Refusal,
+    Scenario,
+    System,
+    find_model,
+    find_scenario,
+    model_of,
+    register,
+    registry,
+    systems,
+)
+from harness.record import Recorder, Trail, read_trail
+from harness.simulate import testing
+from harness.simulate.on_trio import Cluster, run_application
+from harness.simulate.replay import replay_plain
+from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.strategies import RandomStrategy
+from harness.simulate.tables import Tables
+
+pytest_plugins = ["pytester"]
+
+Application = Callable[[Cluster], Awaitable[None]]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Iterator[Path]:
+    """The folder for the trails of simulated tests that fail on purpose; nothing of them is reported."""
+    before, reported = attrs.evolve(testing.SETTINGS), len(testing.REPORTS)
+    testing.SETTINGS.out, testing.SETTINGS.seeds = tmp_path, None
+    yield tmp_path
+    testing.SETTINGS.out, testing.SETTINGS.seeds = before.out, before.seeds
+    del testing.REPORTS[reported:]
+
+
+def commands(trail: Trail) -> list[str]:
+    return [chosen.label for chosen in trail.choices if chosen.label.startswith(("Init(", "AddPartitions("))]
+
+
+def assert_replays(run: Run | None) -> None:
+    """Replay the trail of an application's run on the plain runtime, without the application."""
+    assert run is not None and run.digest is not None
+    again = replay_plain(run.trail, Recorder())
+    assert (again.digest, again.verdict) == (run.digest, run.verdict)
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("strategy", ["random", "pct"])
+@pytest.mark.parametrize("seed", range(3))
+async def test_producer_adds_a_partition(seed: int, strategy: str) -> None:
+    """An application inits its producer and adds a partition; its commands, and no others, are choices of the trail."""
+    async with harness.open_cluster("happy-path", seed=seed, strategy=strategy, recorder=Recorder()) as cluster:
+        producer = cluster.client("c1")
+        await producer.init()
+        before = cluster.step
+        await producer.add_partitions("tp1")
+        assert cluster.step > before
+        assert cluster.result is None
+    run = cluster.result
+    assert run is not None and run.verdict.ok
+    assert commands(run.trail) == ["Init(c1,tid1)", "AddPartitions(c1,tp1)"]
+    assert_replays(run)
+
+
+@pytest.mark.trio
+async def test_application_that_does_nothing_leaves_its_clients_idle() -> None:
+    """Clients do what the application asks for and nothing else."""
+    async with harness.open_cluster("coordinator-moves") as cluster:
+        pass
+    assert cluster.result is not None and cluster.result.verdict.ok
+    assert commands(cluster.result.trail) == []
+    assert {chosen.label.split("(")[0] for chosen in cluster.result.trail.choices} >= {"ElectLeader", "TakeOver"}
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("seed", range(3))
+async def test_fenced_producer_raises(seed: int) -> None:
+    """A producer whose id was taken by another one fails definitely, and is not able to go on."""
+    async with harness.open_cluster("fencing", seed=seed, recorder=Recorder()) as cluster:
+        first, second = cluster.client("c1"), cluster.client("c2")
+        await first.init()
+        await second.init()
+        with pytest.raises(OperationFailed, match="fail: ProducerFenced") as fenced:
+            await first.add_partitions("tp1")
+        assert (fenced.value.outcome, fenced.value.value) == ("fail", "ProducerFenced")
+        await second.add_partitions("tp1")
+        with pytest.raises(OperationFailed, match=r"fail: Init\(c1,tid1\) is not possible for c1 now"):
+            await first.init()
+    assert_replays(cluster.result)
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("scenario", ["coordinator-crash", "fencing-battle", "lost-responses", "duplicate-and-reorder"])
+async def test_application_lives_with_faults(scenario: str) -> None:
+    """Two producers at once, whatever goes wrong: each operation ends, and the trail replays without them."""
+
+    async def produce(name: str) -> None:
+        producer = cluster.client(name)
+        try:
+            await producer.init()
+            await producer.add_partitions("tp1")
+            ended.append("ok")
+        except OperationFailed as failed:
+            ended.append(failed.outcome)
+
+    for seed in range(4):
+        ended: list[str] = []
+        async with harness.open_cluster(scenario, seed=seed, recorder=Recorder()) as cluster:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(produce, "c1")
+                nursery.start_soon(produce, "c2")
+        assert len(ended) == 2 and "ok" in ended
+        assert cluster.result is not None and cluster.result.verdict.ok
+        assert_replays(cluster.result)
+
+
+@pytest.mark.trio
+async def test_two_commands_of_one_client_at_once_are_refused() -> None:
+    """A client has one operation at a time; a second one beside it is an error of the application."""
+    async with harness.open_cluster("happy-path") as cluster:
+        producer = cluster.client("c1")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(producer.init)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(RuntimeError, match="c1 has an operation under way; await it before the next one"):
+                await producer.add_partitions("tp1")
+    assert cluster.result is not None
+    assert commands(cluster.result.trail) == ["Init(c1,tid1)"]
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("seed", range(4))
+async def test_abandoned_operation_does_not_answer_for_the_next(seed: int) -> None:
+    """A command given up while its operation is under way ends by itself; the client's next one has its own outcome."""
+    async with harness.open_cluster("fencing", seed=seed, recorder=Recorder()) as cluster:
+        first, second = cluster.client("c1"), cluster.client("c2")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(first.init)
+            await second.init()
+            nursery.cancel_scope.cancel()
+        with contextlib.suppress(OperationFailed):
+            await first.add_partitions("tp1")
+            assert cluster.step > 0
+    run = cluster.result
+    assert run is not None
+    assert commands(run.trail)[-1] == "AddPartitions(c1,tp1)"
+    assert_replays(run)
+
+
+@pytest.mark.trio
+async def test_error_of_the_application_comes_out_as_it_is() -> None:
+    """What the block raises is raised, in no group, after the run has ended in order."""
+    with pytest.raises(ZeroDivisionError, match="on purpose"):
+        async with harness.open_cluster("happy-path", recorder=Recorder()) as cluster:
+            await cluster.client("c1").init()
+            raise ZeroDivisionError("on purpose")
+    assert_replays(cluster.result)
+
+
+@pytest.mark.trio
+async def test_cluster_knows_its_clients() -> None:
+    """A client that does not exist is refused with the names of those that do; a model without clients says so."""
+    async with harness.open_cluster("happy-path") as cluster:
+        with pytest.raises(KeyError, match="there is no client 'c7'; the actors are c1, b1, b2, controller, log-p1"):
+            cluster.client("c7")
+    async with harness.open_cluster("s3-wiped-metadata") as cluster:
+        with pytest.raises(KeyError, match="there is no client 'c1'"):
+            cluster.client("c1")
+    with pytest.raises(Refusal, match="there is no model 'nowhere'"):
+        async with harness.open_cluster("nowhere"):
+            raise AssertionError("not reached")
+
+
+def run_for(steps: int, application: Application, seed: int = 0) -> tuple[Run, Exception | None]:
+    """Run an application on two clients for a number of steps."""
+    tables = Tables(find_model("transactions/repaired/actors").make({"elections": 0}))
+    return run_application(tables, Plan((), steps=steps), RandomStrategy(seed), application, Recorder())
+
+
+def test_operation_that_cannot_end_is_unknown() -> None:
+    """When the run ends in the middle of an operation its outcome is `info`: nobody knows whether it happened."""
+    failed: list[OperationFailed] = []
+
+    async def application(cluster: Cluster) -> None:
+        for _ in range(2):
+            try:
+                await cluster.client("c1").init()
+            except OperationFailed as error:
+                failed.append(error)
+
+    run, error = run_for(4, application)
+    assert error is None
+    assert [str(one) for one in failed] == [
+        "info: Init(c1,tid1) was not over when the run ended", "fail: Init(c1,tid1) is not possible for c1 now",
+    ]
+    assert len(run.trail.choices) == 4
+    assert_replays(run)
+
+
+def test_error_of_an_application_is_handed_back_with_the_run() -> None:
+    """`run_application` ends the run and returns what the application raised."""
+
+    async def application(cluster: Cluster) -> None:
+        await cluster.client("c1").init()
+        raise LookupError("on purpose")
+
+    run, error = run_for(200, application)
+    assert isinstance(error, LookupError)
+    assert_replays(run)
+
+
+def test_application_runs_the_same_for_the_same_seed() -> None:
+    """Application, seed and scenario make one run; another seed makes another one."""
+
+    async def application(cluster: Cluster) -> None:
+        async def produce(name: str) -> None:
+            await cluster.client(name).init(f"tid{1 + (name == 'never')}")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(produce, "c1")
+            nursery.start_soon(produce, "c2")
+
+    digests = [run_for(200, application, seed)[0].digest for seed in (0, 1, 2, 0, 1, 2)]
+    assert digests[:3] == digests[3:] and len(set(digests)) == 3
+
+
+def replay_command(said: str) -> list[str]:
+    """Return the words of the command that a report gives."""
+    return shlex.split(said.split("replay: ")[1].splitlines()[0])
+
+
+def test_simulated_application_passes_over_its_seeds(out: Path) -> None:
+    """An `async def` runs once per seed, on trio, with a cluster; nothing is written when nothing fails."""
+    steps: list[int] = []
+
+    @harness.simulated("coordinator-crash", seeds=6)
+    async def test_produces(cluster: Cluster) -> None:
+        """Its docstring."""
+        producer = cluster.client("c2")
+        await producer.init()
+        await producer.add_partitions("tp1")
+        steps.append(cluster.step)
+
+    test_produces()
+    assert len(steps) == 6
+    assert (test_produces.__name__, test_produces.__doc__) == ("test_produces", "Its docstring.")
+    assert list(out.iterdir()) == []
+
+
+def test_simulated_application_that_fails_leaves_its_trail(out: Path) -> None:
+    """What an application raises becomes a failure that names the seed, the error, and the command to replay it."""
+
+    @harness.simulated("fencing", seeds=[7])
+    async def test_greedy(cluster: Cluster) -> None:
+        for name in ("c1", "c2", "c1"):
+            await (cluster.client(name).init() if name == "c2" or cluster.step == 0 else both(cluster))
+
+    async def both(cluster: Cluster) -> None:
+        await cluster.client("c1").add_partitions("tp1")
+
+    with pytest.raises(testing.SimulationFailed, match="seed 7: the test raised OperationFailed: fail: Prod") as caught:
+        test_greedy()
+    assert isinstance(caught.value.__cause__, OperationFailed)
+    path = out / "test_greedy.trail.jsonl"
+    assert replay_command(str(caught.value)) == ["kafka-proto", "replay", str(path)]
+    assert commands(read_trail(path)) == ["Init(c1,tid1)", "Init(c2,tid1)", "AddPartitions(c1,tp1)"]
+    assert replay_plain(read_trail(path)).witnessed >= {"ProducerFenced"}
+
+
+def test_simulated_test_gets_each_run(out: Path) -> None:
+    """A plain function is called with the finished run of each seed; systematic runs stop when there are no more."""
+    runs: list[Run] = []
+    harness.simulated("happy-path", seeds=[3, 5])(runs.append)()
+    assert [run.trail.seed for run in runs] == [3, 5]
+    assert all(run.verdict.ok and run.digest for run in runs)
+    runs.clear()
+    harness.simulated("happy-path", seeds=400, strategy="systematic", claims=["TypeOK"])(runs.append)()
+    assert {(run.trail.strategy, run.trail.claims) for run in runs} == {("systematic", ("TypeOK",))}
+    assert 1 < len(runs) < 400
+    testing.SETTINGS.seeds = 4
+    runs.clear()
+    harness.simulated("happy-path", seeds=2)(runs.append)()
+    assert [run.trail.seed for run in runs] == [0, 1, 2, 3]
+
+
+def test_simulated_test_that_raises_leaves_a_short_trail(out: Path) -> None:
+    """The trail of a test that raises is shrunk while the test still raises the same."""
+
+    @harness.simulated("fencing", seeds=[0])
+    def test_never_fenced(run: Run) -> None:
+        assert "ProducerFenced" not in run.witnessed, "somebody was fenced"
+
+    with pytest.raises(testing.SimulationFailed, match="seed 0: the test raised AssertionError: somebody") as caught:
+        test_never_fenced()
+    path = out / "test_never_fenced.trail.jsonl"
+    assert replay_command(str(caught.value)) == ["kafka-proto", "replay", str(path)]
+    short = read_trail(path)
+    assert replay_plain(short).witnessed >= {"ProducerFenced"}
+    scenario = find_scenario("fencing")
+    assert scenario is not None
+    had = run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(0)).trail
+    assert len(short.choices) < len(had.choices)
+
+
+def test_simulated_test_on_a_flawed_scenario_says_what_is_violated(out: Path) -> None:
+    """A violated claim fails the test with the seed, the reason, the steps before and after, and a short trail."""
+
+    @harness.simulated("s4-copied-tail", seeds=100)
+    def test_flawed(run: Run) -> None:
+        """Nothing to add to the claims."""
+
+    with pytest.raises(testing.SimulationFailed, match=r"seed \d+ violates LogsAgreeUpToHwm: .* \(\d+ -> \d+ steps\)"):
+        test_flawed()
+    trail = read_trail(out / "test_flawed.trail.jsonl")
+    assert len(trail.choices) <= 10
+    assert replay_plain(trail).verdict.violated == "LogsAgreeUpToHwm" == trail.violates
+
+
+@pytest.fixture
+def flawed_actors() -> Iterator[str]:
+    """The name of a scenario of flawed actors, registered for one test: an election wipes other metadata (S3)."""
+    before = list(registry._EXTRA)
+    sizes = {"txn-log-partitions": 2, "transactional-ids": 2}
+    claims = ("CommittedTidKnown", "EventuallyAllClientsGetPid")
+    row = Scenario("flawed-actors", "S3 as actors", "transactions/diary-02/actors", sizes, claims=claims)
+    register(System("flawed-actors", (), (row,)))
+    yield row.name
+    registry._EXTRA[:] = before
+    systems.cache_clear()
+
+
+def test_simulated_application_on_a_flawed_model_says_what_is_violated(out: Path, flawed_actors: str) -> None:
+    """An invariant that is violated under an application fails its test, too; liveness is not claimed of clients."""
+
+    @harness.simulated(flawed_actors, seeds=300)
+    async def test_flawed(cluster: Cluster) -> None:
+        with contextlib.suppress(OperationFailed):
+            await cluster.client("c1").init("tid1")
+            await cluster.client("c2").init("tid1")
+
+    with pytest.raises(testing.SimulationFailed, match=r"seed \d+ violates CommittedTidKnown: b. leads p., whose log has tid1"):
+        test_flawed()
+    assert replay_plain(read_trail(out / "test_flawed.trail.jsonl")).verdict.violated == "CommittedTidKnown"
+
+
+SUITE = '''
+import harness
+
+
+@harness.simulated("fencing", seeds=50)
+def test_never_fenced(run):
+    """Fails with some seed."""
+    assert "ProducerFenced" not in run.witnessed
+
+
+@harness.simulated("fencing", seeds=50)
+async def test_inits(cluster):
+    """Passes with every seed."""
+    seen.append(cluster)
+    await cluster.client("c1").init()
+
+
+seen = []
+
+
+def test_seeds():
+    """Sees how many seeds there were."""
+    print("seeds:", len(seen))
+'''
+
+
+def test_plugin_options_set_folder_and_seeds(pytester: pytest.Pytester) -> None:
+    """`--harness-out` says where trails go, `--harness-seeds` how many seeds are tried; the report lists the trails."""
+    pytester.makepyfile(SUITE)
+    done = pytester.runpytest_subprocess("--harness-out", "trails", "--harness-seeds", "3", "-s")
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines([
+        "*seeds: 3*",
+        "*SimulationFailed: seed 0: the test raised AssertionError*",
+        "*failed simulations*",
+        "test_never_fenced: seed 0: the test raised AssertionError*",
+        "  replay: kafka-proto replay trails/test_never_fenced.trail.jsonl",
+    ])
+    trail = read_trail(pytester.path / "trails" / "test_never_fenced.trail.jsonl")
+    assert replay_plain(trail).witnessed >= {"ProducerFenced"}
+
+
+def test_plugin_is_silent_without_failures(pytester: pytest.Pytester) -> None:
+    """Without options each test has its own seeds; without failures there is no section, and no folder."""
+    pytester.makepyfile(SUITE)
+    done = pytester.runpytest_subprocess("-s", "-k", "inits or seeds")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*seeds: 50*"])
+    done.stdout.no_fnmatch_line("*failed simulations*")
+    assert not (pytester.path / "out").exists()
+
+
+def test_simulated_refuses_what_does_not_exist(out: Path) -> None:
+    """An unknown scenario is refused when the test runs."""
+
+    @harness.simulated("no-such-scenario")
+    def test_nothing(run: Any) -> None:
+        raise AssertionError("not reached")
+
+    with pytest.raises(Refusal, match="there is no model 'no-such-scenario'"):
+        test_nothing()

@@ -1,0 +1,499 @@
+"""Faults as steps, as rules and at moments of virtual time: what each does, what it costs, and what mends it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from typing import ClassVar
+
+import attrs
+import pytest
+
+from harness.model import (
+    BAG,
+    FIFO,
+    NETWORKS,
+    UNORDERED_SET,
+    Actor,
+    Choice,
+    Faults,
+    Gate,
+    Kind,
+    Message,
+    Model,
+    Network,
+    Rule,
+    State,
+    Timed,
+    Turn,
+    View,
+    durable,
+    find_model,
+    persisted,
+    survivor,
+    volatile,
+)
+from harness.simulate.session import Plan, run_plain
+from harness.simulate.strategies import RandomStrategy
+from harness.simulate.tables import Tables
+
+
+@attrs.frozen
+class Note(Message):
+    n: int
+
+
+@attrs.frozen
+class Memo(Message):
+    n: int
+
+
+@attrs.frozen
+class Bell(Message):
+    """A message that no network fault touches."""
+
+    reliable: ClassVar[bool] = True
+
+    n: int
+
+
+@attrs.frozen
+class Diary:
+    heard: tuple[int, ...] = persisted(default=())
+    outbox: tuple[Message, ...] = volatile(default=())
+    dirty: bool = volatile(default=False)
+
+
+class Peer(Actor[Diary]):
+    """Sends what is in its outbox, writes down what it hears, and flushes that when it likes."""
+
+    may_crash = True
+
+    def __init__(self, name: str, *outbox: Message) -> None:
+        self.name = name
+        self.initial = Diary(outbox=outbox)
+
+    def step(self, local: Diary) -> Iterable[Turn[Diary]]:
+        if local.outbox:
+            first, *rest = local.outbox
+            yield Turn("Send", (self.name,), attrs.evolve(local, outbox=tuple(rest)), (first,))
+        if local.dirty:
+            yield Turn("Flush", (self.name,), attrs.evolve(local, dirty=False), flush=True)
+
+    def on_message(self, local: Diary, message: Message) -> Iterable[Turn[Diary]]:
+        assert isinstance(message, Note | Memo | Bell)
+        yield Turn("Hear", (self.name,), attrs.evolve(local, heard=(*local.heard, message.n), dirty=True))
+
+
+class World:
+    """A model and the state it is in: takes steps by the beginning of their labels, by the reference semantics."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.state: State = model.initial_states()[0]
+
+    @property
+    def labels(self) -> list[str]:
+        return [choice.label for choice in self.model.choices(self.state)]
+
+    def take(self, *labels: str) -> Choice:
+        """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
+        for label in labels:
+            (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
+            self.state = self.model.apply(self.state, choice)
+        return choice
+
+    def lost(self, label: str) -> tuple[Message, ...]:
+        """Return the messages that are lost when a step is taken, and take it."""
+        before = self.state
+        return self.model.effects(View(before), self.take(label).step).lost
+
+    def settle(self) -> None:
+        """Send and deliver until nothing is left to do without faults and mending."""
+        while going := [c for c in self.model.choices(self.state) if c.step.kind is Kind.STEP]:
+            self.state = self.model.apply(self.state, going[0])
+
+    def offers(self, action: str) -> bool:
+        return any(label.split("(")[0].split(" ")[0] == action for label in self.labels)
+
+    def heard(self, name: str = "z") -> tuple[int, ...]:
+        found: tuple[int, ...] = self.state[name].heard
+        return found
+
+    def gate(self, name: str = "z") -> Gate:
+        found: Gate = self.state[f"gate[{name}]"]
+        return found
+
+
+def note(n: int, source: str = "a", dest: str = "z") -> Note:
+    return Note(n, source=source, dest=dest)
+
+
+def world(*sent: Message, faults: Faults, network: Network = BAG) -> World:
+    """Return a world of a, b, y and z, in which the sources of the given messages have them to send."""
+    peers = [Peer(name, *(message for message in sent if message.source == name)) for name in ("a", "b", "y", "z")]
+    return World(Model("peers", tuple(peers), ({},), network, faults))
+
+
+def test_drop_takes_a_message_under_way() -> None:
+    """A dropped message is never heard, and the spent budget offers no second drop."""
+    here = world(note(1), note(2), faults=Faults(drop=1))
+    assert not here.offers("Drop")
+    here.take("Send(a)", "Send(a)", "Drop Note a->z n=1")
+    assert not here.offers("Drop")
+    here.settle()
+    assert here.heard() == (2,)
+
+
+@pytest.mark.parametrize("network", [BAG, FIFO], ids=lambda network: network.name)
+def test_duplicate_lets_a_message_arrive_twice(network: Network) -> None:
+    """A duplicated message is heard as often as it was duplicated and once more, however long the budget lasts."""
+    here = world(note(1), faults=Faults(duplicate=2), network=network)
+    here.take("Send(a)", "Duplicate Note", "Duplicate Note")
+    assert not here.offers("Duplicate")
+    here.settle()
+    assert here.heard() == (1, 1, 1)
+
+
+def test_duplicate_is_no_fault_on_a_set() -> None:
+    """On the specs' network a message sent twice is one, so no duplicate is offered."""
+    here = world(note(1), faults=Faults(duplicate=1), network=UNORDERED_SET)
+    here.take("Send(a)")
+    assert not here.offers("Duplicate")
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
+def test_delay_holds_a_message_until_it_is_released(network: Network) -> None:
+    """A delayed message is out of reach, others overtake it, and its release costs nothing."""
+    here = world(note(1), note(2), faults=Faults(delay=1), network=network)
+    here.take("Send(a)", "Delay Note a->z n=1", "Send(a)", "Hear(z) Note a->z n=2")
+    assert here.state["held[z]"] == (note(1),)
+    assert not here.offers("Hear") and not here.offers("Delay")
+    here.take("Release Note a->z n=1", "Hear(z) Note a->z n=1")
+    assert here.heard() == (2, 1)
+    assert here.state["held[z]"] == ()
+
+
+def test_delay_of_equal_messages_offers_one_release() -> None:
+    """Two equal messages that are held are released one at a time, by steps of one label."""
+    here = world(note(1), note(1), faults=Faults(delay=2))
+    here.take("Send(a)", "Send(a)", "Delay Note", "Delay Note", "Release Note", "Release Note")
+    here.settle()
+    assert here.heard() == (1, 1)
+
+
+def test_reorder_reconnects_and_the_abandoned_message_arrives_later() -> None:
+    """After a reconnect a later message overtakes what is still under way on the old connection, once."""
+    here = world(note(1), note(2), note(3), faults=Faults(reorder=1), network=FIFO)
+    here.take("Send(a)", "Send(a)")
+    assert here.labels.count("Reconnect a->z") == 1
+    here.take("Reconnect a->z", "Send(a)", "Hear(z) Note a->z n=3")
+    assert not here.offers("Reconnect")
+    here.take("Hear(z) Note a->z n=1", "Hear(z) Note a->z n=2")
+    assert here.heard() == (3, 1, 2)
+
+
+def test_reorder_is_no_fault_without_order() -> None:
+    """On a network without order there is nothing to reconnect."""
+    here = world(note(1), faults=Faults(reorder=1), network=BAG)
+    here.take("Send(a)")
+    assert not here.offers("Reconnect")
+
+
+def test_partition_cuts_both_ways() -> None:
+    """What is under way waits, what is sent meanwhile is lost, in both directions; others are not concerned."""
+    faults = Faults(partition=1, targets=("z",))
+    sent = (note(1), note(2), note(3, "z", "a"), note(4, "z", "a"), note(5, "b", "z"))
+    here = world(*sent, faults=faults)
+    here.take("Send(a)", "Send(z)", "Partition(a,z)")
+    assert here.lost("Send(a)") == (note(2),)
+    assert here.lost("Send(z)") == (note(4, "z", "a"),)
+    here.settle()
+    assert (here.heard("z"), here.heard("a")) == ((5,), ())
+    here.take("Heal(a,z)")
+    here.settle()
+    assert (here.heard("z"), here.heard("a")) == ((5, 1), (3,))
+
+
+def test_cut_is_one_way() -> None:
+    """The second of a one-way cut no longer hears the first, which still hears the second."""
+    faults = Faults(one_way=1, targets=("z",))
+    here = world(note(1), note(2), note(3, "z", "a"), faults=faults)
+    here.take("Send(a)", "Cut(a,z)")
+    assert here.lost("Send(a)") == (note(2),)
+    here.settle()
+    assert (here.heard("z"), here.heard("a")) == ((), (3,))
+    here.take("Heal(a,z)")
+    here.settle()
+    assert here.heard("z") == (1,)
+
+
+def test_partition_separates_the_targets_from_everybody() -> None:
+    """Without links every pair of a target and another address can be cut; with links only these, in either order."""
+    links = [p.name for p in world(faults=Faults(partition=1, targets=("z", "a"))).model.environment]
+    assert sorted(links) == ["link[a][b]", "link[a][y]", "link[a][z]", "link[b][z]", "link[y][z]"]
+    named = Faults(partition=1, one_way=1, targets=("z",), links=(("z", "b"),))
+    assert [p.name for p in world(faults=named).model.environment] == ["link[b][z]"]
+
+
+@pytest.mark.parametrize("faults", [Faults(partition=3, targets=("z",)), Faults(one_way=3, targets=("z",))], ids=str)
+def test_heal_is_never_limited(faults: Faults) -> None:
+    """Every cut of a spent budget was healed at once, and no heal cost anything."""
+    here = world(faults=faults)
+    for _ in range(3):
+        here.take("Partition(a,z)" if faults.partition else "Cut(z,a)", "Heal(a,z)")
+        assert not here.offers("Heal")
+    assert here.labels == []
+    assert {here.gate("a"), here.gate("z")} == {Gate()}
+
+
+def test_pause_stops_an_actor_until_it_resumes() -> None:
+    """A paused actor neither acts nor hears; its messages wait."""
+    here = world(note(1), note(2, "z", "a"), faults=Faults(pause=1, targets=("z",)))
+    here.take("Send(a)", "Pause(z)")
+    assert here.labels == ["Resume(z)"]
+    here.take("Resume(z)")
+    assert not here.offers("Pause")
+    here.settle()
+    assert (here.heard("z"), here.heard("a")) == ((1,), (2,))
+
+
+def test_crash_keeps_what_was_flushed() -> None:
+    """A crash loses what was heard after the last flush, what was volatile, and what was on its way in."""
+    faults = Faults(crash=1, delay=1, targets=("z",))
+    bell = Bell(9, source="b", dest="z")
+    here = world(*(note(n) for n in (1, 2, 3, 4, 5)), bell, faults=faults)
+    here.take("Send(a)", "Hear(z)", "Flush(z)", "Send(a)", "Hear(z)")
+    assert here.heard() == (1, 2)
+    here.take("Send(a)", "Send(a)", "Delay Note a->z n=4", "Send(b)", "Crash(z)")
+    assert here.state["z"] == Diary(heard=(1,))
+    assert here.gate().status == "down"
+    assert here.lost("Send(a)") == (note(5),)
+    assert here.labels == ["Restart(z)"]
+    here.take("Restart(z)")
+    assert here.labels == []
+    assert here.state["z"] == Diary(heard=(1,))
+
+
+def test_crash_loses_reliable_messages_only_while_down() -> None:
+    """A receiver that is down misses reliable messages, too; after its restart it hears the next."""
+    here = world(*(Bell(n, source="b", dest="z") for n in (1, 2)), faults=Faults(crash=1, targets=("z",)))
+    here.take("Crash(z)")
+    assert here.lost("Send(b)") == (Bell(1, source="b", dest="z"),)
+    here.take("Restart(z)")
+    here.settle()
+    assert here.heard() == (2,)
+
+
+def test_crash_of_a_paused_actor_ends_its_pause() -> None:
+    """A paused actor may crash; restarted, it runs."""
+    here = world(faults=Faults(pause=1, crash=1, targets=("z",)))
+    here.take("Pause(z)", "Crash(z)", "Restart(z)")
+    assert here.gate() == Gate()
+
+
+def test_survivor_takes_persisted_fields_from_disk() -> None:
+    """`survivor` puts together the persisted fields on disk and the initial values of all others."""
+    initial = Diary(outbox=(note(7),))
+    flushed = durable(Diary(heard=(1, 2), outbox=(), dirty=True))
+    assert dict(flushed) == {"heard": (1, 2)}
+    assert survivor(initial, flushed) == Diary(heard=(1, 2), outbox=(note(7),), dirty=False)
+
+
+def test_skew_changes_a_clock_until_it_is_set() -> None:
+    """A skewed clock runs at another speed until it is set, which costs nothing."""
+    here = world(faults=Faults(skew=1, targets=("z",)))
+    here.take("SkewClock(z)")
+    assert here.gate().skew != 100
+    assert here.labels == ["SetClock(z)"]
+    here.take("SetClock(z)")
+    assert here.labels == []
+
+
+SENT = (note(1), note(2), Memo(3, source="b", dest="z"), note(4, "b", "y"), note(5))
+RULES: tuple[tuple[Rule, set[int]], ...] = (
+    (Rule("drop"), {1, 2, 3, 4, 5}),
+    (Rule("drop", message="Note"), {1, 2, 4, 5}),
+    (Rule("drop", message="Memo"), {3}),
+    (Rule("drop", source="b"), {3, 4}),
+    (Rule("drop", dest="y"), {4}),
+    (Rule("drop", nth=3), {3}),
+    (Rule("drop", message="Note", source="a", dest="z", nth=3), {5}),
+    (Rule("drop", message="Note", nth=6), set()),
+    (Rule("drop", message="Letter"), set()),
+)
+
+
+@pytest.mark.parametrize(("rule", "hit"), RULES, ids=lambda value: str(value) if isinstance(value, set) else "")
+def test_rule_matches_by_type_source_destination_and_occurrence(rule: Rule, hit: set[int]) -> None:
+    """A rule hits the messages that fit all it names, or of these the nth that is sent; it costs no budget."""
+    here = world(*SENT, faults=Faults(rules=(rule,)))
+    lost = [message for source in ("a", "a", "b", "b", "a") for message in here.lost(f"Send({source})")]
+    assert {message.n for message in lost if isinstance(message, Note | Memo)} == hit
+    here.settle()
+    assert {*here.heard("z"), *here.heard("y")} == {1, 2, 3, 4, 5} - hit
+
+
+def test_rules_count_their_occurrences_apart() -> None:
+    """Each rule counts the messages that fit it, whatever the others hit."""
+    rules = (Rule("drop", message="Note", nth=2), Rule("duplicate", source="b", nth=2))
+    here = world(*SENT, faults=Faults(rules=rules))
+    here.settle()
+    assert (sorted(here.heard("z")), here.heard("y")) == ([1, 3, 5], (4, 4))
+
+
+def test_rule_duplicates() -> None:
+    """A duplicate rule lets the messages it hits arrive twice."""
+    here = world(note(1), note(2), faults=Faults(rules=(Rule("duplicate", nth=1),)))
+    here.settle()
+    assert here.heard() == (1, 1, 2)
+
+
+def test_rule_delays() -> None:
+    """A delay rule holds what it hits when it is sent; mending releases it."""
+    here = world(note(1), note(2), faults=Faults(rules=(Rule("delay", nth=1),)))
+    here.settle()
+    assert here.heard() == (2,)
+    here.take("Release Note a->z n=1")
+    here.settle()
+    assert here.heard() == (2, 1)
+
+
+def test_rule_reorders() -> None:
+    """A reorder rule sends what it hits on a new connection, so that it may overtake what was sent before."""
+    here = world(note(1), note(2), faults=Faults(rules=(Rule("reorder", nth=2),)), network=FIFO)
+    here.take("Send(a)", "Send(a)", "Hear(z) Note a->z n=2", "Hear(z) Note a->z n=1")
+
+
+EVERYTHING = Faults(
+    drop=2, duplicate=2, delay=2, reorder=2, partition=2, one_way=2, pause=2, skew=2, targets=("a", "z"),
+    rules=(Rule("drop"), Rule("duplicate"), Rule("delay"), Rule("reorder")),
+)
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
+def test_reliable_messages_are_never_hurt(network: Network) -> None:
+    """Whatever network fault or rule there is, reliable messages arrive once, in the order in which they were sent."""
+    bells = [Bell(n, source="a", dest="z") for n in range(4)]
+    for seed in range(10):
+        chance, here = random.Random(seed), world(*bells, faults=EVERYTHING, network=network)
+        for _ in range(60):
+            if not (choices := here.model.choices(here.state)):
+                break
+            choice = chance.choice(choices)
+            assert choice.step.action not in ("Drop", "Duplicate", "Delay", "Reconnect")
+            here.state = here.model.apply(here.state, choice)
+        for name in ("a", "z"):
+            if here.gate(name).status == "paused":
+                here.take(f"Resume({name})")
+        here.settle()
+        assert here.heard() == (0, 1, 2, 3)
+
+
+KINDS = {
+    "Drop": "drop", "Duplicate": "duplicate", "Delay": "delay", "Reconnect": "reorder", "Partition": "partition",
+    "Cut": "one_way", "Pause": "pause", "Crash": "crash", "SkewClock": "skew",
+}
+
+
+def mending(state: State) -> Iterable[str]:
+    """Yield the beginnings of the labels of what must be possible, as far as something is hurt."""
+    for name, value in state.items():
+        who = name.partition("[")[2].rstrip("]")
+        if name.startswith("held"):
+            yield from (f"Release {message.brief()}" for message in value)
+        if name.startswith("gate"):
+            yield from (f"Heal({min(who, source)},{max(who, source)})" for source in value.deaf_to)
+            yield from {"paused": [f"Resume({who})"], "down": [f"Restart({who})"]}.get(value.status, [])
+            yield from [f"SetClock({who})"] if value.skew != 100 else []
+
+
+@pytest.mark.parametrize("network", ["bag", "fifo"])
+@pytest.mark.parametrize("name", ["peers", "transactions/repaired/actors"])
+def test_faults_keep_to_their_budget_and_mending_is_always_offered(name: str, network: str) -> None:
+    """Along random walks no kind happens more often than its budget says, and everything hurt can be mended."""
+    ends = ("a", "z") if name == "peers" else ("b1", "c1")
+    faults = attrs.evolve(EVERYTHING, drop=0, crash=2, targets=ends, rules=(Rule("delay", nth=2),))
+    for seed in range(6):
+        chance = random.Random(seed)
+        if name == "peers":
+            sent = [note(n, *chance.sample("abyz", 2)) for n in range(12)]
+            model = world(*sent, faults=faults, network=NETWORKS[network]).model
+        else:
+            model = find_model(name).make(network=network, faults=faults)
+        state, taken = model.initial_states()[0], Counter[str]()
+        for _ in range(120):
+            choices = model.choices(state)
+            labels = Counter(choice.label for choice in choices)
+            assert not labels or max(labels.values()) == 1
+            assert set(mending(state)) <= set(labels)
+            if not choices:
+                break
+            choice = chance.choice(choices)
+            taken[KINDS.get(choice.step.action, "")] += choice.step.kind is Kind.FAULT
+            state = model.apply(state, choice)
+        assert all(taken[kind] <= getattr(faults, kind) for kind in KINDS.values())
+
+
+def times(faults: Faults, seed: int, *sent: Message) -> dict[str, list[float]]:
+    """Return when (in milliseconds) the steps of a timed run happened, by the beginning of their labels."""
+    sent = sent or tuple(note(n, *ends) for n, ends in enumerate(["az", "za", "bz", "yz"] * 3))
+    plan = Plan((), steps=400, mode="timed")
+    run = run_plain(Tables(world(*sent, faults=faults).model), plan, RandomStrategy(seed))
+    found: dict[str, list[float]] = {}
+    for chosen in run.trail.choices:
+        assert chosen.at_us is not None
+        found.setdefault(chosen.label.split(" ")[0], []).append(chosen.at_us / 1000)
+    return found
+
+
+TIMED = {
+    "Partition(a,z) Heal(a,z)": Timed("partition", ("z", "a"), 5, 12),
+    "Cut(z,a) Heal(a,z)": Timed("one_way", ("z", "a"), 5, 12),
+    "Pause(z) Resume(z)": Timed("pause", ("z",), 5, 12),
+    "Crash(z) Restart(z)": Timed("crash", ("z",), 5, 12),
+    "SkewClock(z) SetClock(z)": Timed("skew", ("z",), 5, 12),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("steps", TIMED)
+def test_timed_fault_happens_and_is_mended_at_its_moments(steps: str, seed: int) -> None:
+    """A timed fault of any kind begins and ends when it says, though nobody is a target of the budget."""
+    begin, end = steps.split()
+    found = times(Faults(timed=(TIMED[steps],)), seed)
+    assert (found[begin], found[end]) == ([5], [12])
+
+
+def test_timed_fault_without_an_end_is_mended_some_time() -> None:
+    """Without `until_ms` a timed fault is mended all the same, later."""
+    found = times(Faults(timed=(Timed("crash", ("z",), 5),)), 0)
+    assert found["Crash(z)"] == [5] and found["Restart(z)"][0] > 5
+
+
+def test_timed_faults_of_one_kind_happen_in_turn() -> None:
+    """Two timed crashes of one actor happen each at its moment."""
+    found = times(Faults(timed=(Timed("crash", ("z",), 15, 20), Timed("crash", ("z",), 3, 7))), 0)
+    assert (found["Crash(z)"], found["Restart(z)"]) == ([3, 15], [7, 20])
+
+
+def test_timed_fault_that_is_not_possible_at_its_moment_happens_as_soon_as_it_is() -> None:
+    """An actor that is down when it should be paused is paused when it is up again, and resumed as it is late."""
+    found = times(Faults(timed=(Timed("crash", ("z",), 5, 12), Timed("pause", ("z",), 7, 9))), 0)
+    assert (found["Restart(z)"], found["Pause(z)"], found["Resume(z)"]) == ([12], [12], [12])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_timed_fault_keeps_its_moment_beside_a_budget(seed: int) -> None:
+    """Faults of the budget neither pay for a timed fault nor move it, and hurt their own targets only."""
+    faults = Faults(crash=1, one_way=1, targets=("a",), timed=(Timed("crash", ("z",), 5, 12),))
+    found = times(faults, seed)
+    assert (found["Crash(z)"], found["Restart(z)"]) == ([5], [12])
+    assert len(found["Crash(a)"]) == len(found["Restart(a)"]) == 1
+
+
+def test_timed_rule_delays_by_its_delay() -> None:
+    """In timed mode a message that a delay rule holds is released after the rule's delay."""
+    found = times(Faults(rules=(Rule("delay", delay_ms=70),)), 0, note(1))
+    assert found["Release"][0] == found["Send(a)"][0] + 70

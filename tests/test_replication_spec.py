@@ -1,0 +1,323 @@
+"""The replication models against the model checker (TLC): counts, counterexample lengths, and two whole state graphs.
+
+The rows of `data/replication-counts.json` are complete runs (`initial`, `distinct` and `generated` states, `depth`) and
+violations (the invariant, and the states of a shortest counterexample). Complete runs of one model at one size are one
+row with all the invariants that held. Renaming replicas changes no length, so violations that were found with symmetry
+are found without it here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.explore.plain import search
+from harness.model import Model, ModelSpec, Process, View, decode, encode, slot
+from harness.record.tla import tla_encode
+from kafka_proto.replication import async_isr, isr, system, truncation
+from kafka_proto.replication import kafka_replication as base
+from kafka_proto.replication.properties import CHECKED, FLAWED
+from kafka_proto.replication.records import Record
+from kafka_proto.replication.spec import Action, Change, Names, Witnessed, hw_of, leader_of, spec_variables
+
+Row = dict[str, Any]
+
+DATA = Path(__file__).parent / "data"
+MODELS: dict[str, ModelSpec] = {spec.name: spec for spec in system().models}
+VERSIONS = [name for name in MODELS if name != "replication/async-isr"]
+ROWS: list[Row] = json.loads((DATA / "replication-counts.json").read_text(encoding="utf-8"))
+GRAPHS = sorted(DATA.glob("replication-*_*.json.gz"))
+HIDDEN_NAMES = {"BecomeFollowerTruncateToHighWatermark": "BecomeFollowerAndTruncateTo"}
+"""Actions whose name the model checker does not print, because of how the spec is worded."""
+LETTERS = {
+    "replicas": "R", "log-size": "L", "max-records": "M", "max-leader-epoch": "E",
+    "max-version": "V", "max-offset": "O",
+}
+COUNTS = ("initial", "distinct", "generated", "depth")
+NORMAL = 20_000
+TOO_MANY = 150_000
+TOO_DEEP = "replication/kip-320-first-try"
+"""With three replicas its violations lie beyond 150,000 states."""
+
+
+def row_name(row: Row) -> str:
+    """Return a row's id: model, sizes, symmetry, and what is violated."""
+    parts = [row["model"].removeprefix("replication/"), "".join(f"{LETTERS[s]}{n}" for s, n in row["sizes"].items())]
+    parts += ["symmetry"] if row["symmetry"] else []
+    parts += [f"violates-{row['violated']}"] if "violated" in row else []
+    return "-".join(parts)
+
+
+def marks(row: Row) -> list[pytest.MarkDecorator]:
+    """Return how a row runs: in the normal suite, as a large test, or not at all."""
+    if row["symmetry"] and ("violated" not in row or row["model"] == TOO_DEEP):
+        reason = f"more than {TOO_MANY} states without symmetry: too slow for the plain search"
+        return [pytest.mark.large, pytest.mark.skip(reason=reason)]
+    if row.get("distinct", 0) > NORMAL or row["symmetry"]:
+        return [pytest.mark.large]
+    return []
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row_name(row), marks=marks(row)) for row in ROWS])
+def test_replication_counts_equal_the_model_checkers(row: Row) -> None:
+    """Every row is reproduced, except those beyond 150,000 states: they are too slow for the plain search."""
+    model = MODELS[row["model"]].make(row["sizes"])
+    found = search(model, tuple(row["invariants"]))
+    if "violated" in row:
+        assert (found.violated, found.depth) == (row["violated"], row["counterexample_states"])
+        assert found.reason
+        assert len(found.path) == found.depth - 1
+    else:
+        assert found.violated is None
+        assert {name: getattr(found, name) for name in COUNTS} == {name: row[name] for name in COUNTS}
+
+
+def test_replication_counts_every_row_has_its_own_name() -> None:
+    """There are 48 rows, 24 of them violations, and no id stands for two."""
+    assert len({row_name(row) for row in ROWS}) == len(ROWS) == 48
+    assert sum("violated" in row for row in ROWS) == 24
+
+
+def text(data: Any) -> str:
+    """Return encoded data as the text by which two states are compared, every set in one order."""
+    return json.dumps(normal(data), sort_keys=True)
+
+
+def normal(data: Any) -> Any:
+    if isinstance(data, list):
+        return [normal(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if "$set" in data:
+        return {"$set": sorted((normal(item) for item in data["$set"]), key=text)}
+    return {key: normal(item) for key, item in data.items()}
+
+
+@pytest.mark.parametrize(
+    ("path", "second_arms"), list(zip(GRAPHS, (18, 0), strict=True)), ids=("kip-320", "truncate-to-high-watermark")
+)
+def test_replication_graph_equals_the_model_checkers(path: Path, second_arms: int) -> None:
+    """Initial states, states and labelled edges are those that TLC prints; what it generates beyond is counted."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        reference = json.load(file)
+    name, _, sizes = path.name.removesuffix(".json.gz").partition("_")
+    letters = {letter: size for size, letter in LETTERS.items()}
+    model = MODELS[name.replace("-", "/", 1)].make({letters[x]: int(n) for x, n in re.findall(r"([A-Z])(\d)", sizes)})
+
+    found = search(model, keep_graph=True)
+    variables = [spec_variables(model, state) for state in found.states]
+    states = [text({name: tla_encode(value) for name, value in state.items()}) for state in variables]
+    theirs = [text(state) for state in reference["states"]]
+
+    assert set(reference["vars"]) == set(variables[0])
+    assert states[: found.initial] == [theirs[n] for n in reference["init"]]
+    assert len(states) == len(set(states))
+    assert set(states) == set(theirs)
+    edges = Counter((states[a], HIDDEN_NAMES.get(label, label), states[b]) for a, label, b in found.edges)
+    assert edges == Counter((theirs[a], label, theirs[b]) for a, label, b in reference["edges"])
+    assert found.generated == found.initial + len(found.edges) + second_arms
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_replication_every_action_of_next_happens(name: str) -> None:
+    """No action of a version is dead, each step has its own label, and fairness is about actions that there are."""
+    model = MODELS[name].make({"max-leader-epoch": 1})
+    found = search(model, keep_graph=True)
+    assert {label for _, label, _ in found.edges} == {process.name.partition("[")[0] for process in model.processes}
+    assert set(model.fairness) <= {label for _, label, _ in found.edges}
+    assert found.witnessed == {"HighWatermarkRises", "RecordTruncated"}
+    for state in found.states:
+        labels = [choice.label for choice in model.choices(state)]
+        assert len(labels) == len(set(labels))
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_replication_values_are_read_back(name: str) -> None:
+    """What a trail or a history says of a state becomes the same state again, for all states of six steps."""
+    model = MODELS[name].make()
+    types = {cls.__name__: cls for cls in model.types}
+    level = list(model.initial_states())
+    met: set[type] = set()
+    for _ in range(6):
+        after = [model.apply(state, choice) for state in level for choice in model.choices(state)]
+        level = list({tuple(state.values()): state for state in after}.values())
+        for value in {value for state in level for value in state.values()}:
+            assert decode(encode(value), types) == value
+            met |= {type(item) for item in (value if isinstance(value, tuple | frozenset) else [value])}
+    assert met >= set(model.types)
+
+
+Changes = Callable[..., Iterable[Change]]
+
+
+def mutated(model: Model, action: str, changes: Changes) -> Model:
+    """Return a model in which one action does something else."""
+
+    def instead(process: Process) -> Process:
+        assert isinstance(process, Witnessed)
+        if process.action.name != action:
+            return process
+        return Witnessed(Action(action, process.action.over, changes, process.action.kind), process.k, process.index)
+
+    processes = tuple(instead(process) for process in model.processes)
+    assert any(isinstance(process, Witnessed) and process.action.changes is changes for process in processes)
+    return attrs.evolve(model, processes=processes)
+
+
+def counts_nobody(k: Names, view: View, leader: str) -> Iterable[Change]:
+    """The high watermark rises without asking the ISR."""
+    if leader_of(view, leader) == leader and hw_of(view, leader) < view.at("replicaLog", leader, "endOffset"):
+        yield Change(((slot("replicaState", leader, "hw"), hw_of(view, leader) + 1),), leader)
+
+
+def forgets_end_offset(k: Names, view: View, leader: str) -> Iterable[Change]:
+    """A record is written, and the end offset stays."""
+    for change in base.leader_write.changes(k, view, leader):
+        yield attrs.evolve(change, writes=tuple(w for w in change.writes if not w[0].endswith("[endOffset]")))
+
+
+def keeps_failed_leader(k: Names, view: View, replica: str) -> Iterable[Change]:
+    """A failed leader loses its place in the ISR, but not its office."""
+    leader = view.at("quorumState", "leader")
+    for change in base.controller_shrink_isr.changes(k, view, replica):
+        yield attrs.evolve(change, writes=(*change.writes, (slot("quorumState", "leader"), leader)))
+
+
+def proposes_without_counting(k: async_isr.Names, view: View, replica: str) -> Iterable[Change]:
+    """RP-10: the leader proposes a member and goes on counting without it."""
+    for change in async_isr.leader_request_expand_isr.changes(k, view, replica):
+        yield attrs.evolve(change, writes=tuple(w for w in change.writes if not w[0].endswith("[pendingIsr]")))
+
+
+def proposes_version_below_none(k: async_isr.Names, view: View, replica: str) -> Iterable[Change]:
+    for change in async_isr.leader_request_shrink_isr.changes(k, view, replica):
+        yield attrs.evolve(change, writes=(*change.writes, (slot("leaderState", "pendingVersion"), -2)))
+
+
+@pytest.mark.parametrize(
+    ("invariant", "action", "changes", "length", "reason"),
+    [
+        ("MCTypeOk", "LeaderWrite", forgets_end_offset, 4,
+         "replicaLog[r1][records] holds (Record(id=0, epoch=0),), which is not of its type"),
+        ("WeakIsr", "FencedLeaderIncHighWatermark", counts_nobody, 5,
+         "r2 is in r1's own ISR but does not hold r1's record at offset 0, "
+         "while r1 presumes to lead epoch 0 with the high watermark 1"),
+        ("StrongIsr", "FencedLeaderIncHighWatermark", counts_nobody, 5,
+         "r2 is in the quorum's ISR but does not hold r1's record at offset 0, "
+         "while r1 presumes to lead epoch 0 with the high watermark 1"),
+        ("LeaderInIsrOrNone", "ControllerShrinkIsr", keeps_failed_leader, 3, "r1 leads the quorum but its ISR is {r2}"),
+    ],
+    ids=("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone"),
+)
+def test_replication_each_invariant_fails_where_a_step_is_wrong(
+    invariant: str, action: str, changes: Changes, length: int, reason: str
+) -> None:
+    """A version that is sound but for one step violates the invariant in the shortest way, with a sentence."""
+    found = search(mutated(MODELS["replication/kip-320"].make(), action, changes), (invariant,))
+    assert (found.violated, found.depth, found.reason) == (invariant, length, reason)
+
+
+@pytest.mark.parametrize(
+    ("invariant", "action", "changes", "length", "reason"),
+    [
+        ("ValidHighWatermark", "LeaderRequestExpandIsr", proposes_without_counting, 6,
+         "r2 is in the controller's ISR at offset 0, below the leader's high watermark 1"),
+        ("MCTypeOk", "LeaderRequestShrinkIsr", proposes_version_below_none, 2,
+         "leaderState[pendingVersion] holds -2, which is below -1"),
+    ],
+    ids=("ValidHighWatermark", "MCTypeOk"),
+)
+def test_async_isr_each_invariant_fails_where_a_step_is_wrong(
+    invariant: str, action: str, changes: Changes, length: int, reason: str
+) -> None:
+    """RP-10 among them: a leader that does not count who it has proposed."""
+    sound = MODELS["replication/async-isr"].make()
+    found = search(mutated(sound, action, changes), (invariant,))
+    assert (found.violated, found.depth, found.reason) == (invariant, length, reason)
+    assert search(sound, async_isr.CHECKED).violated is None
+
+
+def test_async_isr_type_ok_is_false_in_the_initial_state() -> None:
+    """As written, a version that is not pending has no type."""
+    found = search(MODELS["replication/async-isr"].make(), ("TypeOk",))
+    assert (found.violated, found.depth) == ("TypeOk", 1)
+    assert found.reason == "leaderState[pendingVersion] holds -1, which is below 0"
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_s7_leader_in_isr_is_false_where_nobody_leads_yet(name: str) -> None:
+    """As written it fails in the initial state of every version."""
+    found = search(MODELS[name].make(), ("LeaderInIsr",))
+    assert (found.depth, found.reason) == (1, "nobody leads, so the leader is not in the quorum's ISR {r1, r2}")
+
+
+def test_s8_repaired_keeps_a_member_in_the_isr() -> None:
+    """The controller empties the ISR in three states; repaired it never does, and all else holds, with S10 too."""
+    spec = MODELS["replication/kip-320"]
+    flawed = search(spec.make(), ("IsrNonEmpty",))
+    assert (flawed.violated, flawed.depth) == ("IsrNonEmpty", 3)
+    assert flawed.reason == "the quorum's ISR is empty in epoch 1, so nobody can be elected"
+    for repair in ("S8", "S8,S10"):
+        assert search(spec.make(settings={"repair": repair}), (*CHECKED, "IsrNonEmpty")).violated is None
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_s10_repaired_requests_without_a_leader_are_obeyed(name: str) -> None:
+    """As written no replica ever hears that nobody leads; repaired it takes three states."""
+    spec = MODELS[name]
+    assert search(spec.make({"max-leader-epoch": 1}), ("NoneRequestNeverApplied",)).violated is None
+    found = search(spec.make(settings={"repair": "S10"}), ("NoneRequestNeverApplied",))
+    assert (found.violated, found.depth, found.reason) == (
+        "NoneRequestNeverApplied", 3, "r1 knows epoch 0 but no leader"
+    )
+
+
+def test_replication_every_property_is_named() -> None:
+    """Each version has the same properties; two of them are flawed as written."""
+    for name in VERSIONS:
+        names = [prop.name for prop in MODELS[name].make().properties if prop.is_safety]
+        assert sorted(names) == sorted((*CHECKED, *FLAWED, "NoneRequestNeverApplied"))
+
+
+A, B, C = Record(0, 0), Record(1, 1), Record(2, 1)
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower", "high_watermark", "by_epoch", "by_records"),
+    [
+        ((), (), 0, 0, 0),
+        ((), (A,), 1, 1, 0),
+        ((A,), (), 0, 0, 0),
+        ((A,), (A,), 0, 1, 1),
+        ((A,), (B,), 0, 0, 0),
+        ((A, B), (A,), 0, 1, 1),
+        ((A, B), (C,), 0, 2, 0),
+        ((B,), (A,), 1, 0, 0),
+        ((A, B), (A, C), 1, 2, 1),
+    ],
+)
+def test_truncation_rules_differ_where_epochs_do_not_tell(
+    leader: tuple[Record, ...], follower: tuple[Record, ...], high_watermark: int, by_epoch: int, by_records: int
+) -> None:
+    """KIP-101 falls back to the high watermark (RP-03) and trusts a shared epoch; KIP-279 compares the records."""
+    assert truncation.by_high_watermark(high_watermark) == high_watermark
+    assert truncation.by_leader_epoch(leader, follower, high_watermark) == by_epoch
+    assert truncation.by_matching_records(leader, follower) == by_records
+
+
+def test_isr_a_failed_leader_stays_as_the_last_member() -> None:
+    """The controller takes a leader out of office and of the ISR, but not the last member; others it takes always."""
+    both, one = frozenset({"r1", "r2"}), frozenset({"r1"})
+    assert isr.shrink_by_controller("r1", "r1", both, False) == (None, frozenset({"r2"}))
+    assert isr.shrink_by_controller("r1", "r1", one, False) == (None, one)
+    assert isr.shrink_by_controller("r1", None, one, False) == (None, frozenset())
+    assert isr.shrink_by_controller("r1", None, one, True) is None
+    assert isr.shrink_by_controller("r2", "r1", one, False) is None

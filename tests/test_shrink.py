@@ -1,0 +1,238 @@
+"""Shrinking: failing trails become short ones that violate the same property, some of them proved shortest."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import attrs
+import pytest
+
+from harness.explore.plain import search
+from harness.model import Faults, Refusal, Rule, Scenario, find_model, find_scenario, model_of
+from harness.record import Recorder, Trail, read_trail
+from harness.simulate import shrink as shrinking
+from harness.simulate.on_trio import replay_on_trio
+from harness.simulate.replay import replay_plain, try_choices
+from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.shrink import Shrunk, perturbing_part, shrink, shrink_while
+from harness.simulate.strategies import RandomStrategy, Strategies
+from harness.simulate.tables import Tables
+
+SAFETY = {
+    "s1-reused-pid": ("ClientsHaveDifferentProducerEpochs", 17, 13),
+    "s3-wiped-metadata": ("OnePidPerTid", 8, 6),
+    "s4-copied-tail": ("LogsAgreeUpToHwm", 10, 8),
+}
+"""The invariant that breaks, the steps that a shrunk trail may have, and those of a shortest one."""
+
+LIVENESS = ("s2-stuck-replica", "s5-stuck-abort", "s6-stuck-transition", "fenced-by-own-duplicate")
+FOUND = 3
+"""How many failing runs of each strategy are shrunk."""
+
+FAULTY = Faults(
+    drop=2, duplicate=2, delay=1, partition=1, pause=1, targets=("b1",), rules=(Rule("duplicate", dest="b2", nth=2),)
+)
+
+
+def found(name: str) -> Scenario:
+    scenario = find_scenario(name)
+    assert scenario is not None
+    return scenario
+
+
+@cache
+def tables_of(name: str) -> Tables:
+    return Tables(model_of(found(name)))
+
+
+@cache
+def failing(name: str, strategy: str) -> tuple[Run, ...]:
+    """Return the first runs of a scenario under a strategy that violate what the scenario expects."""
+    scenario, runs = found(name), Strategies(strategy)
+    failed: list[Run] = []
+    for seed in count():
+        chosen = runs.run(seed)
+        assert chosen is not None
+        run = run_plain(tables_of(name), plan_of(scenario), chosen, Recorder())
+        if run.verdict.violated == scenario.expected:
+            failed.append(run)
+            if len(failed) == FOUND:
+                return tuple(failed)
+    raise AssertionError("not reached")
+
+
+@cache
+def shrunk(name: str, strategy: str) -> tuple[Shrunk, ...]:
+    return tuple(shrink(run.trail, tables=tables_of(name)) for run in failing(name, strategy))
+
+
+strategies = pytest.mark.parametrize("strategy", ["random", "pct"])
+safety = pytest.mark.parametrize("name", SAFETY)
+liveness = pytest.mark.parametrize("name", LIVENESS)
+
+
+@strategies
+@safety
+def test_shrunk_trail_is_short(name: str, strategy: str) -> None:
+    """The first failing runs shrink to few steps, never below what is possible, and say how many they had."""
+    _, most, least = SAFETY[name]
+    for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
+        assert least <= short.has <= most
+        assert (short.had, short.has) == (len(run.trail.choices), len(short.trail.choices))
+        assert short.tried > 0
+
+
+@strategies
+@safety
+def test_shrunk_trail_violates_the_same_property(name: str, strategy: str) -> None:
+    """A shrunk trail replays strictly, in both runtimes, and violates at its last step what the long one violated."""
+    violated, _, _ = SAFETY[name]
+    for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
+        again = replay_plain(short.trail, Recorder())
+        assert run.verdict.violated == again.verdict.violated == short.trail.violates == violated
+        assert (again.verdict.kind, again.verdict.step) == ("safety", short.has)
+        assert again.trail.choices == short.trail.choices
+        assert replay_on_trio(short.trail, Recorder()).digest == again.digest
+
+
+@strategies
+@safety
+def test_shrunk_trail_is_minimal(name: str, strategy: str) -> None:
+    """Without any one of its choices a shrunk trail violates the property no more."""
+    violated, _, _ = SAFETY[name]
+    for short in shrunk(name, strategy):
+        tables, choices = Tables(short.trail.build()), short.trail.choices
+        trail = attrs.evolve(short.trail, claims=(violated,))
+        assert try_choices(tables, trail, choices).verdict.violated == violated
+        for n in range(len(choices)):
+            assert try_choices(tables, trail, choices[:n] + choices[n + 1 :]).verdict.ok
+
+
+@strategies
+@pytest.mark.parametrize("name", ["s3-wiped-metadata", "s4-copied-tail"])
+def test_shrunk_trail_is_proved_shortest_only_when_it_is(name: str, strategy: str) -> None:
+    """Where a trail is said to be proved shortest, the plain breadth-first search finds none with fewer steps."""
+    proved = [short for short in shrunk(name, strategy) if short.proved]
+    assert proved
+    for short in proved:
+        assert short.trail.violates is not None
+        assert plain_length(short.trail) == short.has
+
+
+@cache
+def length(model: str, sizes: tuple[tuple[str, int], ...], violates: str) -> int:
+    return len(search(find_model(model).make(dict(sizes)), (violates,)).path)
+
+
+def plain_length(trail: Trail) -> int:
+    """Return how many steps the plain search takes to the violation that a trail ends with."""
+    assert trail.violates is not None and not any(trail.settings.values())
+    return length(trail.model, tuple(sorted(trail.sizes.items())), trail.violates)
+
+
+def test_shrunk_trail_is_not_proved_where_the_search_gives_up() -> None:
+    """S1 takes more states than the search looks at, so its trails are short but not proved to be the shortest."""
+    assert not any(short.proved for strategy in ("random", "pct") for short in shrunk("s1-reused-pid", strategy))
+
+
+@strategies
+@liveness
+def test_shrunk_trail_of_a_liveness_failure_still_fails(name: str, strategy: str) -> None:
+    """The part before the fair ending shrinks; the trail replays strictly and fails for want of the same thing."""
+    for run, short in zip(failing(name, strategy), shrunk(name, strategy), strict=True):
+        assert run.trail.fair_from is not None
+        assert short.had == run.trail.fair_from
+        assert short.has == short.trail.fair_from == len(perturbing_part(short.trail)) <= short.had
+        assert not short.proved
+        for replay in (replay_plain, replay_on_trio):
+            again = replay(short.trail, Recorder())
+            assert (again.verdict.violated, again.verdict.kind) == (run.verdict.violated, "liveness")
+            assert again.trail.choices == short.trail.choices
+
+
+@liveness
+def test_shrunk_trail_of_a_liveness_failure_is_short(name: str) -> None:
+    """Runs of up to two hundred steps come down to what it takes to get stuck."""
+    most = {"s2-stuck-replica": 1, "s5-stuck-abort": 11, "s6-stuck-transition": 3, "fenced-by-own-duplicate": 6}
+    assert max(short.has for strategy in ("random", "pct") for short in shrunk(name, strategy)) <= most[name]
+
+
+def test_shrinking_drops_faults_and_actors_and_reduces_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a run with more clients, ids, elections and faults than the flaw (S3) needs, those that it needs are left."""
+    monkeypatch.setattr(shrinking, "SEARCHED", 2_000)
+    sizes = {"clients": 3, "brokers": 2, "txn-log-partitions": 2, "transactional-ids": 2, "topic-partitions": 2,
+             "elections": 3}
+    tables = Tables(find_model("transactions/diary-02/actors").make(sizes, faults=FAULTY))
+    plan = Plan(("CommittedTidKnown",))
+    runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in count())
+    failed = next(run for run in runs if not run.verdict.ok)
+    short = shrink(failed.trail, tables=tables)
+    faults = ("Drop", "Duplicate", "Delay", "Partition", "Pause", "Release", "Heal", "Resume")
+    assert any(chosen.label.startswith(faults) for chosen in failed.trail.choices)
+    assert not any(chosen.label.startswith(faults) for chosen in short.trail.choices)
+    elections = [chosen.label for chosen in short.trail.choices if chosen.label.startswith("ElectLeader")]
+    assert len(elections) == 1 and short.trail.sizes["elections"] == 1
+    assert all(short.trail.sizes[name] <= sizes[name] for name in sizes)
+    assert (short.trail.sizes["topic-partitions"], short.trail.sizes["txn-log-partitions"]) == (1, 2)
+    assert len([chosen for chosen in short.trail.choices if chosen.label.startswith("Init(")]) == 1
+    assert replay_plain(short.trail).verdict.violated == "CommittedTidKnown"
+
+
+def test_shrinking_a_short_trail_changes_nothing() -> None:
+    """What is shrunk is as short as it gets."""
+    for name in ("s3-wiped-metadata", "s5-stuck-abort"):
+        first = shrunk(name, "random")[0]
+        again = shrink(first.trail)
+        assert (again.had, again.has) == (first.has, first.has)
+        assert len(perturbing_part(again.trail)) == len(perturbing_part(first.trail))
+
+
+def test_shrunk_trail_survives_writing_and_reading(tmp_path: Path) -> None:
+    """A shrunk trail read back from its file replays to the same digest."""
+    for short in (shrunk("s4-copied-tail", "pct")[0], shrunk("s2-stuck-replica", "random")[0]):
+        short.trail.write(tmp_path / "short.trail.jsonl")
+        read = read_trail(tmp_path / "short.trail.jsonl")
+        assert read == short.trail
+        assert replay_plain(read, Recorder()).digest == replay_plain(short.trail, Recorder()).digest
+
+
+def test_shrinking_keeps_the_claims_of_the_trail() -> None:
+    """The short trail claims what the long one claimed, so that its replay judges the same."""
+    run, short = failing("s4-copied-tail", "random")[0], shrunk("s4-copied-tail", "random")[0]
+    assert short.trail.claims == run.trail.claims
+    asked = shrink(run.trail, violates="FollowersHoldNoUncommitted")
+    assert asked.trail.claims == (*run.trail.claims, "FollowersHoldNoUncommitted")
+    assert (asked.trail.violates, asked.has) == ("FollowersHoldNoUncommitted", 4)
+
+
+def test_trail_that_violates_nothing_is_refused() -> None:
+    """There is nothing to shrink in a run that went well."""
+    run = run_plain(tables_of("happy-path"), plan_of(found("happy-path")), RandomStrategy(0))
+    with pytest.raises(Refusal, match="the trail violates nothing, so there is nothing to shrink"):
+        shrink(run.trail)
+
+
+@pytest.mark.parametrize("violates", ["OnePidPerTid", "EventuallyAllClientsGetPid"])
+def test_trail_that_does_not_violate_what_it_says_is_refused(violates: str) -> None:
+    """A trail whose replay does not violate the property it names cannot be shrunk."""
+    run = run_plain(tables_of("happy-path"), plan_of(found("happy-path")), RandomStrategy(0))
+    with pytest.raises(Refusal, match=f"does not violate {violates} when it is replayed, so it cannot be shrunk"):
+        shrink(attrs.evolve(run.trail, violates=violates))
+
+
+def test_shrink_while_keeps_what_holds() -> None:
+    """A trail shrinks as long as a condition on it holds; what never held is left alone."""
+    tables, scenario = tables_of("fencing"), found("fencing")
+    trail = run_plain(tables, plan_of(scenario), RandomStrategy(0)).trail
+
+    def fenced(candidate: Trail) -> Trail | None:
+        run = try_choices(tables, candidate, candidate.choices)
+        return run.trail if "ProducerFenced" in run.witnessed else None
+
+    short = shrink_while(tables, trail, fenced)
+    assert len(short.choices) < len(trail.choices)
+    assert "ProducerFenced" in replay_plain(short).witnessed
+    assert short.claims == trail.claims
+    assert shrink_while(tables, trail, lambda candidate: None) == trail

@@ -1,0 +1,279 @@
+"""Virtual time: the earliest event comes next, clocks run at their own speed, and a trail carries the times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model import (
+    BAG,
+    NO_FAULTS,
+    Actor,
+    Faults,
+    Gate,
+    Kind,
+    Message,
+    Model,
+    Scenario,
+    Timed,
+    Turn,
+    find_scenario,
+    model_of,
+    scenarios,
+)
+from harness.record import Recorder, Trail, read_trail
+from harness.simulate.chance import Seeded
+from harness.simulate.on_trio import replay_on_trio, run_on_trio
+from harness.simulate.replay import replay_plain
+from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.strategies import RandomStrategy, Strategies
+from harness.simulate.tables import Tables
+from harness.simulate.timing import MS, Spread, Timing
+
+TIMED = [scenario.name for scenario in scenarios() if scenario.mode == "timed"]
+FREE = [scenario.name for scenario in scenarios() if scenario.mode == "free"]
+
+
+@attrs.frozen
+class Ping(Message):
+    n: int
+
+
+@attrs.frozen
+class Call(Message):
+    reliable: ClassVar[bool] = True
+
+    n: int
+
+
+@attrs.frozen
+class Count:
+    ticks: int = 0
+    done: frozenset[str] = frozenset()
+
+
+class Clock(Actor[Count]):
+    """Ticks a number of times, and does a few other things once; may send a message at each tick."""
+
+    def __init__(self, name: str, ticks: int, *once: Kind, sends: type[Ping | Call] | None = None) -> None:
+        self.name = name
+        self.limit = ticks
+        self.once = once
+        self.sends = sends
+        self.initial = Count()
+
+    def step(self, local: Count) -> Iterable[Turn[Count]]:
+        for kind in self.once:
+            if kind.value not in local.done:
+                after = attrs.evolve(local, done=local.done | {kind.value})
+                yield Turn(kind.value, (self.name,), after, kind=kind)
+
+    def timers(self, local: Count) -> tuple[str, ...]:
+        return ("Tick",) if local.ticks < self.limit else ()
+
+    def timer_fired(self, local: Count, timer: str) -> Iterable[Turn[Count]]:
+        sent = (self.sends(local.ticks, source=self.name, dest="z"),) if self.sends else ()
+        yield Turn(timer, (self.name,), attrs.evolve(local, ticks=local.ticks + 1), sent)
+
+    def on_message(self, local: Count, message: Message) -> Iterable[Turn[Count]]:
+        yield Turn("Hear", (self.name,), local)
+
+
+def ms(milliseconds: float) -> Spread:
+    """Return the distribution that always gives the same."""
+    return Spread(int(milliseconds * MS), int(milliseconds * MS))
+
+
+Schedule = list[tuple[str, float]]
+EVERY_CLOCK_TRUE: Mapping[str, Gate] = {}
+EXACT = Timing(latency=ms(5), local=ms(1), timeout=ms(60), think=ms(3), perturb=ms(20), heal=ms(7))
+
+
+def schedule(*clocks: Clock, faults: Faults = NO_FAULTS, gates: Mapping[str, Gate] = EVERY_CLOCK_TRUE) -> Schedule:
+    """Return the names of the steps of a run with exact durations, and when they happened, in milliseconds."""
+    initial = {f"gate[{name}]": gate for name, gate in gates.items()}
+    model = Model("clocks", clocks, (initial,), BAG, faults)
+    run = run_plain(Tables(model), Plan((), mode="timed", timing=EXACT), RandomStrategy(0))
+    return [(chosen.label.split(" ")[0], (chosen.at_us or 0) / MS) for chosen in run.trail.choices]
+
+
+def run_of(scenario: Scenario, seed: int, name: str = "random") -> Run:
+    strategy = Strategies(name).run(seed)
+    assert strategy is not None
+    return run_plain(Tables(model_of(scenario)), plan_of(scenario), strategy, Recorder())
+
+
+def times(trail: Trail) -> list[int | None]:
+    return [chosen.at_us for chosen in trail.choices]
+
+
+def told(recorder: Recorder | None) -> list[int | None]:
+    """Return the times of the events of a history, the initial one left out."""
+    assert recorder is not None
+    return [json.loads(line).get("at_us") for line in recorder.lines[1:]]
+
+
+def found(name: str) -> Scenario:
+    scenario = find_scenario(name)
+    assert scenario is not None
+    return scenario
+
+
+def test_every_kind_of_step_takes_its_own_time() -> None:
+    """A step of one's own, a command, a timer and a perturbation happen at their times, the earliest first."""
+    kinds = (Kind.PERTURBATION, Kind.COMMAND, Kind.STEP)
+    assert schedule(Clock("a", 1, *kinds)) == [
+        ("step(a)", 1), ("command(a)", 3), ("perturbation(a)", 20), ("Tick(a)", 60),
+    ]
+
+
+def test_timers_are_armed_again_when_they_have_fired() -> None:
+    """Each tick is one timeout after the one before, and what it sends arrives one latency later."""
+    assert schedule(Clock("a", 2, sends=Ping), Clock("z", 0)) == [
+        ("Tick(a)", 60), ("Hear(z)", 65), ("Tick(a)", 120), ("Hear(z)", 125),
+    ]
+
+
+def test_reliable_messages_travel_as_fast_as_a_local_step() -> None:
+    """What stays inside a machine does not wait for the network."""
+    assert schedule(Clock("a", 1, sends=Call), Clock("z", 0)) == [("Tick(a)", 60), ("Hear(z)", 61)]
+
+
+def test_mending_takes_its_own_time() -> None:
+    """A fault of the budget comes after a perturbation's time, and its mending after a mending's."""
+    faults = Faults(pause=1, targets=("a",))
+    assert schedule(Clock("a", 1), faults=faults) == [("Pause(a)", 20), ("Resume(a)", 27), ("Tick(a)", 87)]
+
+
+@pytest.mark.parametrize(("skew", "tick"), [(100, 60), (300, 20), (200, 30), (50, 120), (25, 240)])
+def test_skewed_clock_fires_in_proportion_to_its_speed(skew: int, tick: int) -> None:
+    """A clock at three times the speed fires after a third of the time, one at half the speed after twice the time."""
+    gates = {"a": Gate(skew=skew)}
+    happened = schedule(Clock("a", 3), Clock("z", 1), faults=Faults(targets=("a",)), gates=gates)
+    assert [at for name, at in happened if name == "Tick(a)"] == [tick, 2 * tick, 3 * tick]
+    assert ("Tick(z)", 60) in happened
+
+
+def test_skew_changes_the_timers_that_are_armed_under_it() -> None:
+    """A clock that is skewed at a moment and set at another one measures timeouts at its speed in between."""
+    faults = Faults(timed=(Timed("skew", ("a",), 100, 150),))
+    assert schedule(Clock("a", 5), faults=faults) == [
+        ("Tick(a)", 60), ("SkewClock(a)", 100), ("Tick(a)", 120), ("Tick(a)", 140), ("SetClock(a)", 150),
+        ("Tick(a)", 160), ("Tick(a)", 220),
+    ]
+
+
+def test_skew_does_not_change_how_long_messages_travel() -> None:
+    """Only timers go by an actor's clock."""
+    happened = schedule(
+        Clock("a", 1, sends=Ping), Clock("z", 0), faults=Faults(targets=("z",)), gates={"z": Gate(skew=300)}
+    )
+    assert happened == [("Tick(a)", 60), ("Hear(z)", 65)]
+
+
+@given(low=st.integers(0, 50), more=st.integers(0, 50), seed=st.integers(0, 99))
+def test_spread_draws_between_its_bounds(low: int, more: int, seed: int) -> None:
+    """A duration is between the bounds, both included."""
+    chance = Seeded(seed)
+    assert all(low <= Spread(low, low + more).draw(chance, "?") <= low + more for _ in range(20))
+
+
+def test_spread_reaches_both_bounds_and_its_tail() -> None:
+    """All durations occur, and as many percent of them as the tail says are ten times as long."""
+    chance = Seeded(0)
+    drawn = [Spread(10, 12, tail=20).draw(chance, "?") for _ in range(2_000)]
+    assert set(drawn) == {10, 11, 12, 100, 110, 120}
+    assert 300 < sum(at >= 100 for at in drawn) < 500
+
+
+def test_scenarios_have_both_modes() -> None:
+    """The table of scenarios runs in timed and in free mode, so that what follows speaks of both."""
+    assert len(TIMED) >= 3 and len(FREE) >= 3
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_time_never_goes_back(name: str) -> None:
+    """In timed mode no step is earlier than the one before it, fair endings and all."""
+    scenario, endings = found(name), 0
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    for seed in range(25):
+        run = run_plain(tables, plan, RandomStrategy(seed))
+        at = [time for time in times(run.trail) if time is not None]
+        assert len(at) == len(run.trail.choices)
+        assert at == sorted(at) and at[-1] > 0
+        endings += run.trail.fair_from is not None
+    assert endings
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_free_mode_has_no_times(name: str) -> None:
+    """In free mode neither the trail nor the history says when anything happened."""
+    run = run_of(found(name), 1)
+    assert set(times(run.trail)) == set(told(run.recorder)) == {None}
+    assert not any("at_us" in line for line in run.trail.lines())
+
+
+@pytest.mark.parametrize("scenario", [s for s in scenarios() if s.mode == "free"][::3], ids=lambda s: s.name)
+def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
+    """A scenario made for free mode runs in timed mode as well, and its times replay."""
+    plan = attrs.evolve(plan_of(scenario), mode="timed")
+    tables = Tables(model_of(scenario))
+    run = run_plain(tables, plan, RandomStrategy(3), Recorder())
+    at = [time for time in times(run.trail) if time is not None]
+    assert at == sorted(at) and len(at) == len(run.trail.choices)
+    assert replay_plain(run.trail, Recorder(), tables).digest == run.digest
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_times_of_the_trail_are_those_of_the_history_in_every_replay(name: str) -> None:
+    """A replay draws no time: in both runtimes the history gets the times of the trail, event by event."""
+    scenario = found(name)
+    tables = Tables(model_of(scenario))
+    for seed in range(6):
+        run = run_of(scenario, seed, "pct" if seed % 2 else "random")
+        assert told(run.recorder) == times(run.trail)
+        for replay in (replay_plain, replay_on_trio):
+            again = replay(run.trail, Recorder(), tables)
+            assert told(again.recorder) == times(run.trail)
+            assert (again.digest, again.verdict) == (run.digest, run.verdict)
+            assert again.trail.choices == run.trail.choices
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_timed_runs_on_trio_have_the_times_of_plain_runs(name: str) -> None:
+    """Virtual time does not depend on the runtime."""
+    scenario = found(name)
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    for seed in range(4):
+        plain, on_trio = run_plain(tables, plan, RandomStrategy(seed)), run_on_trio(tables, plan, RandomStrategy(seed))
+        assert times(plain.trail) == times(on_trio.trail)
+
+
+def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A timed trail read back from its file is the same trail."""
+    path = tmp_path_factory.mktemp("trails") / "timed.trail.jsonl"
+    trail = run_of(found("three-brokers"), 0).trail
+    trail.write(path)
+    assert read_trail(path) == trail
+
+
+def test_timed_faults_of_a_scenario_happen_at_their_moments() -> None:
+    """The client of the scenario `deaf-client` is deaf from 5 ms to 300 ms in every run, unless that is over before."""
+    scenario, seen = found("deaf-client"), 0
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    for seed in range(20):
+        trail = run_plain(tables, plan, RandomStrategy(seed)).trail
+        main = trail.choices if trail.fair_from is None else trail.choices[: trail.fair_from]
+        cuts = [chosen.at_us for chosen in main if chosen.label == "Cut(b1,c1)"]
+        heals = [chosen.at_us for chosen in main if chosen.label == "Heal(b1,c1)"]
+        assert 5 * MS in cuts
+        if heals:
+            assert 300 * MS in heals
+            seen += 1
+    assert seen
