@@ -1,4 +1,16 @@
-"""Pulsar topic compaction (seed specification: CompactedLedger).
+"""Pulsar's topic compaction as the module `compaction` (seed 002) specifies it.
 
-The executable specification of this system is the next step of the project; nothing is here yet.
+Rooms: `records`; decisions in `compactor` and `reader`; `variants`; the spec composition in `spec`; `properties`;
+`models`.
 """
+
+from __future__ import annotations
+
+from harness.model import System
+
+
+def system() -> System:
+    """Return the models of topic compaction."""
+    from compaction.models import MODELS
+
+    return System("compaction", MODELS)

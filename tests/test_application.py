@@ -353,7 +353,8 @@ def test_simulated_application_on_a_flawed_model_says_what_is_violated(out: Path
             await cluster.client("c1").init("tid1")
             await cluster.client("c2").init("tid1")
 
-    with pytest.raises(testing.SimulationFailed, match=r"seed \d+ violates CommittedTidKnown: b. leads p., whose log has tid1"):
+    said = r"seed \d+ violates CommittedTidKnown: b. leads p., whose log has tid1"
+    with pytest.raises(testing.SimulationFailed, match=said):
         test_flawed()
     assert replay_plain(read_trail(out / "test_flawed.trail.jsonl")).verdict.violated == "CommittedTidKnown"
 

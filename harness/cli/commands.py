@@ -25,6 +25,7 @@ from harness.record.files import read_lines, reason_of, write_atomically
 from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.history import history_of
 from harness.record.trail import FORMAT as TRAIL_FORMAT
+from harness.record.trail import format_said
 from harness.simulate import strategies
 from harness.simulate.hunt import Hunt, Row, chosen_scenarios, write_run
 from harness.simulate.replay import replay_plain
@@ -330,7 +331,8 @@ def show(file: Path, form: str, out: Path | None, width: int | None) -> int:
     """Show a run as a timeline, or export it."""
     if form not in FORMS:
         raise Refusal(f"there is no form {form!r} of a run; give one of {', '.join(FORMS)} with --as")
-    found = read_lines(file, "trail or history")[0].get("format")
+    first = read_lines(file, "trail or history")[0]
+    found = first.get("format")
     if found == HISTORY_FORMAT:
         model = model_of_history(file)
         history, fair_from = read_history(file, model), None
@@ -341,7 +343,8 @@ def show(file: Path, form: str, out: Path | None, width: int | None) -> int:
         history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
         fair_from = trail.fair_from
     else:
-        raise Refusal(f"{file} is neither a trail nor a history: its first line does not name the format of one")
+        said = format_said(first)
+        raise Refusal(f"{file} is neither a trail nor a history: its first line {said}; give another file")
     if out is not None:
         _check_file(out)
     text = render(history, model, form, width=width or _columns(out), fair_from=fair_from).removesuffix("\n")

@@ -91,6 +91,8 @@ class Model:
     """States where it is false are out of bounds: a search counts them as generated and goes no further."""
     claimed: tuple[str, ...] | None = None
     """The properties that are claimed where nobody says which; None means all (some are false as written)."""
+    spec_variables: Callable[[Model, State], dict[str, Value]] | None = None
+    """Gives a state as the spec's variables where gathering the slots of one name does not."""
     waits_for: Callable[[View], tuple[str, ...]] | None = None
     """Says, for a state in which nothing happens any more, who waits for whom."""
     application: Callable[[Command], Any] | None = None
@@ -284,7 +286,7 @@ class Model:
         """Return a state as the spec's variables: slots gathered into nested maps, messages into sets."""
         from harness.model.variables import gather
 
-        return gather(self, state)
+        return self.spec_variables(self, state) if self.spec_variables is not None else gather(self, state)
 
     def property(self, name: str) -> Property:
         """Return the property of that name. Raises KeyError."""

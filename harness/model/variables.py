@@ -33,6 +33,8 @@ def gather(model: Model, state: State) -> dict[str, Value]:
             inner = inner.setdefault(part, {})
         inner[index[-1]] = value
     frozen = {variable: _freeze(value) for variable, value in variables.items()}
+    if not model.addresses:
+        return dict(sorted(frozen.items()))
     under_way = [message for a in model.addresses for message in model.network.contents(state[f"inbox[{a}]"])]
     if model.network is UNORDERED_SET:
         frozen["messages"] = frozenset(under_way)

@@ -154,15 +154,19 @@ def check_line(path: Path, line: int, data: Mapping[str, Any], wanted: Mapping[s
 
 def check_format(path: Path, header: Mapping[str, Any], wanted: str, version: int) -> None:
     """Raise Refusal unless a header names the wanted format and version."""
-    found = header.get("format")
-    if found != wanted:
-        said = f'says "format": {shown(found)}' if "format" in header else "names no format"
+    if header.get("format") != wanted:
+        said = format_said(header)
         raise Refusal(f'{path} is no {wanted.split("/")[1]}: its first line {said}, not "{wanted}"; give another file')
     if header.get("version") != version:
         raise Refusal(
             f"{path} is of format version {shown(header.get('version'))}, this program reads version {version}; "
             "record it again or use the program that wrote it"
         )
+
+
+def format_said(header: Mapping[str, Any]) -> str:
+    """Return in words what a header says about its format."""
+    return f'says "format": {shown(header["format"])}' if "format" in header else "names no format"
 
 
 def build_model(

@@ -15,7 +15,7 @@ from kafka_proto.replication import (
 )
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
-from kafka_proto.replication.spec import Action, initial, names
+from kafka_proto.replication.spec import Action, initial, names, spec_variables
 
 SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition"),
@@ -42,7 +42,7 @@ def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Map
         return Model(
             name, processes, (initial(k),), network, faults, properties(k), fairness, history_variables, sizes,
             settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),
-            claimed=CHECKED,
+            claimed=CHECKED, spec_variables=spec_variables,
         )
 
     return ModelSpec(name, title, build, SIZES, SETTINGS)

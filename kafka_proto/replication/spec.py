@@ -14,6 +14,7 @@ from typing import Any, cast
 import attrs
 
 from harness.model import FrozenMap, Kind, Model, Process, State, Step, Value, View, slot
+from harness.model.variables import gather
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Log
 from kafka_proto.replication.variants import Rules, rules
 
@@ -185,8 +186,7 @@ def follower_leader_epoch(k: Names) -> Iterable[Index]:
 
 def spec_variables(model: Model, state: State) -> dict[str, Value]:
     """Return a state as the module's variables: records padded to the log size, requests as a set, NONE as a string."""
-    variables = dict(model.variables(state))
-    del variables["messages"]
+    variables = gather(model, state)
     size = model.sizes["log-size"]
     variables["replicaLog"] = FrozenMap({r: log.update({"records": _padded(log["records"], size)})
                                          for r, log in variables["replicaLog"].items()})

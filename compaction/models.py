@@ -1,0 +1,57 @@
+"""The model of topic compaction, with its sizes and settings. Defaults are those of the module's cfg.
+
+The module's `Spec` has no fairness, and so has `FAIRNESS`. `FairSpec`, under which `Termination` is checked, is `Spec`
+with weak fairness of the whole next-state relation, WF_vars(Next): one condition on all actions together, which a map
+from action to fairness cannot say (weak fairness of each would be stronger). A search asks for it by `--fairness next`.
+Steps that change nothing (Consumer, Terminating) do not count as steps for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compaction.properties import properties
+from compaction.records import Cursor, PhaseOneResult
+from compaction.spec import constants, initial, next_state, spec_variables, waits_for
+from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size
+
+FAIRNESS: Mapping[str, str] = {}
+MOST_INITIAL_STATES = 100_000
+
+SIZES = {
+    "messages": Size(3, maximum=6, doc="messages that are ever sent"),
+    "compactions": Size(3, maximum=6, doc="compacted ledgers that are ever written"),
+    "keys": Size(2, maximum=4, doc="keys, the null key aside"),
+    "values": Size(2, maximum=4, doc="values, the null value aside"),
+    "crashes": Size(1, minimum=0, maximum=6, doc="crashes of the broker"),
+}
+YES_OR_NO = ("true", "false")
+SETTINGS = {
+    "producer": Setting(YES_OR_NO, "false", doc="messages are sent by steps, or all are there from the start"),
+    "consumer": Setting(YES_OR_NO, "false", doc="whether there is a consumer"),
+    "retain-null-key": Setting(YES_OR_NO, "true", doc="whether messages without a key stay in compacted ledgers"),
+    "repair": Setting(("S11", "S12", "S13"), several=True, doc="flaws of the spec to repair"),
+}
+
+
+def build(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build `compaction/pulsar`. Raises Refusal where the choices of all messages at the start are too many."""
+    k = constants(sizes, settings)
+    starts = 1 if k.models_producer else (len(k.key_set) * len(k.value_set)) ** k.messages
+    if starts > MOST_INITIAL_STATES:
+        raise Refusal(
+            f"compaction/pulsar without a producer has {starts} initial states at this size, more than "
+            f"{MOST_INITIAL_STATES}; use fewer messages, keys or values, or set producer=true"
+        )
+    return Model(
+        "compaction/pulsar", tuple(next_state(k)), tuple(initial(k)), network, faults, properties(k), FAIRNESS,
+        history_variables, sizes, settings, types=(PhaseOneResult, Cursor), waits_for=lambda view: waits_for(view, k),
+        spec_variables=spec_variables,
+    )
+
+
+MODELS: tuple[ModelSpec, ...] = (
+    ModelSpec("compaction/pulsar", "topic compaction of Pulsar (module compaction)", build, SIZES, SETTINGS),
+)
