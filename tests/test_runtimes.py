@@ -124,6 +124,18 @@ def test_tables_equal_the_reference_semantics_with_history_variables() -> None:
     assert_tables_follow(Tables(model), model, 0, 40)
 
 
+def test_tables_give_the_reason_of_the_reference_semantics() -> None:
+    """Where a property fails for several indices at once, tables and reference give the same one's reason."""
+    model = find_model("transactions/gist").make({"brokers": 3, "elections": 3})
+    prop, several = model.property("FollowersHoldNoUncommitted"), 0
+    assert prop.over is not None
+    for seed in range(12):
+        assert_tables_follow(Tables(model), model, seed, 50)
+        for state, _ in walk(model, seed, 50):
+            several += sum(prop.check(View(state), index) is not None for index in prop.over) > 1
+    assert several
+
+
 def test_tables_that_forget_equal_the_reference_semantics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables that are full start over, with nodes or with everything, and still say the same."""
     model = find_model(ACTORS).make(faults=BUDGETS["actors"][1])
