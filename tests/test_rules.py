@@ -32,8 +32,8 @@ MAY_IMPORT = {
 
 HOMES = {
     "random": ("harness/simulate/chance.py",),
-    "time": ("harness/cli.py",),
-    "datetime": ("harness/cli.py",),
+    "time": ("harness/cli/check.py",),
+    "datetime": (),
     "trio": ("harness/simulate/on_trio.py", "harness/simulate/pytest_plugin.py"),
     "pyspark": ("harness/pipeline/",),
 }
@@ -157,7 +157,7 @@ def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("harness/cli.py", "import time\nfrom harness.pipeline import table\nfrom harness.explore.plain import search"),
+        ("harness/cli/check.py", "import time\nfrom harness.pipeline import table\nfrom harness.explore import plain"),
         ("harness/simulate/chance.py", "import random\nfrom harness.model import Model\nfrom . import strategies"),
         ("harness/history/text.py", "from ..record.trail import Trail"),
         ("kafka_proto/transactions/spec.py", "from harness.model.values import Value\nfrom . import client"),

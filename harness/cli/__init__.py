@@ -36,6 +36,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         code = _say(_sentence(error), WRONG_USE)
     except KeyboardInterrupt as error:
+        heard()
         code = _say(str(error) or "interrupted; nothing was written", INTERRUPTED)
     except BrokenPipeError:
         _forget_stdout()
@@ -44,6 +45,7 @@ def main() -> NoReturn:
         _forget_stdout()
         why = error.strerror or error
         code = _say(f"cannot go on: {why}; check where the output goes and try again", WRONG_USE)
+    heard()
     sys.exit(code)
 
 
@@ -53,6 +55,7 @@ def _forget_stdout() -> None:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
+    from harness.cli import check  # noqa: F401 (it adds its command)
     from harness.cli.commands import cli
     from harness.model import Refusal
 
@@ -67,10 +70,23 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _interrupt(*_: Any) -> NoReturn:
-    """End the work under way; what follows is short, so that further interrupts are not listened to."""
+    """End the work under way. What follows is short, so that further interrupts are not listened to.
+
+    The interpreter drops an exception that is raised in one of its callbacks, so this one is raised again every second
+    until it is `heard`.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 1)
     raise KeyboardInterrupt
+
+
+def heard() -> None:
+    """Note that an interrupt has come to where it is dealt with."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager

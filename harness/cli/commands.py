@@ -1,4 +1,4 @@
-"""The commands: `kafka-proto list | hunt | simulate | replay | shrink | show`.
+"""The commands: `kafka-proto list | hunt | simulate | replay | shrink | show`; `check` has a file of its own.
 
 Exit codes: 0 the outcome is as expected (or nothing is violated), 1 a violation, and those of `harness.cli`: 2 wrong
 use or bad input, 130 interrupted. With `--json`, stdout carries one JSON object and nothing else.
@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import click
 
-from harness.cli import Commands, after_the_run, whole
+from harness.cli import Commands, after_the_run, heard, whole
 from harness.history import FORMS, render
 from harness.model import ModelSpec, Refusal, Scenario, find_model, find_scenario, model_specs, scenarios
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
@@ -85,6 +85,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool)
     with screen.progress("hunting") as progress:
         hunting = Hunt(chosen, out, seeds, progress=progress)
         rows = hunting.run()
+        heard()
     complete = not hunting.interrupted and hunting.failure is None
     board = {"scenarios": [row.to_json() for row in rows], "interrupted": hunting.interrupted,
              "failure": hunting.failure}
@@ -163,6 +164,7 @@ def simulate(
         try:
             _simulate(tables, plan, strategies.Strategies(strategy), numbers, runtime, made, progress)
         except KeyboardInterrupt:
+            heard()
             made.interrupted = True
     if made.kept is None:
         raise KeyboardInterrupt("interrupted before the first run ended; nothing was written")

@@ -33,7 +33,7 @@ MARKS = {True: ("ok", "green"), False: ("NO", "red")}
 
 
 class _Rate(ProgressColumn):
-    """Runs per second."""
+    """How many a second."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:,.0f}/s" if task.speed else "")
@@ -48,16 +48,20 @@ class Screen:
         self.width = max(NARROWEST, min(columns, WIDEST))
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Callable[[int, int, str], None]]:
-        """Show progress with rate and remaining time on stderr; yields `report(done, planned, message)`."""
+    def progress(self, what: str, noun: str = "runs") -> Iterator[Callable[[int, int, str], None]]:
+        """Show progress with rate and remaining time on stderr; yields `report(done, planned, message)`.
+
+        Where nothing is planned, because nobody knows how much there is, only what is done and its rate are shown.
+        """
         err = Console(stderr=True, highlight=False, markup=False, emoji=False)
-        columns = (TextColumn(what), BarColumn(12), TextColumn("{task.completed:,}/{task.total:,} runs"), _Rate(),
+        columns = (TextColumn(what), BarColumn(12), TextColumn("{task.fields[count]}"), _Rate(),
                    TimeRemainingColumn(), TextColumn("{task.fields[message]}"))
         with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-            task = bar.add_task(what, total=0, message="")
+            task = bar.add_task(what, total=None, message="", count="")
 
             def report(done: int, planned: int, message: str) -> None:
-                bar.update(task, completed=done, total=planned, message=message)
+                count = f"{done:,}/{planned:,} {noun}" if planned else f"{done:,} {noun}"
+                bar.update(task, completed=done, total=planned or None, message=message, count=count)
 
             yield report
 
