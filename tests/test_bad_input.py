@@ -49,7 +49,7 @@ def refused(*arguments: object) -> str:
     ("arguments", "said"),
     [
         ((), "expected a command"),
-        (("frobnicate",), "there is no command 'frobnicate'; the commands are hunt, list,"),
+        (("frobnicate",), "there is no command 'frobnicate'; the commands are check, hunt, list,"),
         (("--frobnicate",), "no such option"),
         (("list", "extra"), "unexpected extra argument"),
         (("hunt", "nope"), "there is no scenario 'nope'"),
