@@ -15,10 +15,10 @@ from harness.cli.commands import AS_JSON, OUT, _check_folder, _pairs, cli, emit
 from harness.explore.search import Result, Search, Violation
 from harness.history import render
 from harness.model import NO_FAULTS, Model, Refusal, find_model
-from harness.record import Chosen, Recorder, Trail, header_of, history_of
+from harness.record import Chosen, Trail, header_of, history_of
 from harness.simulate.hunt import write_run
-from harness.simulate.replay import replay_plain
 from harness.simulate.screen import Screen, counted
+from harness.simulate.session import Run
 
 
 @cli.command()
@@ -50,16 +50,16 @@ def check(
         )
         result = search.run()
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-    paths = {}
+    paths, timelines = {}, {}
     for violation in result.violations:
-        trail = _trail(spec.make(*given), violation, names)
-        paths[violation.name] = out / f"{model.replace('/', '-')}-{violation.name}.trail.jsonl"
-        write_run(trail, paths[violation.name])
+        seen = spec.make(*given)
+        path = paths[violation.name] = out / f"{model.replace('/', '-')}-{violation.name}.trail.jsonl"
+        timelines[violation.name] = _timeline(seen, write_run(_trail(seen, violation, names), path)[1])
     told = _told(built, result, search.interrupted, paths, seconds, cpu_seconds)
     if as_json:
         emit(told)
     else:
-        _print(told, paths)
+        _print(told, timelines)
     if search.interrupted:
         raise KeyboardInterrupt("interrupted; the counts above are of the part that was searched")
     return 1 if result.violations else 0
@@ -102,7 +102,7 @@ def _told(
     }
 
 
-def _print(told: Mapping[str, Any], paths: Mapping[str, Path]) -> None:
+def _print(told: Mapping[str, Any], timelines: Mapping[str, str]) -> None:
     counts = (
         f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, "
         f"{told['cpu_seconds']:.1f} s of CPU"
@@ -115,16 +115,12 @@ def _print(told: Mapping[str, Any], paths: Mapping[str, Path]) -> None:
             f"{told['model']}: {violated['property']} is violated after {counted(violated['length'] - 1, 'step')}, "
             f"the fewest possible\n  {violated['reason']}\n  {counts}"
         )
-        click.echo(_timeline(paths[violated["property"]]))
+        click.echo(timelines[violated["property"]])
         click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")
 
 
-def _timeline(path: Path) -> str:
-    """Return the counterexample as a column-per-actor table."""
-    from harness.record import read_trail
-
-    trail = read_trail(path)
-    model, recorder = trail.build(), Recorder()
-    run = replay_plain(trail, recorder)
-    history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
+def _timeline(model: Model, run: Run) -> str:
+    """Return a counterexample as a column-per-actor table."""
+    assert run.recorder is not None
+    history = history_of(header_of(run.trail, model, "plain"), run.recorder, run.verdict.to_json(), model)
     return render(history, model, "text", width=100)

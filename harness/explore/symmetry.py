@@ -75,7 +75,6 @@ class Symmetry:
     def restart(self) -> None:
         """Forget what depends on how states are packed."""
         self.images = [Image(self.layout, names).lookups for names in self.names]
-        self._least: dict[int, int] = {}
 
     def least(self, state: int) -> int:
         """Return the state that stands for the class of a state."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from harness.explore.layout import Field, Layout, PackedView
-from harness.model import Message, Model, Process, Property, Step, View, canonical_text, slot
+from harness.model import Message, Model, Process, Property, Step, View, canonical_text
 
 Op = tuple[int, int, dict[int, int], "Channel"]
 """Shift, low mask and table (field id -> difference) of an operation on a channel, and what fills the table."""
@@ -71,7 +71,7 @@ class Unit:
         self.fields: dict[int, Field] = {}
         self.mask = 0
         self.table: dict[int, tuple[tuple[Edge, ...], list[int]]] = {}
-        self.known: dict[tuple[int, ...], list[tuple[Step, tuple[tuple[str, Any], ...]]]] = {}
+        self.known: dict[tuple[int, ...], list[Step]] = {}
 
     def restart(self) -> None:
         """Forget what depends on how states are packed."""
@@ -91,8 +91,8 @@ class Unit:
             touched = [*view.reads(), *(name for step in found for name, _ in step.writes)]
             if self._grow(touched):
                 continue
-            self.known[key] = [(step, step.writes) for step in found]
-        edges = tuple(self._edge(state, step) for step, _ in steps)
+            self.known[key] = found
+        edges = tuple(self._edge(state, step) for step in steps)
         result = self.table[state & self.mask] = (edges, [0])
         return result
 
@@ -174,11 +174,11 @@ class Group:
 class Check:
     """Invariants that are looked at together: one index of one property, or all message properties of one channel."""
 
-    def __init__(self, space: Space, name: str, check: Callable[[View], Any], fields: tuple[Field, ...] = ()) -> None:
+    def __init__(self, space: Space, name: str, check: Callable[[View], Any]) -> None:
         self.space = space
         self.name = name
         self.check = check
-        self.fields = {field.number: field for field in fields}
+        self.fields: dict[int, Field] = {}
         self.mask = 0
         self.table: dict[int, str] = {}
 
@@ -217,24 +217,8 @@ class Space:
         self.grown = False
         self.receivers = {process.name: process for process in model.everyone() if process.has_inbox}
         for prop in invariants:
-            self.checks += self._checks(prop)
+            self.checks += [Check(self, prop.name, check) for check in model.split(prop)]
         self.bounds = None if model.constraint is None else Check(self, "constraint", partial(_outside, model))
-
-    def _checks(self, prop: Property) -> list[Check]:
-        if prop.on == "message":
-            return [self._message_check(prop, address) for address in self.model.addresses]
-        if prop.over is None:
-            return [Check(self, prop.name, prop.check)]
-        return [Check(self, prop.name, partial(_check_at, prop, index)) for index in prop.over]
-
-    def _message_check(self, prop: Property, address: str) -> Check:
-        inbox = slot("inbox", address)
-
-        def check(view: View) -> Any:
-            messages = self.model.network.contents(view[inbox])
-            return next((why for message in messages if (why := prop.check(message)) is not None), None)
-
-        return Check(self, prop.name, check, (self.layout.channels[address],))
 
     def checks_grew(self) -> None:
         """A check depends on more than was known: edges must list it anew."""
@@ -311,7 +295,3 @@ class Space:
 def _outside(model: Model, view: View) -> str | None:
     assert model.constraint is not None
     return None if model.constraint(view) else "out of bounds"
-
-
-def _check_at(prop: Property, index: Any, view: View) -> Any:
-    return prop.check(view, index)

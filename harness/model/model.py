@@ -8,6 +8,7 @@ mapping from slot names to values. The network owns the slots `inbox[a]` (messag
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -274,13 +275,19 @@ class Model:
 
     def why_not(self, prop: Property, view: View) -> Reason:
         """Return why a property's state predicate does not hold, or None; message checks look at what is in flight."""
-        if prop.on != "message":
-            return prop.reason(view)
-        for address in self.addresses:
-            for message in self.network.contents(view.at("inbox", address)):
-                if (why := prop.check(message)) is not None:
-                    return str(why)
-        return None
+        return next((why for check in self.split(prop) if (why := check(view)) is not None), None)
+
+    def split(self, prop: Property) -> tuple[Callable[[View], Reason], ...]:
+        """Return the checks that a property consists of, one per index or inbox, so that each depends on little."""
+        if prop.on == "message":
+            return tuple(partial(self._why_not_in, prop, address) for address in self.addresses)
+        if prop.over is None:
+            return (prop.check,)
+        return tuple(partial(_why_not_at, prop, index) for index in prop.over)
+
+    def _why_not_in(self, prop: Property, address: str, view: View) -> Reason:
+        messages = self.network.contents(view.at("inbox", address))
+        return next((why for message in messages if (why := prop.check(message)) is not None), None)
 
     def variables(self, state: State) -> dict[str, Value]:
         """Return a state as the spec's variables: slots gathered into nested maps, messages into sets."""
@@ -291,3 +298,8 @@ class Model:
     def property(self, name: str) -> Property:
         """Return the property of that name. Raises KeyError."""
         return {p.name: p for p in self.properties}[name]
+
+
+def _why_not_at(prop: Property, index: Any, view: View) -> Reason:
+    why: Reason = prop.check(view, index)
+    return why

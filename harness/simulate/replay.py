@@ -34,7 +34,6 @@ class Replay(Session):
         strategy: Strategy = _Scripted(trail)
         if trail.initial >= tables.initial_count or trail.initial < 0:
             raise Refusal(f"the trail starts in initial state {trail.initial}, the model has {tables.initial_count}")
-        self._start = trail.initial
         self._script = trail.choices
         self._at = 0
         self._time: int | None = None

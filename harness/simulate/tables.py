@@ -9,11 +9,23 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from harness.model import Choice, Effects, Kind, Message, Model, Process, Property, State, Value, View, canonical_text
+from harness.model import (
+    Choice,
+    Effects,
+    FrozenMap,
+    Kind,
+    Message,
+    Model,
+    Process,
+    Property,
+    State,
+    Value,
+    View,
+    canonical_text,
+)
 from harness.record.events import event_text
 from harness.record.trail import Chosen
 
@@ -219,7 +231,7 @@ class Tables:
         self._units = [self._unit(process) for process in self.model.everyone()]
         self._check_names, self._checks = [], []
         for prop in self.invariants:
-            for check in self._split(prop):
+            for check in self.model.split(prop):
                 self._check_names.append(prop.name)
                 self._checks.append(Memo(self, check))
         self._names = tuple(self._check_names)
@@ -241,21 +253,6 @@ class Tables:
 
     def _options(self, choices: list[Choice]) -> list[Option]:
         return [Option(self, choice) for choice in choices]
-
-    def _split(self, prop: Property) -> list[Callable[[View], Any]]:
-        """Return the checks of a property, one per index or inbox, so that each depends on little."""
-        if prop.on == "message":
-            return [self._inbox_check(prop, address) for address in self.model.addresses]
-        if prop.over is None:
-            return [prop.check]
-        return [partial(_check_at, prop, index) for index in prop.over]
-
-    def _inbox_check(self, prop: Property, address: str) -> Callable[[View], Any]:
-        def check(view: View) -> Any:
-            messages = self.model.network.contents(view.at("inbox", address))
-            return next((why for message in messages if (why := prop.check(message)) is not None), None)
-
-        return check
 
     def intern(self, state: State) -> tuple[int, ...]:
         """Return a state as ids."""
@@ -395,14 +392,8 @@ class Tables:
         return node.failing_text
 
 
-def _check_at(prop: Property, index: Any, view: View) -> Any:
-    return prop.check(view, index)
-
-
 def canonical_text_of(failing: dict[str, str] | None) -> str:
     """Return failing properties and reasons as canonical JSON."""
-    from harness.model import FrozenMap
-
     return canonical_text(FrozenMap(failing or {}))
 
 
