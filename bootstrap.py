@@ -37,6 +37,7 @@ SCRIPT = BIN / ("kafka-proto.exe" if WINDOWS else "kafka-proto")
 # The stamp shows that this file made the folder; it holds the digest only once every step has succeeded.
 STAMP = VENV / "kafka-proto.stamp"
 
+PIP = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
 RUFF = ["-m", "ruff", "check", "."]
 MYPY = ["-m", "mypy"]
 PYTEST = ["-m", "pytest"]
@@ -108,12 +109,26 @@ def setup() -> bool:
         f"could not make the virtual environment {VENV}; install the venv module of Python {version} and try again",
     )
     step(
-        [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--editable", ".[test]"],
+        [*PIP, "--editable", ".[test,search]"],
         "pip could not install the project; give pip access to a package index (its PIP_* variables and "
         "configuration files apply) and try again",
     )
+    compile_kernel()
     STAMP.write_text(expected + "\n", encoding="utf-8")
     return True
+
+
+def compile_kernel() -> None:
+    """Compile the search kernel, with a compiler from the package index where the machine has none.
+
+    Without it everything works too: the search then runs in pure Python.
+    """
+    kernel = [str(PYTHON), "-m", "harness.explore.kernel"]
+    if subprocess.run(kernel, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
+        subprocess.run([*PIP, "--quiet", "--editable", ".[kernel]"], cwd=ROOT, check=False)
+        done = subprocess.run(kernel, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"the search will run in pure Python: {done.stdout.strip()}", file=sys.stderr)
 
 
 def hand_over(command: list[str]) -> NoReturn:

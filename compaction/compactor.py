@@ -97,7 +97,7 @@ def first_lost(keys: Sequence[int], horizon: int, ledger: Ledger, retain_null_ke
 
     Null-key messages count only where they are retained (`CompactionHorizonCorrectness`).
     """
-    last = {keys[id_ - 1]: id_ for id_ in ledger if id_ <= len(keys)}
+    last = {keys[id_ - 1]: id_ for id_ in sorted(ledger) if 1 <= id_ <= len(keys)}
     for id_, key in enumerate(keys[:horizon], 1):
         if (key != NULL_KEY or retain_null_key) and last.get(key, 0) < id_:
             return id_

@@ -16,6 +16,8 @@ from compaction.spec import constants, initial, next_state, spec_variables, wait
 from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size
 
 FAIRNESS: Mapping[str, str] = {}
+CLAIMED = ("TypeSafe", "CompactionHorizonCorrectness", "Termination")
+"""What the module's cfg claims; its authors know that two other invariants fail (S11, S12)."""
 MOST_INITIAL_STATES = 100_000
 
 SIZES = {
@@ -48,6 +50,7 @@ def build(
     return Model(
         "compaction/pulsar", tuple(next_state(k)), tuple(initial(k)), network, faults, properties(k), FAIRNESS,
         history_variables, sizes, settings, types=(PhaseOneResult, Cursor), waits_for=lambda view: waits_for(view, k),
+        claimed=CLAIMED,
         spec_variables=spec_variables,
     )
 

@@ -25,11 +25,12 @@ def next_message(position: Position, ledger: Ledger | None, horizon: int, end: i
 
     `ledger` is that of the context, if any, and `end` the id of the last message of the topic. Every read below the
     horizon, and the first one of all, uses the ledger. Whoever comes to its end goes on behind the horizon, wherever
-    the ledger ended: that is how a message is read twice while the horizon lags behind (S12).
+    the ledger ended: that is how a message is read twice while the horizon lags behind (S12). A ledger is read by ids,
+    in whatever order it holds them.
     """
     last = position.last
     if ledger is not None and (position.in_ledger or last == 0 or last < horizon):
-        after = next((id_ for id_ in ledger if id_ > last), None)
+        after = min((id_ for id_ in ledger if id_ > last), default=None)
         if after is not None:
             return Position(after, in_ledger=True)
         last = horizon if position.in_ledger else max(last, horizon)

@@ -24,10 +24,14 @@ def type_safe(k: Constants) -> tuple[Callable[[View], Reason], ...]:
 
 
 def typed_message(view: View, k: Constants, n: int) -> Reason:
-    """Say what is wrong with the key and value of a message that is sent."""
+    """Say what is wrong with a message that is sent: its key and value, or that the one before it is not sent."""
     key, value = (view[name] for name in message_slots(n))
-    if (key, value) == (None, None) or (key in k.key_set and value in k.value_set):
+    if (key, value) == (None, None):
         return None
+    if key in k.key_set and value in k.value_set:
+        if n == 1 or view[message_slots(n - 1)[0]] is not None:
+            return None
+        return f"message {n} is sent, but message {n - 1} is not"
     return f"message {n} has key {key} and value {value}, which are not of the producer's keys and values"
 
 

@@ -49,7 +49,7 @@ def refused(*arguments: object) -> str:
     ("arguments", "said"),
     [
         ((), "expected a command"),
-        (("frobnicate",), "there is no command 'frobnicate'; the commands are check, hunt, list,"),
+        (("frobnicate",), "there is no command 'frobnicate'; the commands are check, graph, hunt, list,"),
         (("--frobnicate",), "no such option"),
         (("list", "extra"), "unexpected extra argument"),
         (("hunt", "nope"), "there is no scenario 'nope'"),
@@ -86,6 +86,7 @@ def refused(*arguments: object) -> str:
         (("show", "nope.jsonl"), "there is no trail or history at nope.jsonl"),
         (("show", ".", "--as", "text"), "cannot read the trail or history .: Is a directory"),
         (("show", "nope.jsonl", "--as", "nonsense"), "there is no form 'nonsense' of a run; give one of text, mermaid"),
+        (("show", "nope.jsonl", "--module", "Kip320"), "but the form is text; give --as tla as well"),
         (("show", "nope.jsonl", "--width", "10"), "expected a whole number of at least 60, found '10'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -13,7 +13,8 @@ import attrs
 import itf_py
 import pytest
 
-from harness.history import FORMS, render
+from harness.history import FORMS as ALL_FORMS
+from harness.history import render
 from harness.history.changes import brief, brief_message, changes
 from harness.history.mermaid import escape
 from harness.history.shiviz import PARSER, clocks
@@ -47,6 +48,8 @@ SIZES = {"clients": 2, "brokers": 2, "elections": 1}
 WIDE = {
     "clients": 3, "brokers": 3, "transactional-ids": 2, "topic-partitions": 2, "txn-log-partitions": 2, "elections": 2,
 }
+FORMS = tuple(form for form in ALL_FORMS if form != "tla")
+"""Those that every run has; `test_tla_export` is about the other one."""
 RUNS = ("holds", "fails", "starves", "wide", "actors", "faults", "rules")
 
 
@@ -441,6 +444,6 @@ def test_render_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     assert it.run.recorder is not None
     path = tmp_path / "history.jsonl"
     write_history(path, it.history.header, it.run.recorder, it.run.verdict.to_json())
-    for form in FORMS:
+    for form in ALL_FORMS:
         with pytest.raises(Refusal, match="without its model"):
             render(read_history(path), it.model, form)

@@ -1,13 +1,18 @@
-"""Every property of diary 02 on hand-made states: the sentence with which it fails, and the twin on which it holds."""
+"""Every property of diary 02 on hand-made states: the sentence with which it fails, and the twin on which it holds.
+
+Then what a message may be in each model, and compaction's invariants against their definitions in the module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import product
 
 import attrs
 import pytest
 
 from harness.model import Message, Model, State, Step, Value, View, find_model
+from kafka_proto.transactions.diary_01 import WITNESSES as RETRIES
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -273,3 +278,148 @@ def test_witness_needs_an_operation_that_ends(model: Model) -> None:
     prop = model.property("NotCoordinatorRetrySucceeds")
     view = View(state(model, {"client[c1]": RETRYING}))
     assert not prop.check(view, Step("ReceiveInitPidResponse", ("c1", "b1"), consumed=init_response(Error.OK, 1, 0)))
+
+
+PID_REQUEST = InitPidRequest("tid1", source="c1", dest="b1")
+PID_RESPONSE = init_response(Error.OK, 1, 0)
+ADD_REQUEST = add_request(1, 0)
+ADD_RESPONSE = attrs.evolve(add_response(Error.OK), partitions=frozenset({"tp1"}))
+NO_REQUEST: tuple[dict[str, Value], ...] = (
+    {"tid": "tid9"}, {"source": "b1"}, {"source": "c9"}, {"dest": "c1"}, {"dest": "b9"},
+)
+NO_RESPONSE: tuple[dict[str, Value], ...] = ({"dest": "b2"}, {"dest": "c9"}, {"source": "c2"}, {"source": "b9"})
+NO_PARTITIONS: tuple[dict[str, Value], ...] = (
+    {"partitions": frozenset({"tp9"})}, {"partitions": frozenset({"tp1", "tp9"})},
+)
+ALSO: Mapping[Message, tuple[dict[str, Value], ...]] = {
+    PID_REQUEST: ({"tid": "tid2", "source": "c2", "dest": "b2"},),
+    PID_RESPONSE: ({"pid": -1}, {"pepoch": -1}, {"dest": "c2", "source": "b2"}),
+    ADD_REQUEST: ({"partitions": frozenset()}, {"partitions": frozenset({"tp1", "tp2"})}, {"pid": 0}),
+    ADD_RESPONSE: ({"partitions": frozenset()}, {"code": Error.PRODUCER_FENCED}),
+}
+"""Well-typed messages, and changes after which they are that, too."""
+NOT: Mapping[Message, tuple[dict[str, Value], ...]] = {
+    PID_REQUEST: NO_REQUEST,
+    PID_RESPONSE: (*NO_RESPONSE, {"pid": -2}, {"pepoch": -2}, {"code": Error.PRODUCER_FENCED}),
+    ADD_REQUEST: (*NO_REQUEST, *NO_PARTITIONS, {"pid": -1}, {"pepoch": -1}),
+    ADD_RESPONSE: (*NO_RESPONSE, *NO_PARTITIONS, {"code": Error.INVALID_TRANSITION}),
+}
+"""The same messages, and changes after which they are not."""
+ACTORS = ("transactions/diary-02/actors", "transactions/repaired/actors")
+WITH_PARTITIONS = ("transactions/diary-02", "transactions/gist", "transactions/repaired", *ACTORS)
+DIARY_01 = "transactions/diary-01"
+TYPED = {
+    DIARY_01: (PID_REQUEST, PID_RESPONSE), **dict.fromkeys(WITH_PARTITIONS, (*ALSO,)),
+}
+"""The kinds of messages that each model has."""
+
+
+def why_ill_typed(name: str, messages: Iterable[Message]) -> list[str | None]:
+    """Return what `TypeOK` of a model with two of everything says of each message."""
+    spec = find_model(name)
+    sizes = {"topic-partitions": 2, "transactional-ids": 2}
+    type_ok = spec.make({size: n for size, n in sizes.items() if size in spec.sizes}).property("TypeOK")
+    return [type_ok.check(message) for message in messages]
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_type_ok_allows_what_the_message_type_has(name: str) -> None:
+    """Ids, partitions, numbers and ends of messages within the constants, up to their bounds, are well typed."""
+    good = [attrs.evolve(message, **more) for message in TYPED[name] for more in ({}, *ALSO[message])]
+    assert why_ill_typed(name, good) == [None] * len(good)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_type_ok_refuses_what_the_message_type_has_not(name: str) -> None:
+    """One field outside its set, and the message is named; a kind of message that a model lacks is such, too."""
+    bad = [attrs.evolve(message, **wrong) for message in TYPED[name] for wrong in NOT[message]]
+    bad += ALSO.keys() - set(TYPED[name])
+    assert why_ill_typed(name, bad) == [f"no message of the protocol: {message.brief()}" for message in bad]
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_type_ok_knows_the_codes_of_each_model(name: str) -> None:
+    """An InitPidResponse may carry these codes, and no others."""
+    codes = {Error.OK, Error.CONCURRENT_TRANSACTIONS}
+    if name == DIARY_01:
+        codes |= {Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID, Error.ILLEGAL_STATE}
+    else:
+        codes |= {Error.NOT_COORDINATOR} | ({Error.COORDINATOR_LOAD_IN_PROGRESS} if name in ACTORS else set())
+    reasons = why_ill_typed(name, (init_response(code) for code in Error))
+    assert {code for code, reason in zip(Error, reasons, strict=True) if reason is None} == codes
+
+
+@pytest.mark.parametrize(("name", "error"), RETRIES.items())
+def test_diary_01_witness_needs_the_error_before_and_success_now(name: str, error: Error) -> None:
+    """A client whose last answer was the error and that is answered OK now; no other past and no other answer."""
+    model = find_model(DIARY_01).make({}, {"init": "choose"})
+    ready = model.initial_states()[0]["client[c1]"]
+    for last, code in product((None, *Error), (Error.OK, error)):
+        asking = attrs.evolve(ready, state=ClientState.SENT_INIT_PID_REQUEST, tid="tid1", last_error=last)
+        slots = {"client[c1]": asking, **sent(init_response(code, 1, 0))}
+        assert witnessed(model, name, slots) == (last is error and code is Error.OK)
+
+
+@pytest.fixture(scope="module")
+def compaction() -> Model:
+    """Topic compaction with three messages of two keys, two ledgers, null keys retained."""
+    return find_model("compaction/pulsar").make(COMPACTION, {"producer": "true"})
+
+
+COMPACTION = {"messages": 3, "compactions": 2, "keys": 2, "values": 1}
+NULL_KEY = 0
+
+
+def topic(keys: Mapping[int, int]) -> dict[str, Value]:
+    """Return the slots of the messages with these ids and keys."""
+    fields = [(n, {"key": key, "value": 1}) for n, key in keys.items()]
+    return {f"messages[{n}][{field}]": value for n, said in fields for field, value in said.items()}
+
+
+@pytest.mark.parametrize(
+    ("gap", "reason"),
+    [
+        ({2: 1}, "message 2 is sent, but message 1 is not"),
+        ({1: 1, 3: 1}, "message 3 is sent, but message 2 is not"),
+        ({3: 0}, "message 3 is sent, but message 2 is not"),
+    ],
+)
+def test_type_safe_reports_a_gap_in_the_topic(compaction: Model, gap: dict[int, int], reason: str) -> None:
+    """Messages are a sequence: one that is sent while the one before it is not is ill typed, and named."""
+    type_safe = compaction.property("TypeSafe")
+    assert type_safe.reason(View(state(compaction, topic(gap)))) == reason
+    filled = dict.fromkeys(range(1, max(gap) + 1), 1)
+    assert type_safe.reason(View(state(compaction, topic(filled)))) is None
+
+
+def test_compaction_invariants_follow_the_module_for_any_ledger() -> None:
+    """Ledgers in any order, with messages missing or twice: `none lost` and `none read twice` as the module says it."""
+    ids = range(1, 4)
+    ledgers = [ledger for n in range(4) for ledger in product(ids, repeat=n)]
+    for retain, keys in product(("true", "false"), product((NULL_KEY, 1, 2), repeat=3)):
+        model = find_model("compaction/pulsar").make(COMPACTION, {"producer": "true", "retain-null-key": retain})
+        lost, twice = (model.property(name) for name in ("CompactionHorizonCorrectness", "DuplicateNullKeyMessage"))
+        whole = state(model, {**topic(dict(enumerate(keys, 1))), "compactedTopicContext": 1})
+        key = dict(enumerate(keys, 1))
+        counted = [n for n in ids if retain == "true" or key[n] != NULL_KEY]
+        for ledger, horizon in product(ledgers, range(1, 4)):
+            view = View({**whole, "compactedLedgers[1]": ledger, "compactionHorizon": horizon})
+            kept = all(any(key[j] == key[i] and j >= i for j in ledger) for i in counted if i <= horizon)
+            assert (lost.reason(view) is None) == kept
+            once = retain == "false" or all(key[i] != NULL_KEY or i <= horizon for i in ledger)
+            assert (twice.reason(view) is None) == once
+
+
+def test_ledger_that_descends_loses_nothing_and_is_read_once(compaction: Model) -> None:
+    """Ledger (2, 1) holds the last message of the key; one with the first message only has lost the second."""
+    slots = {**topic({1: 1, 2: 1}), "compactedTopicContext": 1, "compactionHorizon": 2}
+    prop = compaction.property("CompactionHorizonCorrectness")
+    assert prop.reason(View(state(compaction, {**slots, "compactedLedgers[1]": (2, 1)}))) is None
+    assert prop.reason(View(state(compaction, {**slots, "compactedLedgers[1]": (1, 1)}))) == (
+        "readers skip the topic up to message 2, but compacted ledger 1 holds neither message 2 nor a later one with "
+        "key 1"
+    )
+    slots = {**topic({1: 0, 2: 0}), "compactedTopicContext": 1, "compactedLedgers[1]": (2, 1)}
+    prop = compaction.property("DuplicateNullKeyMessage")
+    assert prop.reason(View(state(compaction, {**slots, "compactionHorizon": 2}))) is None
+    assert "null-key message 1 twice" in str(prop.reason(View(state(compaction, slots))))

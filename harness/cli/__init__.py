@@ -55,8 +55,7 @@ def _forget_stdout() -> None:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    from harness.cli import check  # noqa: F401 (it adds its command)
-    from harness.cli.commands import cli
+    from harness.cli.group import cli
     from harness.model import Refusal
 
     try:
@@ -140,16 +139,3 @@ def whole(minimum: int) -> Callable[[str], int]:
         return found
 
     return number
-
-
-class Commands(click.Group):
-    """The group of all commands, which names them where another one is asked for."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name, or refuse them with those that there are."""
-        if self.get_command(ctx, args[0]) is None:
-            known = ", ".join(self.list_commands(ctx))
-            raise click.UsageError(f"there is no command {args[0]!r}; the commands are {known}", ctx)
-        return super().resolve_command(ctx, args)

@@ -2,67 +2,102 @@
 
 from __future__ import annotations
 
+import gc
 import resource
+import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.commands import AS_JSON, OUT, _check_folder, _pairs, cli, emit
-from harness.explore.search import Result, Search, Violation
-from harness.history import render
-from harness.model import NO_FAULTS, Model, Refusal, find_model
-from harness.record import Chosen, Trail, header_of, history_of
-from harness.simulate.hunt import write_run
-from harness.simulate.screen import Screen, counted
-from harness.simulate.session import Run
+from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
+from harness.explore.checkpoint import Checkpoint
+from harness.explore.search import ENGINES, Result, Search, Violation
+from harness.model import NO_FAULTS, Model, ModelSpec, Refusal, find_model
+
+if TYPE_CHECKING:
+    from harness.explore.liveness import Lasso
+    from harness.record import Trail
+
+SAVED_EVERY = 30.0
+"""Seconds between checkpoints."""
+FINGERPRINTS = 2**64
+Report = Callable[[int, int, int, int], None]
 
 
 @cli.command()
 @click.argument("model")
-@click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A size of the model; may be repeated.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the model.")
-@click.option("--invariant", "invariants", multiple=True, metavar="NAME", help="Check these invariants only.")
+@SIZES
+@SETTINGS
+@click.option("--invariant", "invariants", multiple=True, metavar="NAME",
+              help="Check this invariant, and no others but those named; may be repeated.")
+@click.option("--property", "temporal", multiple=True, metavar="NAME",
+              help="Check this temporal property besides; may be repeated.")
+@click.option("--fairness", type=click.Choice(["spec", "none", "next"]), default="spec", show_default=True,
+              help="What temporal properties assume: the module's formula, nothing, or that what can happen does.")
 @click.option("--symmetry", is_flag=True, help="Count states that differ by a renaming as one.")
+@click.option("--view", is_flag=True, help="Count states as one that differ only in what the module's view hides.")
 @click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
+@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True,
+              help="The inner loop: compiled, in Python, or compiled where that is possible. Results are the same.")
+@click.option("--fingerprints", is_flag=True, help="Keep 64 bits of each state in memory, not all of it.")
+@click.option("--memory", type=float, metavar="GB", help="Give up, in order, when the states need more than this.")
+@click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR",
+              help="Save the search here from time to time and when it is interrupted, and go on from what is there.")
 @OUT
 @AS_JSON
 def check(
-    model: str, sizes: tuple[str, ...], settings: tuple[str, ...], invariants: tuple[str, ...], symmetry: bool,
-    no_stop: bool, deadlock: bool, out: Path, as_json: bool,
+    model: str, sizes: tuple[str, ...], settings: tuple[str, ...], invariants: tuple[str, ...],
+    temporal: tuple[str, ...], fairness: str, symmetry: bool, view: bool, no_stop: bool, deadlock: bool, engine: str,
+    fingerprints: bool, memory: float | None, checkpoint: Path | None, out: Path, as_json: bool,
 ) -> int:
     """Search a spec model completely; without --invariant every invariant that the model claims is checked."""
     spec = find_model(model)
-    given = (_pairs(sizes, int), _pairs(settings, str))
-    built = spec.make(*given, history_variables=True)
+    given = (pairs(sizes, int), pairs(settings, str))
+    built = _model(spec, given, view)
     names = _invariants(built, invariants)
-    _check_folder(out)
-    screen = Screen(quiet=as_json)
+    _check_options(built, temporal, memory, {"--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints})
+    check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
-    with screen.progress("searching", noun="states") as progress:
-        search = Search(built, names, stop=not no_stop, deadlock=deadlock, symmetry=symmetry)
-        search.progress = lambda distinct, generated, depth, queue: progress(
-            distinct, 0, f"depth {depth}, {queue:,} in the next level"
-        )
+    search = Search(
+        built, names, stop=not no_stop, deadlock=deadlock, symmetry=symmetry, view=view, witnesses=True,
+        fingerprints=fingerprints, engine=engine, memory=round((memory or 0) * 1e9),
+        checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
+    )
+    with _progress(not as_json) as report, _stopping(search):
+        search.progress = report
         result = search.run()
+    lassos = _lassos(search, temporal, fairness) if temporal and result.complete else {}
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-    paths, timelines = {}, {}
-    for violation in result.violations:
-        seen = spec.make(*given)
-        path = paths[violation.name] = out / f"{model.replace('/', '-')}-{violation.name}.trail.jsonl"
-        timelines[violation.name] = _timeline(seen, write_run(_trail(seen, violation, names), path)[1])
-    told = _told(built, result, search.interrupted, paths, seconds, cpu_seconds)
+    told = _told(built, result, search.interrupted, seconds, cpu_seconds)
+    if fingerprints:
+        told["collision_probability"] = result.distinct * (result.generated - result.distinct) / FINGERPRINTS
+    told["properties"] = {name: lasso is None for name, lasso in lassos.items()}
+    tables = _counterexamples(spec, given, names, result, lassos, fairness, out, told)
+    if told["violated"] and told["verdict"] == "ok":
+        told["verdict"] = "violated"
     if as_json:
         emit(told)
     else:
-        _print(told, timelines)
+        _print(told, tables)
     if search.interrupted:
-        raise KeyboardInterrupt("interrupted; the counts above are of the part that was searched")
-    return 1 if result.violations else 0
+        kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
+        raise KeyboardInterrupt(f"interrupted; the counts above are of the part that was searched{kept}")
+    gc.freeze()
+    return 1 if told["violated"] else 0
+
+
+def _model(spec: ModelSpec, given: tuple[dict[str, int], dict[str, str]], view: bool) -> Model:
+    """Build the model, with its history variables unless a view hides them."""
+    built = spec.make(*given, history_variables=True)
+    if view and "messages_discard" in built.view_hides:
+        built = spec.make(*given, history_variables=False)
+    return built
 
 
 def _invariants(model: Model, chosen: tuple[str, ...]) -> tuple[str, ...]:
@@ -74,35 +109,176 @@ def _invariants(model: Model, chosen: tuple[str, ...]) -> tuple[str, ...]:
     return chosen or tuple(name for name in known if name in claimed)
 
 
-def _trail(model: Model, violation: Violation, names: tuple[str, ...]) -> Trail:
+def _check_options(
+    model: Model, temporal: tuple[str, ...], memory: float | None, reducing: Mapping[str, bool]
+) -> None:
+    known = [prop.name for prop in model.properties if prop.is_temporal]
+    for name in temporal:
+        if name not in known:
+            has = f"its temporal properties are {', '.join(known)}" if known else "it has none"
+            raise Refusal(f"{model.name} has no temporal property {name!r}; {has}")
+    for option, is_on in reducing.items():
+        if temporal and is_on:
+            raise Refusal(
+                f"temporal properties need every state and step as it is, and {option} takes several for one, so that "
+                f"a cycle need not be one; leave {option} or --property out"
+            )
+    if memory is not None and memory <= 0:
+        raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}")
+
+
+def _timer() -> Callable[[], bool]:
+    """Return a function that says, again and again, when it is time to save."""
+    last = time.monotonic()
+
+    def due() -> bool:
+        nonlocal last
+        if time.monotonic() - last < SAVED_EVERY:
+            return False
+        last = time.monotonic()
+        return True
+
+    return due
+
+
+@contextmanager
+def _stopping(search: Search) -> Iterator[None]:
+    """Let the first interrupt end the search where it can go on later, and the second one at once."""
+    def note(*_: Any) -> None:
+        if search.wants_stop:
+            raise KeyboardInterrupt("interrupted; what was searched since the last checkpoint is lost")
+        search.wants_stop = True
+
+    before = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(wanted: bool) -> Iterator[Report]:
+    """Show progress on a terminal: states, rate, what is queued, and what remains where the levels tell."""
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda distinct, generated, depth, queue: None
+        return
+    from harness.simulate.screen import Screen
+
+    queues: list[tuple[int, int]] = []
+    with Screen().progress("searching", noun="states") as progress:
+        def report(distinct: int, generated: int, depth: int, queue: int) -> None:
+            if not queues or queues[-1][0] != depth:
+                queues.append((depth, queue))
+            queues[-1] = (depth, queue)
+            left = remaining([size for _, size in queues])
+            progress(distinct, distinct + left if left else 0, f"depth {depth}, {queue:,} queued")
+
+        yield report
+
+
+def remaining(queues: list[int]) -> int:
+    """Estimate how many states remain from how the queue shrank over the last levels; 0 where it does not shrink.
+
+    Behind the widest level, levels of these models shrink faster and faster, so that a geometric series is an upper
+    bound that gets better; before it nobody can know.
+    """
+    last = [size for size in queues[-4:-1] if size]
+    if len(last) < 3 or not last[0] > last[1] > last[2]:
+        return 0
+    ratio = last[2] / last[1]
+    return round(queues[-1] / (1 - ratio))
+
+
+def _lassos(search: Search, names: tuple[str, ...], mode: str) -> dict[str, Lasso | None]:
+    """Check temporal properties on the graph of a search; each lasso is held against the reference semantics."""
+    from harness.explore.lasso import why_no_counterexample
+    from harness.explore.liveness import check_temporal, fairness_of
+    from harness.explore.state_graph import graph_of
+
+    graph, model = graph_of(search), search.model
+    found: dict[str, Lasso | None] = {}
+    for name in names:
+        lasso = found[name] = check_temporal(graph, model, name, fairness_of(model, mode))
+        if lasso is not None:
+            why = why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, name, mode)
+            if why is not None:
+                raise AssertionError(f"the lasso found for {name} is none: {why}")
+    return found
+
+
+def _trail(model: Model, names: tuple[str, ...], found: Violation | Lasso, fairness: str) -> Trail:
     """Return a counterexample as a trail of the model without its history variables."""
+    from harness.record import Chosen, Trail
+
+    if isinstance(found, Violation):
+        labels, claims = found.labels, names
+        violates = found.name if found.kind == "invariant" else None
+        ending: dict[str, Any] = {}
+    else:
+        labels, claims, violates = (*found.prefix, *found.cycle), (found.name,), found.name
+        begin = len(found.prefix)
+        ending = {"fair_from": begin, "back_to": begin if found.cycle else None, "fairness": fairness}
     return Trail(
-        model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, names,
-        tuple(Chosen(label) for label in violation.labels), strategy="check", initial=violation.initial,
-        violates=violation.name if violation.kind == "invariant" else None,
+        model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, claims,
+        tuple(Chosen(label) for label in labels), strategy="check", initial=found.initial, violates=violates, **ending,
     )
 
 
 def _told(
-    model: Model, result: Result, interrupted: bool, paths: Mapping[str, Path], seconds: float, cpu_seconds: float
+    model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float
 ) -> dict[str, Any]:
     verdict = "interrupted" if interrupted else "violated" if result.violations else "ok"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    met = {witness.name: witness for witness in result.witnesses}
     return {
         "model": model.name, "sizes": dict(model.sizes), "settings": dict(model.settings),
         "initial": result.initial, "distinct": result.distinct, "generated": result.generated, "depth": result.depth,
-        "verdict": verdict, "complete": result.complete, "deadlocks": result.deadlocks,
-        "violated": [
-            {"property": v.name, "kind": v.kind, "length": v.length, "reason": v.reason, "trail": str(paths[v.name])}
-            for v in result.violations
-        ],
+        "verdict": verdict, "complete": result.complete, "violated": [],
+        "witnesses": {
+            prop.name: {"length": met[prop.name].length, "steps": list(met[prop.name].labels)}
+            if prop.name in met else None
+            for prop in model.properties if prop.form == "sometimes"
+        },
         "actions": dict(result.actions), "seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3),
         "distinct_per_second": round(result.distinct / max(cpu_seconds, 1e-9)), "peak_memory_bytes": peak,
-        "engine": "python",
+        "engine": result.engine,
     }
 
 
-def _print(told: Mapping[str, Any], timelines: Mapping[str, str]) -> None:
+def _counterexamples(
+    spec: ModelSpec, given: tuple[dict[str, int], dict[str, str]], names: tuple[str, ...], result: Result,
+    lassos: Mapping[str, Lasso | None], fairness: str, out: Path, told: dict[str, Any],
+) -> dict[str, str]:
+    """Write the counterexamples as trails and histories, and tell of them; return their tables by property."""
+    found: list[Violation | Lasso] = [*result.violations, *(lasso for lasso in lassos.values() if lasso is not None)]
+    if not found:
+        return {}
+    from harness.history import render
+    from harness.record import header_of, history_of
+    from harness.simulate.hunt import write_run
+
+    tables = {}
+    for violation in found:
+        seen = spec.make(*given)
+        path = out / f"{spec.name.replace('/', '-')}-{violation.name}.trail.jsonl"
+        run = write_run(_trail(seen, names, violation, fairness), path)[1]
+        assert run.recorder is not None
+        history = history_of(header_of(run.trail, seen, "plain"), run.recorder, run.verdict.to_json(), seen)
+        tables[violation.name] = render(history, seen, "text", width=100, fair_from=run.trail.fair_from)
+        entry = {"property": violation.name, "length": violation.length, "reason": violation.reason, "trail": str(path)}
+        if isinstance(violation, Violation):
+            entry["kind"] = violation.kind
+        else:
+            entry |= {"kind": "temporal", "back_to": violation.back_to,
+                      "fairness": [str(note) for note in violation.fairness]}
+        told["violated"].append(entry)
+    return tables
+
+
+def _print(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
+    from harness.simulate.screen import counted
+
     counts = (
         f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, "
         f"{told['cpu_seconds']:.1f} s of CPU"
@@ -111,16 +287,29 @@ def _print(told: Mapping[str, Any], timelines: Mapping[str, str]) -> None:
         said = "searched in part, no violation so far" if told["verdict"] == "interrupted" else "no violation"
         click.echo(f"{told['model']}: {said} in {counts}")
     for violated in told["violated"]:
-        click.echo(
-            f"{told['model']}: {violated['property']} is violated after {counted(violated['length'] - 1, 'step')}, "
-            f"the fewest possible\n  {violated['reason']}\n  {counts}"
-        )
-        click.echo(timelines[violated["property"]])
+        steps = counted(violated["length"] - 1, "step")
+        if violated["kind"] == "temporal":
+            again = violated["back_to"]
+            cycle = f", then from state {again} on again for ever" if again is not None else ", then nothing more"
+            headline = f"{violated['property']} is violated by {steps}{cycle}"
+        else:
+            headline = f"{violated['property']} is violated after {steps}, the fewest possible"
+        click.echo(f"{told['model']}: {headline}\n  {violated['reason']}\n  {counts}")
+        told_of = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
+        for note in told_of:
+            click.echo(f"  {note}")
+        if rest := len(violated.get("fairness", ())) - len(told_of):
+            click.echo(f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled")
+        click.echo(tables[violated["property"]])
         click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")
-
-
-def _timeline(model: Model, run: Run) -> str:
-    """Return a counterexample as a column-per-actor table."""
-    assert run.recorder is not None
-    history = history_of(header_of(run.trail, model, "plain"), run.recorder, run.verdict.to_json(), model)
-    return render(history, model, "text", width=100)
+    for name, holds in told["properties"].items():
+        if holds:
+            click.echo(f"  {name} holds")
+    for name, witness in told["witnesses"].items():
+        if witness is not None:
+            click.echo(f"  {name}: reached after {counted(witness['length'] - 1, 'step')}")
+        elif told["complete"]:
+            click.echo(f"  {name}: never reached")
+    if "collision_probability" in told:
+        chance = told["collision_probability"]
+        click.echo(f"  two states had one fingerprint, and one was missed, with a probability of about {chance:.1e}")

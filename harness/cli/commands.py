@@ -1,4 +1,4 @@
-"""The commands: `kafka-proto list | hunt | simulate | replay | shrink | show`; `check` has a file of its own.
+"""The commands `kafka-proto list | hunt | simulate | replay | shrink | show`; `check` and `graph` have their own files.
 
 Exit codes: 0 the outcome is as expected (or nothing is violated), 1 a violation, and those of `harness.cli`: 2 wrong
 use or bad input, 130 interrupted. With `--json`, stdout carries one JSON object and nothing else.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ from typing import Any
 import attrs
 import click
 
-from harness.cli import Commands, after_the_run, heard, whole
-from harness.history import FORMS, render
+from harness.cli import after_the_run, heard, whole
+from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
+from harness.history import FORMS, render, tla
 from harness.model import ModelSpec, Refusal, Scenario, find_model, find_scenario, model_specs, scenarios
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
-from harness.record.files import read_lines, reason_of, write_atomically
+from harness.record.files import read_lines, write_atomically
 from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.history import history_of
 from harness.record.trail import FORMAT as TRAIL_FORMAT
@@ -37,25 +37,6 @@ from harness.simulate.tables import Tables
 TEXT_WIDTH = 100
 """Columns of a timeline that does not go to a terminal."""
 RUNTIMES = click.Choice(["plain", "trio"])
-OUT = click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, metavar="DIR",
-                   help="Folder for trails and histories.")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-
-
-@click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...",
-             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="kafka-proto", prog_name="kafka-proto")
-@click.pass_context
-def cli(context: click.Context) -> None:
-    """Simulate, break, replay and check executable prototypes of Kafka's protocols."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        raise click.UsageError("expected a command; start with kafka-proto hunt", context)
-
-
-def emit(data: dict[str, Any]) -> None:
-    """Print one JSON object on stdout."""
-    click.echo(json.dumps(data, ensure_ascii=False, sort_keys=True))
 
 
 @cli.command("list")
@@ -81,7 +62,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool)
     """
     screen = Screen(quiet=as_json)
     chosen = chosen_scenarios(scenario)
-    _check_folder(out)
+    check_folder(out)
     with screen.progress("hunting") as progress:
         hunting = Hunt(chosen, out, seeds, progress=progress)
         rows = hunting.run()
@@ -109,32 +90,14 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[Row], planned:
     write_atomically(out / "scoreboard.txt", scoreboard(rows, planned))
 
 
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder that nothing can be written to, before any work is done."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except (OSError, RuntimeError) as error:
-        why = "it is no folder" if isinstance(error, FileExistsError) else reason_of(error)
-        raise Refusal(f"cannot write into {folder}: {why}; give another place with --out") from None
-
-
-def _check_file(path: Path) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
-    if path.is_dir():
-        raise Refusal(f"cannot write {path}: it is a folder; give the path of a file with --out")
-    _check_folder(path.parent)
-
-
 @cli.command()
 @click.argument("what", metavar="MODEL|SCENARIO")
 @click.option("--seed", type=whole(0), metavar="S", help="One run with this seed (default: 0).")
 @click.option("--seeds", type=whole(1), metavar="N", help="Runs with the seeds 0 to N - 1.")
 @click.option("--strategy", type=click.Choice(strategies.NAMES), default="random", show_default=True)
 @click.option("--steps", type=whole(1), metavar="N", help="Bound on the steps of one run, before its fair ending.")
-@click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A size of the model; may be repeated.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the model; may be repeated.")
+@SIZES
+@SETTINGS
 @click.option("--runtime", type=RUNTIMES, default="plain", show_default=True)
 @OUT
 @AS_JSON
@@ -154,9 +117,9 @@ def simulate(
     scenario = find_scenario(what)
     spec, plan = _plan(what, scenario, steps)
     base = scenario or Scenario(what, spec.title, what)
-    model = spec.make({**base.sizes, **_pairs(sizes, int)}, {**base.settings, **_pairs(settings, str)},
+    model = spec.make({**base.sizes, **pairs(sizes, int)}, {**base.settings, **pairs(settings, str)},
                       base.network, base.faults)
-    _check_folder(out)
+    check_folder(out)
     screen, tables = Screen(quiet=as_json), Tables(model)
     numbers = range(seeds) if seeds is not None else range(seed or 0, (seed or 0) + 1)
     made = _Made(base.expected)
@@ -249,19 +212,6 @@ def _run(tables: Tables, plan: Plan, strategy: strategies.Strategy, runtime: str
         return run_on_trio(tables, plan, strategy, Recorder())
 
 
-def _pairs(given: tuple[str, ...], kind: type) -> dict[str, Any]:
-    pairs: dict[str, Any] = {}
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise Refusal(f"expected NAME={'N' if kind is int else 'VALUE'}, found {pair!r}; see kafka-proto list")
-        try:
-            pairs[name] = kind(value)
-        except ValueError:
-            raise Refusal(f"size {name} must be a whole number, not {value!r}") from None
-    return pairs
-
-
 def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
     """Replay a trail on a runtime."""
     if runtime == "plain":
@@ -302,7 +252,7 @@ def shrink(trail: Path, out: Path, as_json: bool) -> int:
     The short trail violates the same property; the result says how many steps there were and are.
     """
     read = read_trail(trail)
-    _check_file(out)
+    check_file(out)
     shrunk = shrink_trail(_violating(read))
     shrunk.trail.write(out)
     result = {"trail": str(out), "violates": shrunk.trail.violates, "had": shrunk.had, "has": shrunk.has,
@@ -329,10 +279,16 @@ def _violating(trail: Trail) -> Trail:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write instead of stdout.")
 @click.option("--width", type=whole(60), metavar="COLUMNS",
               help=f"Columns of the text form (default: the terminal's, else {TEXT_WIDTH}).")
-def show(file: Path, form: str, out: Path | None, width: int | None) -> int:
-    """Show a run as a timeline, or export it."""
+@click.option("--module", metavar="NAME", help="For tla: the module to extend (default: the model's own).")
+def show(file: Path, form: str, out: Path | None, width: int | None, module: str | None) -> int:
+    """Show a run as a timeline, or export it.
+
+    As tla, with --out NAME.tla, the configuration for TLC is written to NAME.cfg beside it.
+    """
     if form not in FORMS:
         raise Refusal(f"there is no form {form!r} of a run; give one of {', '.join(FORMS)} with --as")
+    if module is not None and form != "tla":
+        raise Refusal(f"--module names what a module of states extends, but the form is {form}; give --as tla as well")
     first = read_lines(file, "trail or history")[0]
     found = first.get("format")
     if found == HISTORY_FORMAT:
@@ -348,12 +304,16 @@ def show(file: Path, form: str, out: Path | None, width: int | None) -> int:
         said = format_said(first)
         raise Refusal(f"{file} is neither a trail nor a history: its first line {said}; give another file")
     if out is not None:
-        _check_file(out)
-    text = render(history, model, form, width=width or _columns(out), fair_from=fair_from).removesuffix("\n")
-    if out is None:
-        click.echo(text)
+        check_file(out)
+    if form == "tla":
+        files = tla.files(history, model, out, module)
     else:
-        write_atomically(out, text.split("\n"))
+        files = {out: render(history, model, form, width=width or _columns(out), fair_from=fair_from)}
+    for path, text in files.items():
+        if path is None:
+            click.echo(text.removesuffix("\n"))
+        else:
+            write_atomically(path, text.removesuffix("\n").split("\n"))
     return 0
 
 

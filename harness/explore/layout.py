@@ -7,9 +7,10 @@ interned by their canonical text; ids are local to one search. A field that need
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
-from harness.model import Model, State, Value, canonical_text, slot
+from harness.model import Model, State, Value, canonical_text, parts, slot
 
 
 class Overflow(Exception):
@@ -44,11 +45,22 @@ class Field:
             raise Overflow
         return found
 
+    def restore(self, values: list[tuple[Value, ...]], bits: int, shift: int) -> None:
+        """Take over values with their ids, and a place in the packed state."""
+        self.values = values
+        self.ids = {canonical_text(value): n for n, value in enumerate(values)}
+        self.bits, self.shift = bits, shift
+        self.low = (1 << bits) - 1
+        self.mask = self.low << shift
+
 
 class Layout:
-    """The fields of a model's states."""
+    """The fields of a model's states.
 
-    def __init__(self, model: Model) -> None:
+    `together` names variables whose slots of one index share a field, where states would be too wide otherwise.
+    """
+
+    def __init__(self, model: Model, together: tuple[tuple[str, ...], ...] = ()) -> None:
         start = model.initial_states()[0]
         grouped: list[tuple[str, ...]] = []
         for address in model.addresses:
@@ -57,7 +69,13 @@ class Layout:
                 channel.append(slot("discarded", address))
             grouped.append(tuple(channel))
         taken = {name for group in grouped for name in group}
-        grouped += [(name,) for name in sorted(start) if name not in taken]
+        of = {variable: group for group in together for variable in group}
+        sharing: dict[tuple[str, ...], list[str]] = {}
+        for name in sorted(start):
+            if name not in taken:
+                variable, *index = parts(name)
+                sharing.setdefault((*of.get(variable, (variable,)), "", *index), []).append(name)
+        grouped += [tuple(names) for names in sharing.values()]
         self.fields = tuple(Field(number, group) for number, group in enumerate(grouped))
         self.where = {name: (field, n) for field in self.fields for n, name in enumerate(field.slots)}
         self.channels = {address: self.fields[n] for n, address in enumerate(model.addresses)}
@@ -68,14 +86,50 @@ class Layout:
 
         Fields with many values stand highest: they tell packed states apart soonest.
         """
+        for field in self.fields:
+            field.bits = max(1, (max(len(field.values), 1) - 1).bit_length() + slack)
+        self._stack()
+
+    def _stack(self) -> None:
         shift = 0
         for field in sorted(self.fields, key=lambda field: (len(field.values), field.number)):
-            field.bits = max(1, (max(len(field.values), 1) - 1).bit_length() + slack)
             field.low = (1 << field.bits) - 1
             field.shift = shift
             field.mask = field.low << shift
             shift += field.bits
         self.bits = shift
+
+    def fit_into(self, most: int) -> bool:
+        """Fit the fields into so many bits, with as much room for more values as there is; say whether they fit."""
+        needed = [max(len(field.values) - 1, 0).bit_length() for field in self.fields]
+        spare = most - sum(needed)
+        if spare < 0:
+            return False
+        bits = needed[:]
+        for slack in (1, 1, 1, 2, 2, 4):
+            for n in sorted(range(len(bits)), key=lambda n: (-needed[n], n)):
+                more = slack if slack == 1 or needed[n] > 2 else 0
+                if more <= spare:
+                    bits[n] += more
+                    spare -= more
+        for field, width in zip(self.fields, bits, strict=True):
+            field.bits = width
+        self._stack()
+        return True
+
+    def wasteful(self, states: Sequence[int]) -> tuple[str, str] | None:
+        """Return two variables whose slots of one index take fewer bits together, counted over some states; or None."""
+        named = {field.slots: field for field in self.fields if field.number >= len(self.channels)}
+        pairs: dict[tuple[str, str], int] = {}
+        for one, other in combinations(sorted(named), 2):
+            (a, *index), (b, *others) = parts(one[0]), parts(other[0])
+            if index and index == others:
+                f, g = named[one], named[other]
+                seen = len({state & (f.mask | g.mask) for state in states})
+                saved = (len(f.values) - 1).bit_length() + (len(g.values) - 1).bit_length() - (seen - 1).bit_length()
+                pairs[a, b] = pairs.get((a, b), 0) + saved
+        best = max(sorted(pairs), key=lambda pair: pairs[pair], default=None)
+        return best if best is not None and pairs[best] > 0 else None
 
     def pack(self, state: State) -> int:
         """Return a state as one integer."""

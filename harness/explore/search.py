@@ -1,32 +1,47 @@
 """Exhaustive breadth-first search with exact counts: every reachable state once, level by level.
 
 Counts are the TLA+ model checker's: `generated` is initial states plus one successor per way of every step, `depth` the
-number of levels. A violation found first is a shortest one. The path to it is rebuilt by expanding the levels again.
+number of levels. A violation is found on the first level that has one, so its path is a shortest one; of all shortest
+paths the one is told whose steps come first in the order of the model, whatever the order of the search.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import attrs
 
-from harness.explore.layout import Field, Overflow
+from harness.explore import kernel
+from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
+from harness.explore.layout import Overflow
+from harness.explore.loop import Kept, Loop, PythonLoop
+from harness.explore.space import Space
+from harness.explore.stages import WITNESSED
 from harness.explore.symmetry import Symmetry
-from harness.explore.units import Edge, Space, Unit
-from harness.model import Model, Refusal
+from harness.explore.units import Answer
+from harness.model import Model, Property, Refusal, View, parts
 
 Progress = Callable[[int, int, int, int], None]
-"""Called with distinct, generated, depth and the size of the next level."""
+"""Called with distinct, generated, depth and how many states are still to be expanded."""
+
+SCOUTED = 2_000
+"""States after which the widths of the fields are chosen anew from what was met."""
+SAMPLED = 20_000
+"""States of each level by which it is decided which variables share fields."""
+ENGINES = ("auto", "python", "kernel")
 
 
 @attrs.frozen
 class Violation:
-    """A violated property, why, and the shortest way there: the labels of its steps after an initial state."""
+    """A violated property (or a witness), why, and the shortest way there: the steps' labels after an initial state."""
 
     name: str
     reason: str
     kind: str
+    """`invariant`, `deadlock` or `sometimes`."""
     initial: int
     labels: tuple[str, ...]
 
@@ -46,205 +61,318 @@ class Result:
     depth: int
     complete: bool
     violations: tuple[Violation, ...]
+    witnesses: tuple[Violation, ...]
     actions: Mapping[str, int]
-    deadlocks: int
     bits: int
+    engine: str
+
+
+@attrs.define
+class Hit:
+    """A property that answered: on which level first, and in which states of it."""
+
+    kind: str
+    depth: int
+    states: list[int]
+    label: str = ""
+    """The step that is the witness, where it is a step."""
 
 
 class Search:
-    """One search; `run` starts over with wider fields when one overflows."""
+    """One search; `run` does it. What it keeps serves to rebuild paths, and as a graph for temporal properties."""
 
     def __init__(
         self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
-        symmetry: bool = False, progress: Progress = lambda distinct, generated, depth, queue: None,
+        symmetry: bool = False, view: bool = False, witnesses: bool = False, fingerprints: bool = False,
+        engine: str = "auto", memory: int = 0, progress: Progress = lambda distinct, generated, depth, queue: None,
+        checkpoint: Checkpoint | None = None, due: Callable[[], bool] = lambda: False,
     ) -> None:
         if model.faulty or model.actors:
             raise Refusal(f"{model.name} cannot be searched exhaustively yet: only spec compositions can")
+        if symmetry and not model.symmetric:
+            raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
         self.model = model
-        self.space = Space(model, tuple(model.property(name) for name in invariants))
-        self.symmetry = Symmetry(self.space.layout, model.symmetric) if symmetry else None
+        chosen = [model.property(name) for name in invariants]
+        if witnesses:
+            chosen += [prop for prop in model.properties if prop.form == "sometimes"]
+        self.kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
+        self.chosen = tuple(chosen)
+        self.together: tuple[tuple[str, ...], ...] = ()
+        """Variables that share fields, see `Layout`."""
+        self.space = Space(model, self.chosen)
+        self.symmetry: Symmetry | None = None
+        self.symmetric = symmetry
+        self.hides = _hides(model) if view else ()
         self.stop = stop
         self.deadlock = deadlock
+        self.fingerprints = fingerprints
+        self.memory = memory
+        self.asked = asked_of(model, tuple(self.kinds), {
+            "deadlock": deadlock, "symmetry": symmetry, "view": view, "fingerprints": fingerprints
+        })
+        self.checkpoint = checkpoint
+        self.saved = None if checkpoint is None else checkpoint.read(self.asked)
+        self.due = due
+        """Says when it is time for a checkpoint."""
+        self.engine = self._engine(engine)
         self.progress = progress
-        self.seen: set[int] = set()
-        self.levels: list[list[int]] = []
+        self.loop: Loop = PythonLoop(self.space, Kept())
         self.starts: list[int] = []
-        self.found: dict[str, tuple[str, str, int, int]] = {}
-        self.deadlocks = 0
-        self.generated = 0
-        self.initial = 0
+        self.hits: dict[str, Hit] = {}
+        self.fresh: dict[str, Hit] = {}
+        self.hidden = 0
+        self.wants_stop = False
+        """Set from outside, by a signal: the search stops where it can go on later."""
         self.interrupted = False
 
+    def _engine(self, engine: str) -> str:
+        if self.saved is not None:
+            if engine not in ("auto", self.saved.engine):
+                raise Refusal(f"the checkpoint was made by --engine {self.saved.engine}; go on with that")
+            engine = self.saved.engine
+        if engine == "python" or (engine == "auto" and (self.hides or not kernel.is_available())):
+            return "python"
+        if self.hides:
+            raise Refusal("the kernel cannot search with a view that hides more than history; use --engine python")
+        kernel.load()
+        return "kernel"
+
     def run(self) -> Result:
-        """Search until done, violated or interrupted."""
+        """Search until done, violated or interrupted. Raises Refusal when the memory limit is reached."""
         was_on = gc.isenabled()
         gc.disable()
         try:
-            while True:
-                try:
-                    self._restart()
-                    self._levels()
-                    break
-                except Overflow:
-                    self.space.layout.fit(slack=2)
-                except KeyboardInterrupt:
-                    self.interrupted = True
-                    break
+            if self.saved is not None:
+                self._resume(self.saved)
+            else:
+                self._scout()
+                while not self._search():
+                    pass
             return self._result()
         finally:
             if was_on:
                 gc.enable()
 
-    def _restart(self) -> None:
-        self.space.restart()
-        if self.symmetry is not None:
-            self.symmetry.restart()
-        self.found.clear()
-        self.deadlocks = 0
-        pack = self.space.layout.pack
-        starts = [pack(state) for state in self.model.initial_states()]
-        self.generated = len(starts)
-        self.starts = starts
-        if self.symmetry is not None:
-            starts = [self.symmetry.least(state) for state in starts]
-        first = list(dict.fromkeys(starts))
-        self.initial = len(first)
-        self.seen = set(first)
-        self.levels = [first]
-        for state in first:
-            for check in self.space.checks:
-                if why := check.fill(state):
-                    self._violated(check.name, why, state)
+    def _scout(self) -> None:
+        """Search a little to learn how many values the fields have, and choose their widths."""
+        layout = self.space.layout
+        states = self.model.initial_states()
+        while True:
+            try:
+                if not self.space.bases:
+                    self.space.start(layout.pack(states[0]))
+                loop = PythonLoop(self.space, Kept())
+                loop.start([layout.pack(state) for state in states])
+                while loop.levels[-1] and len(loop.seen) < SCOUTED:
+                    for _ in loop.expand(_ignore):
+                        pass
+                break
+            except Overflow:
+                layout.fit(slack=2)
+                self.space.repack()
+        self._fit()
 
-    def _violated(self, name: str, why: str, state: int) -> None:
-        if name not in self.found:
-            self.found[name] = (why, "invariant", state, len(self.levels))
+    def _fit(self) -> None:
+        """Choose the widths of the fields; where a state does not fit the kernel, go on in Python."""
+        layout = self.space.layout
+        if self.engine == "kernel" and not layout.fit_into(kernel.BITS):
+            if self._share_fields():
+                return self._scout()
+            self.engine = "python"
+        if self.engine == "python":
+            layout.fit(slack=2)
+        self.space.repack()
+
+    def _share_fields(self) -> bool:
+        """Let variables share fields, so that states get narrower; say whether any can."""
+        loop = self.loop
+        levels = [loop.level(number) for number, size in enumerate(loop.sizes()) if size]
+        states = [state for level in levels for state in level[:: max(1, len(level) // SAMPLED)]]
+        pair = self.space.layout.wasteful(states)
+        if pair is None:
+            return False
+        joined = [group for group in self.together if not set(group) & set(pair)]
+        merged = set(pair).union(*(group for group in self.together if set(group) & set(pair)))
+        self.together = (*joined, tuple(sorted(merged)))
+        self.space = Space(self.model, self.chosen, self.together)
+        return True
+
+    def _begin(self) -> None:
+        """Make the tables and the loop anew."""
+        space = self.space
+        self.hits.clear()
+        self.fresh.clear()
+        space.actions.clear()
+        space.witnessed.clear()
+        space.arrange()
+        if self.symmetric:
+            self.symmetry = Symmetry(space.layout, self.model.symmetric)
+        hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
+        kept = Kept(self.symmetry, hidden, self.fingerprints, self.deadlock)
+        loop: Loop = (kernel.KernelLoop if self.engine == "kernel" else PythonLoop)(space, kept, self._moved)
+        self.loop = loop
+        self.hidden = hidden
+        self.starts = [space.layout.pack(state) for state in self.model.initial_states()]
+
+    def _search(self) -> bool:
+        """Search from the start; say whether it was finished, and not to be started over with wider fields."""
+        self._begin()
+        try:
+            self.loop.start(self.starts)
+            self._levels()
+        except Overflow:
+            self._fit()
+            return False
+        return True
+
+    def _resume(self, saved: Saved) -> None:
+        """Go on from a checkpoint; where that needs wider fields than there are, start over."""
+        assert self.checkpoint is not None
+        self.together = tuple(tuple(group) for group in saved.together)
+        self.space = Space(self.model, self.chosen, self.together)
+        layout = self.space.layout
+        self.checkpoint.restore_layout(saved, layout, {cls.__name__: cls for cls in self.model.types})
+        self.space.start(layout.pack(self.model.initial_states()[0]))
+        self._begin()
+        self.loop.restore(self.checkpoint.levels(saved), saved.position, saved.generated)
+        self.space.actions.update(saved.actions)
+        self.space.witnessed.update({name: (state, label) for name, (state, label) in saved.witnessed.items()})
+        for told in saved.hits:
+            group = self.hits if told["settled"] else self.fresh
+            group[told["name"]] = Hit(told["kind"], told["depth"], told["states"], told["label"])
+        self.loop.settled.update(self.hits)
+        try:
+            self._levels()
+        except Overflow:
+            self._fit()
+            while not self._search():
+                pass
+
+    def save(self) -> None:
+        """Write a checkpoint of what is done so far."""
+        if self.checkpoint is None:
+            return
+        layout = self.space.layout
+        self.loop.count()
+        hits: list[Mapping[str, Any]] = [
+            {"name": name, "kind": hit.kind, "depth": hit.depth, "states": hit.states, "label": hit.label,
+             "settled": settled}
+            for settled, group in ((True, self.hits), (False, self.fresh)) for name, hit in group.items()
+        ]
+        width = 2 if self.engine == "kernel" else (layout.bits + 63) // 64
+        saved = Saved(
+            self.asked, self.loop.name, self.loop.generated, self.loop.position, dict(self.space.actions), hits,
+            dict(self.space.witnessed), self.together, fields_of(layout), [], width,
+        )
+        self.checkpoint.write(saved, layout, self.loop.sizes(), self.loop.level)
+
+    def _moved(self, remap: Callable[[int], int]) -> None:
+        """States are packed anew: those that were noted, too."""
+        self.starts = [remap(state) for state in self.starts]
+        for hit in [*self.hits.values(), *self.fresh.values()]:
+            hit.states = [remap(state) for state in hit.states]
+        witnessed = self.space.witnessed
+        witnessed.update({name: (remap(state), label) for name, (state, label) in witnessed.items()})
+
+    def _is_decided(self) -> bool:
+        return self.stop and any(hit.kind != "sometimes" for hit in self.hits.values())
 
     def _levels(self) -> None:
-        while self.levels[-1] and not (self.found and self.stop):
-            level: list[int] = []
-            self.levels.append(level)
-            self._expand(self.levels[-2], level)
-            self.progress(len(self.seen), self.generated, len(self.levels) - 1, len(level))
-        if not self.levels[-1]:
-            self.levels.pop()
+        loop = self.loop
+        while (loop.position or loop.sizes()[-1]) and not self._is_decided():
+            depth = len(loop.sizes()) - (loop.position > 0)
+            size = loop.sizes()[depth - 1]
+            for done in loop.expand(partial(self._answered, depth)):
+                sizes = loop.sizes()
+                self.progress(sum(sizes), loop.generated, depth, size - done + sizes[-1])
+                if self.wants_stop and done < size:
+                    self.interrupted = True
+                    return self.save()
+                self._check_memory()
+            for state in loop.outside():
+                self._answered(depth + 1, self.space.answers(state), [state])
+            for name, (state, label) in self.space.witnessed.items():
+                if name not in self.hits:
+                    self.hits[name] = Hit("sometimes", depth, [state], label)
+            self.hits.update(self.fresh)
+            self.fresh.clear()
+            loop.settled.update(self.hits)
+            if self.wants_stop:
+                self.interrupted = True
+                return self.save()
+            if self.due():
+                self.save()
+        self.save()
 
-    def _expand(self, frontier: list[int], level: list[int]) -> None:
-        """Take every step of every state of a level; new states go to the next one."""
-        space, seen, add, append = self.space, self.seen, self.seen.add, level.append
-        channels: list[tuple[int, int, dict[int, tuple[Unit, ...]], Field, str]] = [
-            (field.shift, field.low, {}, field, address) for address, field in space.layout.channels.items()
-        ]
-        generated = 0
-        watch_deadlock = self.deadlock
-        least = self.symmetry.least if self.symmetry is not None else None
-        bounds = space.bounds
-        space.regroup(len(seen))
-        masks = [(group.mask, group.table, group) for group in space.groups]
-        for state in frontier:
-            before = generated
-            results = []
-            for mask, table, group in masks:
-                found = table.get(state & mask)
-                if found is None:
-                    found = group.fill(state)
-                    if group.mask != mask:
-                        masks = [(group.mask, group.table, group) for group in space.groups]
-                for edges, hits in found:
-                    hits[0] += 1
-                    results.append(edges)
-            for shift, low, arrivals, field, address in channels:
-                at = (state >> shift) & low
-                units = arrivals.get(at)
-                if units is None:
-                    units = arrivals[at] = space.arrivals(field, address, at)
-                for unit in units:
-                    result = unit.table.get(state & unit.mask)
-                    if result is None:
-                        result = unit.fill(state)
-                    edges, hits = result
-                    if edges:
-                        hits[0] += 1
-                        results.append(edges)
-            for edges in results:
-                for edge in edges:
-                    after = state + edge.delta
-                    for shift, low, changes, channel in edge.ops:
-                        difference = changes.get((state >> shift) & low)
-                        after += difference if difference is not None else channel.fill(state)
-                    generated += edge.ways
-                    if least is not None:
-                        after = least(after)
-                    if after not in seen:
-                        if bounds is not None:
-                            outside = bounds.table.get(after & bounds.mask)
-                            if outside is None:
-                                outside = bounds.fill(after)
-                            if not outside:
-                                add(after)
-                                append(after)
-                        else:
-                            add(after)
-                            append(after)
-                        for check in edge.checks:
-                            why = check.table.get(after & check.mask)
-                            if why is None:
-                                why = check.fill(after)
-                                if space.grown:
-                                    space.relist()
-                            if why:
-                                self._violated(check.name, why, after)
-            if generated == before:
-                self.deadlocks += 1
-                if watch_deadlock and "Deadlock" not in self.found:
-                    self.found["Deadlock"] = ("no step is possible", "deadlock", state, len(self.levels) - 1)
-        self.generated += generated
+    def _answered(self, depth: int, answers: Sequence[Answer], states: Sequence[int]) -> None:
+        for name, _ in answers:
+            if name not in self.hits:
+                hit = self.fresh.get(name)
+                if hit is None or depth < hit.depth:
+                    self.fresh[name] = Hit(self.kinds.get(name, "deadlock"), depth, list(states))
+                elif hit.depth == depth:
+                    hit.states += states
+
+    def _check_memory(self) -> None:
+        if self.memory and self.loop.bytes() > self.memory:
+            self.save()
+            kept = f"; what is done is kept in {self.checkpoint.folder}" if self.checkpoint is not None else ""
+            raise Refusal(
+                f"the search needs more than the {self.memory / 1e9:g} GB of memory that it was given, after "
+                f"{sum(self.loop.sizes()):,} states{kept}; give more with --memory, or use smaller sizes or --symmetry"
+            )
 
     def _result(self) -> Result:
-        violations = tuple(
-            self._violation(name, why, kind, state, depth) for name, (why, kind, state, depth) in self.found.items()
-        )
-        actions: dict[str, int] = {}
-        for unit in self._units():
-            for edges, hits in unit.table.values():
-                for edge in edges:
-                    actions[edge.action] = actions.get(edge.action, 0) + hits[0] * edge.ways
-        complete = not self.interrupted and not (self.found and self.stop)
+        loop = self.loop
+        for name, hit in self.fresh.items():
+            self.hits.setdefault(name, hit)
+        sizes = [size for size in loop.sizes() if size]
+        loop.count()
+        found = {name: self._violation(name, hit) for name, hit in self.hits.items()}
+        violations = tuple(v for v in found.values() if v.kind != "sometimes")
+        witnesses = tuple(sorted((v for v in found.values() if v.kind == "sometimes"), key=lambda v: v.name))
+        complete = not self.interrupted and not (violations and self.stop)
         return Result(
-            self.initial, len(self.seen), self.generated, len(self.levels), complete, violations,
-            dict(sorted(actions.items())), self.deadlocks, self.space.layout.bits,
+            len(self.starts), sum(sizes), loop.generated, len(sizes), complete, violations, witnesses,
+            dict(sorted(self.space.actions.items())), self.space.layout.bits, loop.name,
         )
 
-    def _units(self) -> list[Unit]:
-        return [*self.space.own, *self.space.deliveries.values()]
+    def key(self, state: int) -> int:
+        """Return what tells a state from others: its class under renaming, of what the view shows."""
+        state &= ~self.hidden
+        return state if self.symmetry is None else self.symmetry.least(state)
 
-    def edges(self, state: int) -> list[tuple[Edge, int]]:
-        """Return every edge of a state with the state it leads to."""
-        found = []
-        space = self.space
-        units = list(space.own)
-        for address, field in space.layout.channels.items():
-            units += space.arrivals(field, address, (state >> field.shift) & field.low)
-        for unit in units:
-            edges, _ = unit.table.get(state & unit.mask) or unit.fill(state)
-            for edge in edges:
-                after = state + edge.delta
-                for shift, low, table, channel in edge.ops:
-                    difference = table.get((state >> shift) & low)
-                    after += difference if difference is not None else channel.fill(state)
-                found.append((edge, after))
-        return found
-
-    def _violation(self, name: str, why: str, kind: str, state: int, depth: int) -> Violation:
-        """Rebuild a shortest path to a state that was found on a level (1 is the initial one)."""
-        least = self.symmetry.least if self.symmetry is not None else lambda state: state
-        way = [state]
-        for level in reversed(self.levels[: depth - 1]):
-            way.append(next(b for b in level if any(least(after) == way[-1] for _, after in self.edges(b))))
-        initial = next(n for n, start in enumerate(self.starts) if least(start) == way[-1])
-        labels: list[str] = []
+    def _violation(self, name: str, hit: Hit) -> Violation:
+        """Tell a shortest path to one of the states of a hit: of all, the first in the order of the model."""
+        ways = [{self.key(state) for state in hit.states}]
+        for level in range(hit.depth - 2, -1, -1):
+            ways.append({self.key(state) for state in self.loop.sources(level, ways[-1])})
+        ways.reverse()
+        initial = next(n for n, start in enumerate(self.starts) if self.key(start) in ways[0])
         at = self.starts[initial]
-        for target in reversed(way[:-1]):
-            label, at = next((edge.label, after) for edge, after in self.edges(at) if least(after) == target)
-            labels.append(label)
-        return Violation(name, why, kind, initial, tuple(labels))
+        labels: list[str] = []
+        for targets in ways[1:]:
+            edge = next(edge for edge in self.space.edges(at) if self.key(edge.follow(at)) in targets)
+            labels.append(edge.step.label)
+            at = edge.follow(at)
+        if hit.label:
+            labels.append(hit.label)
+        return Violation(name, self._reason(name, at), hit.kind, initial, tuple(labels))
+
+    def _reason(self, name: str, state: int) -> str:
+        if name == "Deadlock":
+            return "no step is possible"
+        if self.kinds[name] == "sometimes":
+            return WITNESSED
+        prop: Property = self.model.property(name)
+        return self.model.why_not(prop, View(self.space.layout.unpack(state))) or ""
+
+
+def _hides(model: Model) -> tuple[str, ...]:
+    if not model.view_hides:
+        raise Refusal(f"{model.name} has no view; leave --view out")
+    return tuple(name for name in model.view_hides if name != "messages_discard")
+
+
+def _ignore(answers: Sequence[Answer], states: Sequence[int]) -> None:
+    """Take no notice of answers."""

@@ -1,15 +1,15 @@
 """Symmetry: states that differ by a renaming of interchangeable names count as one (the exact quotient).
 
-A model declares sets of interchangeable names. Renaming acts on every value and on the slots' indexes. The least packed
-image under all renamings stands for its class: deterministic, and the same for every order of exploration.
+A model declares sets of interchangeable names. Renaming acts on every value and on the slots' indexes. The least image
+under all renamings stands for its class. It is found part by part: fields that renamings exchange form an orbit; for
+the values of an orbit, given which renamings are still candidates, a table says what the least image of that part is
+and which candidates give it. Few candidates are left after few orbits, so a look-up per orbit is all it takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from itertools import permutations, product
-from typing import Any
 
 import attrs
 
@@ -20,13 +20,11 @@ Renaming = Mapping[str, str]
 
 
 def renamings(groups: Iterable[tuple[str, ...]]) -> list[dict[str, str]]:
-    """Return every renaming that permutes names within their group, but for the one that changes nothing."""
+    """Return every renaming that permutes names within their group, the one that changes nothing first."""
     each = [[dict(zip(group, images, strict=True)) for images in permutations(group)] for group in groups]
     found = []
     for choice in product(*each):
-        merged = {name: image for part in choice for name, image in part.items() if name != image}
-        if merged:
-            found.append(merged)
+        found.append({name: image for part in choice for name, image in part.items() if name != image})
     return found
 
 
@@ -47,21 +45,39 @@ def rename(value: Value, names: Renaming) -> Value:
 
 
 class Image:
-    """One renaming, as tables from field ids to their place in the renamed packed state."""
+    """One renaming: to which field each field goes, and to which id each id."""
 
     def __init__(self, layout: Layout, names: Renaming) -> None:
-        self.layout = layout
         self.names = names
-        targets = [layout.where[_renamed_slot(field.slots[0], names)][0] for field in layout.fields]
-        self.lookups: list[tuple[int, int, dict[int, int], Any]] = []
-        for field, target in sorted(zip(layout.fields, targets, strict=True), key=lambda pair: -pair[1].shift):
-            table: dict[int, int] = {}
-            self.lookups.append((field.shift, field.low, table, partial(self._fill, field, target, table)))
+        self.targets = [layout.where[_renamed_slot(field.slots[0], names)][0] for field in layout.fields]
+        self.ids: list[dict[int, int]] = [{} for _ in layout.fields]
 
-    def _fill(self, field: Field, target: Field, table: dict[int, int], at: int) -> int:
-        found = target.intern(rename(field.values[at], self.names)) << target.shift
-        table[at] = found
+    def id(self, field: Field, at: int) -> int:
+        """Return the id, in the target field, of a renamed value. Raises Overflow."""
+        ids = self.ids[field.number]
+        found = ids.get(at)
+        if found is None:
+            found = ids[at] = self.targets[field.number].intern(rename(field.values[at], self.names))
         return found
+
+
+MANY = 5_000
+"""Combinations of an orbit's values beyond which its fields are looked up one by one, where that can be."""
+
+
+class Node:
+    """A table for one orbit, or one field of it, and the renamings that are still candidates."""
+
+    __slots__ = ("candidates", "fields", "mask", "place", "table")
+
+    def __init__(self, place: tuple[int, int], candidates: tuple[int, ...], fields: list[Field]) -> None:
+        self.place = place
+        """The number of the orbit, and of the field in it (0 where the whole orbit is looked up)."""
+        self.candidates = candidates
+        self.fields = fields
+        self.mask = sum(field.mask for field in fields)
+        self.table: dict[int, tuple[int, int, Node | None]] = {}
+        """Bits of the fields -> image of this part, mask of what stays as it is, and the node to look in next."""
 
 
 class Symmetry:
@@ -69,28 +85,98 @@ class Symmetry:
 
     def __init__(self, layout: Layout, groups: Iterable[tuple[str, ...]]) -> None:
         self.layout = layout
-        self.names = renamings(groups)
-        self.restart()
+        self.images = [Image(layout, names) for names in renamings(groups)]
+        self.orbits: list[list[Field]] = []
+        self.order()
 
-    def restart(self) -> None:
-        """Forget what depends on how states are packed."""
-        self.images = [Image(self.layout, names).lookups for names in self.names]
+    def order(self) -> None:
+        """Put orbits with few values first: they say cheaply which renamings remain. Decided once per search.
+
+        Channels come last: at the start of a search they have few values, and most in the end.
+        """
+        orbits: dict[int, list[Field]] = {}
+        for field in self.layout.fields:
+            orbit = sorted({image.targets[field.number].number for image in self.images})
+            orbits[orbit[0]] = [self.layout.fields[number] for number in orbit]
+        def combinations(orbit: list[Field]) -> int:
+            most = max(len(field.values) for field in orbit)
+            return int(most ** len(orbit))
+
+        channels = set(self.layout.channels.values())
+        self.orbits = sorted(
+            orbits.values(), key=lambda orbit: (orbit[0] in channels, combinations(orbit), orbit[0].number)
+        )
+        self.splits = [orbit[0] in channels or combinations(orbit) > MANY for orbit in self.orbits]
+        self.repack()
+
+    def repack(self) -> None:
+        """Forget what depends on how states are packed; the order of the orbits stays."""
+        self.masks = [sum(field.mask for field in orbit) for orbit in self.orbits]
+        self.nodes: dict[tuple[int, int, tuple[int, ...]], Node] = {}
+        self.root = self._node(0, 0, tuple(range(len(self.images))))
+
+    def _node(self, number: int, at: int, candidates: tuple[int, ...]) -> Node:
+        key = (number, at, candidates)
+        node = self.nodes.get(key)
+        if node is None:
+            fields = self.orbits[number]
+            if self.splits[number] and (ordered := self._one_by_one(fields, candidates)):
+                fields = [ordered[at]]
+            node = self.nodes[key] = Node((number, at), candidates, fields)
+        return node
+
+    def _one_by_one(self, orbit: list[Field], candidates: tuple[int, ...]) -> list[Field]:
+        """Return the fields of an orbit in the order of where they go, if all candidates agree on it; else nothing."""
+        first, *others = [[self.images[n].targets[field.number].number for field in orbit] for n in candidates]
+        if any(other != first for other in others):
+            return []
+        return [field for _, field in sorted(zip(first, orbit, strict=True), key=lambda pair: pair[0])]
+
+    def fill(self, node: Node, state: int) -> tuple[int, int, Node | None]:
+        """Work out the least image of a part of a state, and which candidates give it. Raises Overflow."""
+        number, at = node.place
+        bits, left = self._least_part(node, state)
+        at += len(node.fields)
+        if at == len(self.orbits[number]):
+            number, at = number + 1, 0
+        if number == len(self.orbits):
+            result: tuple[int, int, Node | None] = (bits, 0, None)
+        elif left == (0,) and not at:
+            result = (bits, sum(self.masks[number:]), None)
+        else:
+            result = (bits, 0, self._node(number, at, left))
+        node.table[state & node.mask] = result
+        return result
+
+    def _least_part(self, node: Node, state: int) -> tuple[int, tuple[int, ...]]:
+        """Return the least image of the node's fields, compared in the order of the fields it fills."""
+        ids = [(field, (state >> field.shift) & field.low) for field in node.fields]
+        best: list[tuple[int, int]] | None = None
+        left: list[int] = []
+        for candidate in node.candidates:
+            image = self.images[candidate]
+            part = sorted((image.targets[field.number].number, image.id(field, at)) for field, at in ids)
+            if best is None or part < best:
+                best, left = part, [candidate]
+            elif part == best:
+                left.append(candidate)
+        assert best is not None
+        fields = self.layout.fields
+        return sum(at << fields[number].shift for number, at in best), tuple(left)
 
     def least(self, state: int) -> int:
         """Return the state that stands for the class of a state."""
-        best = state
-        for lookups in self.images:
-            image = 0
-            for shift, low, table, fill in lookups:
-                at = (state >> shift) & low
-                found = table.get(at)
-                image += fill(at) if found is None else found
-                if image > best:
-                    break
-            else:
-                if image < best:
-                    best = image
-        return best
+        image = 0
+        node: Node | None = self.root
+        while node is not None:
+            found = node.table.get(state & node.mask)
+            if found is None:
+                found = self.fill(node, state)
+            bits, stays, node = found
+            image += bits + (state & stays)
+        return image
+
+
 
 
 def _renamed_slot(name: str, names: Renaming) -> str:

@@ -1,18 +1,19 @@
 """Histories after the run: what they look like. Pure functions of a recorded run; nothing here drives or records one.
 
 Rooms: `story` reads a history once (who acted, what became of every message, what changed), `changes` puts values and
-state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz` and `log` are the forms that `render` writes.
+state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz`, `log` and `tla` are the forms that `render` writes.
+State graphs: `graph_picture` (what is seen of one, and DOT), `graph_layout` (where it goes), `graph_svg`.
 """
 
 from __future__ import annotations
 
-from harness.history import itf, mermaid, shiviz, svg, text
+from harness.history import itf, mermaid, shiviz, svg, text, tla
 from harness.history.log import render_log
 from harness.history.story import check_typed, tell
 from harness.model import Model, Refusal
 from harness.record import History
 
-FORMS = ("text", "mermaid", "svg", "itf", "shiviz", "log")
+FORMS = ("text", "mermaid", "svg", "itf", "shiviz", "log", "tla")
 
 __all__ = ["FORMS", "render"]
 
@@ -21,8 +22,8 @@ def render(history: History, model: Model, form: str, width: int = 100, fair_fro
     """Return a history in one of the `FORMS`.
 
     `width` is the longest line of `text`, in characters. `fair_from` is the trail's number of steps before the fair
-    ending, where it is known; histories do not carry it. Raises Refusal for another form, for a width below 40, and for
-    a history that was read without its model.
+    ending, where it is known; histories do not carry it. Raises Refusal for another form, for a width below 40, for a
+    history that was read without its model, and as `tla` for a model that was not written after a TLA+ module.
     """
     if form not in FORMS:
         raise Refusal(f"there is no form {form!r} of a history; the forms are {', '.join(FORMS)}")
@@ -32,6 +33,9 @@ def render(history: History, model: Model, form: str, width: int = 100, fair_fro
     if form == "log":
         check_typed(history)
         return render_log(history)
+    if form == "tla":
+        check_typed(history)
+        return tla.write(history, model)
     story = tell(history, model, fair_from)
     if form == "text":
         return text.write(story, width)

@@ -88,6 +88,8 @@ class Model:
     """Sets of interchangeable names: renaming within one changes nothing but names."""
     types: tuple[type, ...] = ()
     """The attrs classes that occur in states and messages, for reading recorded values back."""
+    view_hides: tuple[str, ...] = ()
+    """Variables that the spec's VIEW leaves out: they do not tell states apart where a search uses the view."""
     constraint: Callable[[View], bool] | None = None
     """States where it is false are out of bounds: a search counts them as generated and goes no further."""
     claimed: tuple[str, ...] | None = None

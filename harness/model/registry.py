@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 import attrs
 
@@ -151,9 +151,14 @@ def systems() -> tuple[System, ...]:
     """Return every registered system, sorted by name."""
     found: list[System] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        loaded = entry.load()
-        found.append(loaded() if callable(loaded) and not isinstance(loaded, System) else loaded)
+        found.append(_system(entry))
     return (*found, *_EXTRA)
+
+
+def _system(entry: EntryPoint) -> System:
+    loaded = entry.load()
+    system: System = loaded() if callable(loaded) and not isinstance(loaded, System) else loaded
+    return system
 
 
 _EXTRA: list[System] = []
@@ -184,7 +189,15 @@ def scenarios() -> Iterator[Scenario]:
 
 
 def find_model(name: str) -> ModelSpec:
-    """Return the model of that name. Raises Refusal."""
+    """Return the model of that name. Raises Refusal.
+
+    The system whose name the model's starts with is asked first, so that the others need not be loaded.
+    """
+    if not systems.cache_info().currsize:
+        for entry in entry_points(group=GROUP, name=name.partition("/")[0]):
+            found = next((spec for spec in _system(entry).models if spec.name == name), None)
+            if found is not None:
+                return found
     known = {spec.name: spec for spec in model_specs()}
     if name not in known:
         raise Refusal(f"there is no model {name!r}; the models are {', '.join(sorted(known)) or 'none'}")

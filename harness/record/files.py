@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from harness.model import Refusal
 
+COMPRESSION = 6
 
-def write_atomically(path: Path, lines: Iterable[str]) -> None:
+
+def write_atomically(path: Path, lines: Iterable[str], compress: bool = False) -> None:
     """Write lines to a file: beside it first, then renamed over it. Raises Refusal where that is not possible.
 
-    A link keeps pointing where it does; a device or pipe is written to as it is.
+    A link keeps pointing where it does; a device or pipe is written to as it is. With `compress` the file is gzip, with
+    neither time nor name in it, so that equal lines give equal files.
     """
     try:
         target = path.resolve()
         if target.exists() and not target.is_file() and not target.is_dir():
-            with target.open("w", encoding="utf-8", errors="backslashreplace") as file:
-                _write(file, lines)
+            with target.open("wb") as file:
+                _write(file, lines, compress)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                _write(file, lines)
+            with os.fdopen(handle, "wb") as file:
+                _write(file, lines, compress)
             os.chmod(name, 0o644)
             os.replace(name, target)
         finally:
@@ -37,9 +42,14 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
         raise Refusal(f"cannot write {path}: {reason_of(error)}; give another place with --out") from None
 
 
-def _write(file: Any, lines: Iterable[str]) -> None:
-    for line in lines:
-        file.write(line + "\n")
+def _write(file: BinaryIO, lines: Iterable[str], compress: bool) -> None:
+    if compress:
+        with gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as packed:
+            _write(packed, lines, compress=False)  # type: ignore[arg-type]
+        return
+    with io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace") as text:
+        for line in lines:
+            text.write(line + "\n")
 
 
 def reason_of(error: Exception) -> str:

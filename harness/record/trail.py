@@ -39,6 +39,8 @@ RUN_FIELDS: Mapping[str, Kind] = {
 """What the headers of trails and histories have in common."""
 HEADER_FIELDS: Mapping[str, Kind] = {**RUN_FIELDS, "initial": COUNT, "violates": optional(TEXT)}
 END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "fair_from": optional(COUNT), "back_to": optional(COUNT)}
+FAIRNESS: Mapping[str, Kind] = {"fairness": one_of("spec", "none", "next")}
+"""What the end line of a lasso has besides."""
 FAULT_FIELDS: Mapping[str, Kind] = {
     **dict.fromkeys(FAULT_KINDS, COUNT), "targets": TEXTS, "links": PAIRS, "rules": OBJECTS, "timed": OBJECTS,
 }
@@ -63,7 +65,8 @@ class Trail:
     """A run's decisions, with all it takes to build the model again.
 
     `fair_from` is the number of steps before the fair ending (liveness), or None; `back_to` the step whose state the
-    last one repeats, where the fair ending is a cycle. `violates` names the property that the run violates.
+    last one repeats, where the fair ending is a cycle. `violates` names the property that the run violates. `fairness`
+    is set where a search found the ending: what it was allowed to assume (else the simulator's fair order is kept).
     """
 
     model: str
@@ -81,6 +84,7 @@ class Trail:
     fair_from: int | None = None
     back_to: int | None = None
     violates: str | None = None
+    fairness: str | None = None
 
     def build(self) -> Model:
         """Build the trail's model. Raises Refusal."""
@@ -98,7 +102,9 @@ class Trail:
             compact({"n": n, "choose": chosen.label, **({} if chosen.at_us is None else {"at_us": chosen.at_us})})
             for n, chosen in enumerate(self.choices, 1)
         ]
-        end = {"end": len(self.choices), "fair_from": self.fair_from, "back_to": self.back_to}
+        end: dict[str, Any] = {"end": len(self.choices), "fair_from": self.fair_from, "back_to": self.back_to}
+        if self.fairness is not None:
+            end["fairness"] = self.fairness
         return [compact(header), *steps, compact(end)]
 
     def write(self, path: Path) -> None:
@@ -114,7 +120,7 @@ def read_trail(path: Path) -> Trail:
         raise Refusal(f"{path} is cut off: a trail ends with an end line after its last choice; record the run again")
     *steps, end = rest
     check_line(path, 1, header, HEADER_FIELDS)
-    check_line(path, len(rest) + 1, end, END_FIELDS)
+    check_line(path, len(rest) + 1, end, {**END_FIELDS, **(FAIRNESS if "fairness" in end else {})})
     if end["end"] != len(steps):
         raise Refusal(
             f"{path} is damaged: it has {len(steps)} choices but its end line says {end['end']}; record the run again"
@@ -131,6 +137,7 @@ def read_trail(path: Path) -> Trail:
         header["model"], header["sizes"], header["settings"], header["network"], read_faults(path, header),
         tuple(header["claims"]), tuple(choices), header["mode"], header["strategy"], header["seed"],
         header["scenario"], header["initial"], end["fair_from"], end["back_to"], header["violates"],
+        end.get("fairness"),
     )
 
 

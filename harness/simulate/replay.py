@@ -55,6 +55,10 @@ class Replay(Session):
             return None
         return self._time or 0
 
+    def finish(self) -> Run:
+        run = super().finish()
+        return attrs.evolve(run, trail=attrs.evolve(run.trail, fairness=self._trail.fairness))
+
     def decide(self) -> int:
         if self._loose:
             return self._decide_loosely()
@@ -70,7 +74,7 @@ class Replay(Session):
         self._at += 1
         self._time = chosen.at_us
         if self.fair_from is not None:
-            if n not in self.fair_options(self.node):
+            if self._trail.fairness is None and n not in self.fair_options(self.node):
                 raise Refusal(f"the trail's fair ending takes a step at {self._at} that is not fair: {chosen.label!r}")
             self._fair_nodes.append(self.node)
         return n
@@ -99,7 +103,8 @@ class Replay(Session):
         self.fair_from = trail.fair_from
         self._fair_nodes.append(self.node)
         options = self.fair_options(self.node)
-        if options and trail.back_to is None and len(self.labels) - trail.fair_from < FAIR_BOUND:
+        is_simulated = trail.fairness is None
+        if is_simulated and options and trail.back_to is None and len(self.labels) - trail.fair_from < FAIR_BOUND:
             raise Refusal(
                 f"the trail says that it ends fairly at step {len(self.labels)}, but then "
                 f"{self.node.options[options[0]].label!r} is still due"

@@ -51,4 +51,5 @@ def build(
         "transactions/diary-02", tuple(processes), (spec.initial(constants),), network, faults,
         properties(constants, SpecState(constants)), FAIRNESS, history_variables, sizes, settings, types=TYPES,
         waits_for=lambda view: spec.waits_for(constants, view), symmetric=spec.symmetric(constants),
+        view_hides=("messages_discard", "aux_coord_ctr"),
     )

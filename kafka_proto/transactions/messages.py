@@ -99,22 +99,46 @@ def brief_answer(response: Response) -> str:
     return f"{response.code} {{{','.join(sorted(response.partitions))}}}"
 
 
-def is_well_typed(message: Message, *, actors: bool = False) -> bool:
-    """Say whether a message is in the spec's `MessageType`; `actors` adds what running actors exchange."""
-    init_codes = {Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR}
-    if actors:
-        init_codes |= {Error.COORDINATOR_LOAD_IN_PROGRESS}
-    add_codes = init_codes | {Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING}
-    match message:
-        case InitPidRequest():
-            return True
-        case InitPidResponse(code=code, pid=pid, pepoch=pepoch):
-            return code in init_codes and pid >= -1 and pepoch >= -1
-        case AddPartitionsToTxnRequest(pid=pid, pepoch=pepoch):
-            return pid >= 0 and pepoch >= 0
-        case AddPartitionsToTxnResponse(code=code):
-            return code in add_codes
-    return actors and isinstance(message, ActorMessage)
+PARTITION_ERRORS = frozenset((Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING))
+"""What the answer to an AddPartitionsToTxnRequest may carry besides the codes of an InitPidResponse."""
+
+
+@attrs.frozen
+class MessageType:
+    """The specs' `MessageType`: what a message may carry, and between whom.
+
+    Diary 01's has no topic partitions, hence none of the messages about them.
+    """
+
+    clients: frozenset[str]
+    brokers: frozenset[str]
+    transactional_ids: frozenset[str]
+    topic_partitions: frozenset[str]
+    codes: frozenset[Error]
+    """What an InitPidResponse may carry."""
+
+    def __contains__(self, message: Message) -> bool:
+        match message:
+            case InitPidRequest(tid=tid):
+                return self._asks(message) and tid in self.transactional_ids
+            case InitPidResponse(code=code, pid=pid, pepoch=pepoch):
+                return self._answers(message) and code in self.codes and pid >= -1 and pepoch >= -1
+            case AddPartitionsToTxnRequest(tid=tid, pid=pid, pepoch=pepoch, partitions=partitions):
+                known = tid in self.transactional_ids and self._has(partitions)
+                return self._asks(message) and known and pid >= 0 and pepoch >= 0
+            case AddPartitionsToTxnResponse(code=code, partitions=partitions):
+                known = code in self.codes or code in PARTITION_ERRORS
+                return self._answers(message) and known and self._has(partitions)
+        return False
+
+    def _asks(self, message: Message) -> bool:
+        return message.source in self.clients and message.dest in self.brokers
+
+    def _answers(self, message: Message) -> bool:
+        return message.source in self.brokers and message.dest in self.clients
+
+    def _has(self, partitions: frozenset[str]) -> bool:
+        return bool(self.topic_partitions) and partitions <= self.topic_partitions
 
 
 @attrs.frozen

@@ -1,0 +1,93 @@
+"""The command `graph`: the whole state graph of a model as a file, in the encoding of the reference graphs or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+
+from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_file, cli, emit, pairs
+from harness.explore.graph_file import Graph, build_graph, graph_lines, hidden
+from harness.history.graph_picture import picture, write_dot
+from harness.history.graph_svg import write_svg
+from harness.model import Model, Refusal, find_model
+from harness.record.files import write_atomically
+from harness.simulate.screen import Screen, counted
+
+FORMS = ("json", "dot", "svg")
+MOST_STATES = 1_000_000
+MOST_DRAWN = 300
+"""States of a graph that is drawn; nobody can read more."""
+
+
+@cli.command()
+@click.argument("model")
+@SIZES
+@SETTINGS
+@click.option("--view", is_flag=True, help="Take states as one that differ only in what the model's own view hides.")
+@click.option("--hide", multiple=True, metavar="VARIABLE[.FIELD]",
+              help="Take states as one that differ in this variable, or in this field of its records; may be repeated.")
+@click.option("--as", "form", default="json", show_default=True, metavar="|".join(FORMS))
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
+              help="File to write; JSON is compressed if its name ends in .gz.")
+@AS_JSON
+def graph(
+    model: str, sizes: tuple[str, ...], settings: tuple[str, ...], view: bool, hide: tuple[str, ...], form: str,
+    out: Path, as_json: bool,
+) -> int:
+    """Write the whole state graph of a spec model, or draw a small one."""
+    if form not in FORMS:
+        raise Refusal(f"there is no form {form!r} of a graph; give one of {', '.join(FORMS)} with --as")
+    built = find_model(model).make(pairs(sizes, int), pairs(settings, str), history_variables=True)
+    names = (*hide, *(_view_of(built) if view else ()))
+    hiding = hidden(built, names)
+    check_file(out)
+    most, refusal = (MOST_STATES, _too_many) if form == "json" else (MOST_DRAWN, _too_many_to_draw)
+    screen = Screen(quiet=as_json)
+    with screen.progress("searching", noun="states") as progress:
+        found = build_graph(
+            built, hiding, most, lambda number: Refusal(refusal(built, number, form)),
+            lambda done, known, edges: progress(done, 0, f"{known - done:,} to go on from, {edges:,} steps"),
+        )
+        _write(found, form, out)
+    told = {
+        "model": built.name, "sizes": dict(built.sizes), "settings": dict(built.settings), "hidden": sorted(set(names)),
+        "initial": len(found.initial), "states": len(found.rows), "edges": len(found.edges),
+        "depth": max(found.depths()) + 1, "form": form, "out": str(out),
+    }
+    if as_json:
+        emit(told)
+    else:
+        size = f"{counted(len(found.rows), 'state')}, {counted(len(found.edges), 'step')}, depth {told['depth']}"
+        click.echo(f"{built.name}: {size}, written to {out}")
+    return 0
+
+
+def _view_of(model: Model) -> tuple[str, ...]:
+    """Return the names that the model's own view hides."""
+    names: tuple[str, ...] = getattr(model, "view_hides", ())
+    if not names:
+        raise Refusal(f"{model.name} has no view of its own; say what does not tell states apart with --hide")
+    return names
+
+
+def _too_many(model: Model, most: int, form: str) -> str:
+    return f"{model.name} has more than {most:,} states at this size, too many for a file; use smaller sizes"
+
+
+def _too_many_to_draw(model: Model, most: int, form: str) -> str:
+    return (
+        f"{model.name} has more than {most:,} states at this size, too many to draw as {form}; use smaller sizes, "
+        "hide variables with --hide, or write them with --as json"
+    )
+
+
+def _write(found: Graph, form: str, out: Path) -> None:
+    if form == "json":
+        lines = graph_lines(found.model, found.initial, found.states(), found.edges)
+        write_atomically(out, lines, compress=out.suffix == ".gz")
+        return
+    draw: Callable[..., str] = write_dot if form == "dot" else write_svg
+    drawn: Iterable[str] = draw(picture(found)).removesuffix("\n").split("\n")
+    write_atomically(out, drawn)

@@ -1,0 +1,154 @@
+"""The graph of all reachable states as flat arrays: what a temporal property is checked on, whatever engine built it.
+
+`plain_graph` builds one over the reference semantics: short, slow, and the oracle for every faster builder.
+numpy and scipy are loaded here, when first used; nothing else of the project needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import attrs
+
+from harness.model import Model, Refusal, Value, View
+
+Array = Any
+"""A one-dimensional numpy array."""
+
+
+@attrs.frozen
+class StepName:
+    """What an edge stands for: the spec's action and arguments, the step's full label, and the process that offers it.
+
+    Fairness knows action and arguments only; `label` has the detail that tells the steps of one state apart.
+    """
+
+    action: str
+    args: tuple[str, ...]
+    label: str
+    process: str
+
+
+@attrs.frozen(eq=False)
+class StateGraph:
+    """Every reachable state, by number, and every step between two of them.
+
+    Edge n leads from `sources[n]` to `targets[n]` and is called `names[labels[n]]`. Any sequences of integers do; numpy
+    arrays, sorted by source, cost least. Steps that change nothing may be there, and count for nothing.
+    """
+
+    initial: Any
+    """The number of each of `Model.initial_states()`, in its order: one that is there twice has its number twice."""
+    sources: Any
+    targets: Any
+    labels: Any
+    names: tuple[StepName, ...]
+    count: int
+    state: Callable[[int], Mapping[str, Value]]
+    column: Callable[[str], Any] | None = None
+    """Where an engine can: for a slot, one small non-negative integer per state, equal only where its values are equal.
+
+    With it a predicate is evaluated once per combination of the slots that it reads, else once per state.
+    """
+
+
+def load(name: str) -> Any:
+    """Return numpy, or a module of scipy. Raises Refusal where it is missing."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        missing = (error.name or name).split(".")[0]
+        raise Refusal(
+            f"temporal properties are checked with numpy and scipy, but {missing} is missing here; "
+            "install both: pip install 'kafka-proto[search]'"
+        ) from None
+
+
+def plain_graph(model: Model) -> StateGraph:
+    """Build the graph of a model over the reference semantics, in breadth-first order. Raises Refusal.
+
+    Steps that leave a constraint are left out, as are the states that they lead to.
+    """
+    np = load("numpy")
+    initial_states = model.initial_states()
+    slots = tuple(initial_states[0])
+    values: list[dict[Value, int]] = [{} for _ in slots]
+    index: dict[tuple[int, ...], int] = {}
+    rows: list[tuple[int, ...]] = []
+    names: dict[StepName, int] = {}
+    sources, targets, labels = [], [], []
+
+    def visit(state: Mapping[str, Value]) -> int:
+        row = tuple(table.setdefault(state[name], len(table)) for name, table in zip(slots, values, strict=True))
+        number = index.setdefault(row, len(rows))
+        if number == len(rows):
+            rows.append(row)
+        return number
+
+    initial = [visit(state) for state in initial_states]
+    known: list[list[Value]] = [list(table) for table in values]
+
+    def state(number: int) -> dict[str, Value]:
+        for table, listed in zip(values, known, strict=True):
+            if len(listed) < len(table):
+                listed[:] = table
+        return {name: listed[at] for name, listed, at in zip(slots, known, rows[number], strict=True)}
+
+    number = 0
+    while number < len(rows):
+        here = state(number)
+        for choice in model.choices(here):
+            after = model.apply(here, choice)
+            if model.is_inside(after):
+                name = StepName(choice.step.action, choice.step.args, choice.label, choice.process)
+                sources.append(number)
+                targets.append(visit(after))
+                labels.append(names.setdefault(name, len(names)))
+        number += 1
+    table = np.array(rows, dtype=np.int32)
+    at = {name: n for n, name in enumerate(slots)}
+    return StateGraph(
+        np.array(initial), np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64),
+        np.array(labels, dtype=np.int64), tuple(names), len(rows), state, lambda name: table[:, at[name]],
+    )
+
+
+def holding(graph: StateGraph, predicate: Callable[[View], bool]) -> Array:
+    """Return where a predicate holds, as one boolean per state.
+
+    With `graph.column` it is evaluated once per combination of the values of the slots that it reads.
+    """
+    np = load("numpy")
+    if graph.column is None:
+        return np.fromiter((predicate(View(graph.state(n))) for n in range(graph.count)), bool, graph.count)
+    read: set[str] = set()
+    group = np.zeros(graph.count, dtype=np.int64)
+    while True:
+        first = np.zeros(int(group.max(initial=0)) + 1, dtype=np.int64)
+        first[group[::-1]] = np.arange(graph.count)[::-1]
+        answers = np.zeros(len(first), dtype=bool)
+        more: list[str] = []
+        for n, representative in enumerate(first.tolist()):
+            view = View(graph.state(representative))
+            answers[n] = predicate(view)
+            more = [slot for slot in view.reads() if slot not in read]
+            if more:
+                break
+        if not more:
+            return answers[group]
+        for slot in more:
+            read.add(slot)
+            column = np.asarray(graph.column(slot), dtype=np.int64)
+            group = _renumbered(group * (int(column.max(initial=0)) + 1) + column)
+
+
+def _renumbered(numbers: Array) -> Array:
+    """Return the same numbers without gaps, in the same order."""
+    np = load("numpy")
+    if int(numbers.max(initial=0)) > 8 * len(numbers):
+        return np.unique(numbers, return_inverse=True)[1]
+    present = np.zeros(int(numbers.max(initial=0)) + 1, dtype=bool)
+    present[numbers] = True
+    return (np.cumsum(present) - 1)[numbers]

@@ -1,0 +1,212 @@
+"""A model as tables over one layout: the units there are, the stages that are looked up first, what they counted."""
+
+from __future__ import annotations
+
+from harness.explore.layout import Field, Layout
+from harness.explore.stages import WITNESSED, Context, Found, InboxStage, Stage, UnitStage
+from harness.explore.units import Answer, Channel, Check, Delivery, Edge, Steps, Unit
+from harness.model import Message, Model, Property, Step, View, canonical_text
+
+
+class Space:
+    """A model as stages over one layout: the roots are looked up for every state, in the order of the model."""
+
+    def __init__(
+        self, model: Model, properties: tuple[Property, ...] = (), together: tuple[tuple[str, ...], ...] = ()
+    ) -> None:
+        self.model = model
+        step_witnesses = [prop for prop in properties if prop.on == "step"]
+        self.layout = Layout(model, together)
+        self.actions: dict[str, int] = {}
+        self.step_witnesses = step_witnesses
+        self.checks = [check for prop in properties if prop.on != "step" for check in self._checks(prop)]
+        self.witnessed: dict[str, tuple[int, str]] = {}
+        """Name of a witness on a step -> the state in which it was met, and the step's label."""
+        self.arrangements: dict[tuple[int, ...], list[Stage]] = {}
+        self.groups: dict[tuple[int, ...], Context] = {}
+        self.stages_made = 0
+        self.first_stages: dict[int, UnitStage] = {}
+        """By the identity of the unit, which its stage keeps alive."""
+        self.orphans: list[Stage] = []
+        """Stages that their parents forgot; contexts may still look into them."""
+        self.narrowed: list[Stage] = []
+        """Stages whose fields changed since the kernel last looked."""
+        self.deliveries: dict[tuple[str, str], Delivery] = {}
+        self.channels: dict[tuple[int, str], Channel] = {}
+        self.receivers = {process.name: process for process in model.everyone() if process.has_inbox}
+        self.bases: list[Stage] = []
+        """The first stages of all processes and inboxes."""
+        self.asked: list[Stage] = []
+        """The first stages of all checks."""
+        self.bounds: Stage | None = None
+        """The first stage of the constraint: it answers for states out of bounds."""
+        self.roots: list[Stage] = []
+        """What is looked up for every state: bases and checks, each for itself or in contexts."""
+
+    def serial(self) -> int:
+        """Return a number for a new stage."""
+        self.stages_made += 1
+        return self.stages_made
+
+    def start(self, state: int) -> None:
+        """Make the roots, each unit for itself, once an initial state is packed. Raises Overflow: call it again."""
+        bases: list[Stage] = []
+        for process in self.model.everyone():
+            bases.append(self.first_stage(Steps(self, process), state))
+            if process.has_inbox:
+                bases.append(InboxStage(self, process.name, self.layout.channels[process.name]))
+        asked: list[Stage] = [self.first_stage(check, state) for check in self.checks]
+        if (constraint := self.model.constraint) is not None:
+            outside = Check(self, "constraint", lambda view: None if constraint(view) else "out of bounds")
+            self.bounds = self.first_stage(outside, state)
+        self.bases, self.asked = bases, asked
+        self.arrange()
+
+    def first_stage(self, unit: Unit, state: int) -> UnitStage:
+        """Return a unit's first stage; a state tells which fields it reads first."""
+        stage = self.first_stages.get(id(unit))
+        if stage is None:
+            stage = self.first_stages[id(unit)] = UnitStage(unit, (), unit.leaf(state).footprint)
+        return stage
+
+    def arrange(self) -> None:
+        """Choose anew what is looked up first, and together; what was counted stays counted."""
+        for stage in [*self.roots, *self.groups.values()]:
+            if isinstance(stage, Context):
+                self.retire(stage.table)
+        self.groups.clear()
+        self.arrangements.clear()
+        self.roots = self.together([*self.asked, *self.bases])
+
+    def fields_of(self, mask: int) -> list[Field]:
+        """Return the fields of a mask."""
+        return [field for field in self.layout.fields if field.mask & mask]
+
+    def together(self, stages: list[Stage]) -> list[Stage]:
+        """Put stages into contexts where one reads all that others read: that saves look-ups and costs no entries."""
+        if len(stages) < 2:
+            return stages
+        key = tuple([stage.serial for stage in stages])
+        known = self.arrangements.get(key)
+        if known is not None:
+            return known
+        largest: list[tuple[int, list[Stage]]] = []
+        for stage in sorted(stages, key=lambda stage: -stage.mask.bit_count()):
+            for mask, members in largest:
+                if not stage.mask & ~mask:
+                    members.append(stage)
+                    break
+            else:
+                largest.append((stage.mask, [stage]))
+        arranged = [members[0] if len(members) == 1 else self._group(mask, members) for mask, members in largest]
+        self.arrangements[key] = arranged
+        return arranged
+
+    def _group(self, mask: int, members: list[Stage]) -> Context:
+        key = tuple([member.serial for member in members])
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = Context(self, tuple(members), self.fields_of(mask))
+        return group
+
+    def repack(self) -> None:
+        """Forget what depends on how states are packed: all tables, but not what the units remember."""
+        for channel in self.channels.values():
+            channel.clear()
+        for stage in self.stages():
+            stage.repack()
+        self.orphans.clear()
+
+    def stages(self) -> list[Stage]:
+        """Return every stage there is."""
+        bases = [*self.bases, *self.asked, *([self.bounds] if self.bounds is not None else [])]
+        found = [stage for base in bases for stage in base.everything()]
+        found += [root for root in self.roots if isinstance(root, Context)]
+        found += [*self.groups.values(), *self.orphans]
+        for unit in self.deliveries.values():
+            if (first := self.first_stages.get(id(unit))) is not None:
+                found += first.everything()
+        return found
+
+    def count(self) -> None:
+        """Add up what all tables counted."""
+        for stage in self.stages():
+            self.retire(stage.table)
+
+    def retire(self, table: dict[int, Found]) -> None:
+        """Add up what the entries of a table counted, before they are forgotten."""
+        for found in table.values():
+            if found.hits:
+                for edge in found.edges:
+                    action = edge.step.action
+                    self.actions[action] = self.actions.get(action, 0) + found.hits * edge.step.ways
+                found.hits = 0
+
+    def changed(self, stage: Stage) -> None:
+        """Note that a stage reads other fields now."""
+        self.narrowed.append(stage)
+
+    def delivery(self, address: str, message: Message) -> Delivery:
+        """Return the unit of one message's delivery."""
+        key = (address, canonical_text(message))
+        unit = self.deliveries.get(key)
+        if unit is None:
+            unit = self.deliveries[key] = Delivery(self, self.receivers[address], message)
+        return unit
+
+    def channels_of(self, step: Step) -> tuple[Channel, ...]:
+        """Return what a step does to the channels, one table per channel."""
+        touched: dict[str, tuple[Message | None, list[Message]]] = {}
+        if step.consumed is not None:
+            touched[step.consumed.dest] = (step.consumed, [])
+        for message in step.sent:
+            taken, put = touched.get(message.dest, (None, []))
+            touched[message.dest] = (taken, [*put, message])
+        found = []
+        for address, (taken, put) in touched.items():
+            field = self.layout.channels[address]
+            key = (field.number, canonical_text((taken, *put)))
+            channel = self.channels.get(key)
+            if channel is None:
+                channel = self.channels[key] = Channel(self, field, taken, tuple(put))
+            found.append(channel)
+        return tuple(found)
+
+    def edges(self, state: int) -> list[Edge]:
+        """Return every edge of a state, in the order of the model: process by process, own steps first."""
+        edges: list[Edge] = []
+        ahead = list(reversed(self.bases))
+        while ahead:
+            found = ahead.pop().at(state)
+            edges += found.edges
+            ahead += reversed(found.children)
+        return edges
+
+    def answers(self, state: int) -> list[Answer]:
+        """Return what the checks answer in a state."""
+        return [answer for stage in self.asked for answer in self._last(stage, state).answers]
+
+    def is_outside(self, state: int) -> bool:
+        """Say whether a state is out of bounds."""
+        return self.bounds is not None and bool(self._last(self.bounds, state).answers)
+
+    def _last(self, stage: Stage, state: int) -> Found:
+        found = stage.at(state)
+        while found.children:
+            found = found.children[0].at(state)
+        return found
+
+    def hidden_text(self, state: int, hidden: int) -> str:
+        """Return the hidden fields of a state as text, by which one of several states with one view is chosen."""
+        return canonical_text(tuple(self.layout.at(field, state) for field in self.fields_of(hidden)))
+
+    def _checks(self, prop: Property) -> list[Check]:
+        if prop.form == "sometimes":
+            return [Check(self, prop.name, lambda view: WITNESSED if prop.check(view) else None)]
+        return [Check(self, prop.name, check) for check in self.model.split(prop)]
+
+    def look_for_witnesses(self, view: View, step: Step, state: int) -> None:
+        """Look whether a step is a witness; what that depends on counts as read."""
+        for prop in self.step_witnesses:
+            if prop.check(view, step) and prop.name not in self.witnessed:
+                self.witnessed[prop.name] = (state, step.label)
