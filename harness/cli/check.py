@@ -277,7 +277,7 @@ def _counterexamples(
 
 
 def _print(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
-    from harness.simulate.screen import counted
+    from harness.record.words import counted
 
     counts = (
         f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, "

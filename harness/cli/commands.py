@@ -26,10 +26,11 @@ from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.history import history_of
 from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import format_said
+from harness.record.words import counted
 from harness.simulate import strategies
 from harness.simulate.hunt import Hunt, Row, chosen_scenarios, write_run
 from harness.simulate.replay import replay_plain
-from harness.simulate.screen import Screen, counted, scoreboard
+from harness.simulate.screen import Screen, scoreboard
 from harness.simulate.session import Plan, Run, everything, plan_of, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
 from harness.simulate.tables import Tables

@@ -13,7 +13,8 @@ from harness.history.graph_picture import picture, write_dot
 from harness.history.graph_svg import write_svg
 from harness.model import Model, Refusal, find_model
 from harness.record.files import write_atomically
-from harness.simulate.screen import Screen, counted
+from harness.record.words import counted
+from harness.simulate.screen import Screen
 
 FORMS = ("json", "dot", "svg")
 MOST_STATES = 1_000_000

@@ -99,6 +99,11 @@ class Layout:
             shift += field.bits
         self.bits = shift
 
+    def digits(self, room: float) -> int:
+        """Return the bits of the digits of Python's integers that hold so many times what the fields need now."""
+        needed = sum(max(len(field.values) - 1, 0).bit_length() for field in self.fields)
+        return -(-int(needed * room + len(self.fields)) // 30) * 30
+
     def fit_into(self, most: int) -> bool:
         """Fit the fields into so many bits, with as much room for more values as there is; say whether they fit."""
         needed = [max(len(field.values) - 1, 0).bit_length() for field in self.fields]

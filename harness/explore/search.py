@@ -29,6 +29,8 @@ Progress = Callable[[int, int, int, int], None]
 
 SCOUTED = 2_000
 """States after which the widths of the fields are chosen anew from what was met."""
+ROOM = 1.5
+"""How many times the bits that the fields need when they are given widths in pure Python."""
 SAMPLED = 20_000
 """States of each level by which it is decided which variables share fields."""
 ENGINES = ("auto", "python", "kernel")
@@ -180,7 +182,7 @@ class Search:
                 return self._scout()
             self.engine = "python"
         if self.engine == "python":
-            layout.fit(slack=2)
+            layout.fit_into(layout.digits(ROOM))
         self.space.repack()
 
     def _share_fields(self) -> bool:

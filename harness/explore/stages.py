@@ -80,6 +80,9 @@ class UnitStage(Stage):
         super().__init__(unit.space, (*self.parent, *order))
 
     def fill(self, state: int) -> Found:
+        known = self.table.get(state & self.mask)
+        if known is not None:  # who asks may not know yet that the stage reads less now
+            return known
         leaf = self.unit.leaf(state)
         reads = leaf.footprint[len(self.parent) :]
         if reads[: len(self.order)] != self.order:

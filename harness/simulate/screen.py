@@ -21,6 +21,7 @@ from rich.text import Text
 
 from harness.model import ModelSpec, Scenario
 from harness.record import Trail
+from harness.record.words import counted
 from harness.simulate.hunt import Row
 from harness.simulate.shrink import perturbing_part
 from harness.simulate.strategies import NAMES
@@ -216,12 +217,6 @@ def _length(steps: int, fair_steps: int, cycle: bool) -> str:
     if cycle:
         return f"{counted(steps, 'step')}, then a fair cycle"
     return counted(steps, "step") + (f", then {counted(fair_steps, 'fair step')}" if fair_steps else "")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 run`, `2 runs`, `3 tries`."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def wrapped(text: str, width: int, indent: str = "", following: str | None = None) -> list[str]:
