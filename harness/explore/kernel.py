@@ -224,6 +224,8 @@ class KernelLoop:
             self._node(self.kept.symmetry.root)
 
     def expand(self, answered: Answered) -> Iterator[int]:
+        if self.space.settle():
+            self._roots()
         if not self.position:
             self.ends.append(self.ends[-1])
         begin = self.ends[-3] if len(self.ends) > 2 else 0

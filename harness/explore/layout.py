@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from harness.model import Model, State, Value, canonical_text, parts, slot
+from harness.model import Model, State, Value, View, canonical_text, parts, slot
 
 
 class Overflow(Exception):
@@ -150,6 +150,22 @@ class Layout:
     def at(self, field: Field, packed: int) -> tuple[Value, ...]:
         """Return the slot values of one field of a packed state."""
         return field.values[(packed >> field.shift) & field.low]
+
+
+class Look(View):
+    """A view of a packed state: which slots are read is noted."""
+
+    __slots__ = ("_packed", "_where")
+
+    def __init__(self, layout: Layout, packed: int) -> None:
+        self._reads: dict[str, None] = {}
+        self._where = layout.where
+        self._packed = packed
+
+    def __getitem__(self, name: str) -> Value:
+        self._reads[name] = None
+        field, n = self._where[name]
+        return field.values[(self._packed >> field.shift) & field.low][n]
 
 
 class PackedView(Mapping[str, Value]):

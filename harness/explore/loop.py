@@ -170,6 +170,7 @@ class PythonLoop:
         self.generated = generated
 
     def expand(self, answered: Answered) -> Iterator[int]:
+        self.space.settle()
         if not self.position:
             self.levels.append([])
             self.out = []

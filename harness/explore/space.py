@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness.explore.layout import Field, Layout
 from harness.explore.stages import WITNESSED, Context, Found, InboxStage, Stage, UnitStage
-from harness.explore.units import Answer, Channel, Check, Delivery, Edge, Steps, Unit
+from harness.explore.units import Answer, Channel, Check, Delivery, Edge, MessageCheck, Steps, Unit
 from harness.model import Message, Model, Property, Step, View, canonical_text
 
 
@@ -19,11 +21,15 @@ class Space:
         self.layout = Layout(model, together)
         self.actions: dict[str, int] = {}
         self.step_witnesses = step_witnesses
-        self.checks = [check for prop in properties if prop.on != "step" for check in self._checks(prop)]
+        self.checks = self._checks([prop for prop in properties if prop.on != "step"])
         self.witnessed: dict[str, tuple[int, str]] = {}
         """Name of a witness on a step -> the state in which it was met, and the step's label."""
         self.arrangements: dict[tuple[int, ...], list[Stage]] = {}
         self.groups: dict[tuple[int, ...], Context] = {}
+        self.settles = True
+        self.quiet: dict[Stage, int] = {}
+        """Checks that are asked once per value of their only field, and how many values were asked about."""
+        self.loud: set[Stage] = set()
         self.stages_made = 0
         self.first_stages: dict[int, UnitStage] = {}
         """By the identity of the unit, which its stage keeps alive."""
@@ -76,7 +82,28 @@ class Space:
                 self.retire(stage.table)
         self.groups.clear()
         self.arrangements.clear()
-        self.roots = self.together([*self.asked, *self.bases])
+        self.quiet = {} if not self.settles else {stage: 0 for stage in self.asked if self._is_quiet(stage)}
+        self.roots = self.together([stage for stage in [*self.asked, *self.bases] if stage not in self.quiet])
+
+    def _is_quiet(self, stage: Stage) -> bool:
+        """Say whether a check reads one field and has not answered: then it need not be looked up for every state."""
+        return len(stage.fields) == 1 and all(
+            not found.answers and not found.children for found in stage.table.values()
+        ) and stage not in self.loud
+
+    def settle(self) -> bool:
+        """Ask quiet checks about the values that are new; say whether one is not quiet, so that the roots changed."""
+        for stage, done in self.quiet.items():
+            (field,) = stage.fields.values()
+            values = min(len(field.values), field.low + 1)
+            assert isinstance(stage, UnitStage)
+            for at in range(done, values):
+                if not stage.unit.is_quiet(field, at):
+                    self.loud.add(stage)
+                    self.arrange()
+                    return True
+            self.quiet[stage] = values
+        return False
 
     def fields_of(self, mask: int) -> list[Field]:
         """Return the fields of a mask."""
@@ -200,13 +227,24 @@ class Space:
         """Return the hidden fields of a state as text, by which one of several states with one view is chosen."""
         return canonical_text(tuple(self.layout.at(field, state) for field in self.fields_of(hidden)))
 
-    def _checks(self, prop: Property) -> list[Check]:
-        if prop.form == "sometimes":
-            return [Check(self, prop.name, lambda view: WITNESSED if prop.check(view) else None)]
-        return [Check(self, prop.name, check) for check in self.model.split(prop)]
+    def _checks(self, properties: list[Property]) -> list[Unit]:
+        checks: list[Unit] = []
+        of_messages = [prop for prop in properties if prop.on == "message" and prop.is_safety]
+        if of_messages:
+            checks += [MessageCheck(self, address, of_messages) for address in self.model.addresses]
+        for prop in properties:
+            if not prop.is_safety:
+                checks.append(Check(self, prop.name, partial(_witnessed, prop)))
+            elif prop not in of_messages:
+                checks += [Check(self, prop.name, check) for check in self.model.split(prop)]
+        return checks
 
     def look_for_witnesses(self, view: View, step: Step, state: int) -> None:
         """Look whether a step is a witness; what that depends on counts as read."""
         for prop in self.step_witnesses:
             if prop.check(view, step) and prop.name not in self.witnessed:
                 self.witnessed[prop.name] = (state, step.label)
+
+
+def _witnessed(prop: Property, view: View) -> str | None:
+    return WITNESSED if prop.check(view) else None

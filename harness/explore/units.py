@@ -6,11 +6,11 @@ a leaf, found by walking from field to field in the order of reading; that order
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.explore.layout import Field, Overflow, PackedView
-from harness.model import Message, Process, Step, View
+from harness.explore.layout import Field, Look, Overflow
+from harness.model import Message, Process, Property, Step, View, slot
 
 if TYPE_CHECKING:
     from harness.explore.space import Space
@@ -140,9 +140,17 @@ class Unit:
             node = node.at.get((state >> node.field.shift) & node.field.low)
         return self._ask(state) if node is None else node
 
+    def is_quiet(self, field: Field, at: int) -> bool:
+        """Say whether the value of one field alone settles that there is no answer; the others are as at the start."""
+        try:
+            leaf = self.leaf(at << field.shift)
+        except Exception:  # the other fields' values need not fit: whatever happens, more than one field was read
+            return False
+        return not leaf.answers and leaf.footprint in ((), (field,))
+
     def _ask(self, state: int) -> Leaf:
         space = self.space
-        view = View(PackedView(space.layout, state))
+        view = Look(space.layout, state)
         steps = self.steps(view)
         answers = self.answers(view)
         for step in steps:
@@ -197,7 +205,7 @@ class Delivery(Unit):
 
 
 class Check(Unit):
-    """One index of a property, or a property of the messages of one channel: its answer is a reason, or nothing."""
+    """One index of a property: its answer is a reason, or nothing."""
 
     def __init__(self, space: Space, name: str, ask: Callable[[View], str | None]) -> None:
         super().__init__(space)
@@ -207,3 +215,23 @@ class Check(Unit):
     def answers(self, view: View) -> tuple[Answer, ...]:
         why = self.ask(view)
         return () if why is None else ((self.name, why),)
+
+
+class MessageCheck(Unit):
+    """All properties of messages, for the messages of one channel: each message is looked at once."""
+
+    def __init__(self, space: Space, address: str, properties: Sequence[Property]) -> None:
+        super().__init__(space)
+        self.inbox = slot("inbox", address)
+        self.properties = properties
+        self.good: set[Message] = set()
+
+    def answers(self, view: View) -> tuple[Answer, ...]:
+        network = self.space.model.network
+        inbox = view[self.inbox]
+        new = [message for message in network.each(inbox) if message not in self.good]
+        if all(prop.check(message) is None for message in new for prop in self.properties):
+            self.good.update(new)
+            return ()
+        reasons = ((prop.name, prop.check(message)) for prop in self.properties for message in network.contents(inbox))
+        return tuple({name: (name, why) for name, why in reasons if why is not None}.values())

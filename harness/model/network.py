@@ -1,11 +1,13 @@
 """How messages travel: network semantics as values over the inbox of one destination.
 
 An inbox is a frozen value that only its semantics understands. `put` adds a sent message, `deliverable` lists what may
-arrive next in canonical order, `take` removes one copy of a message. Nothing is ever ordered between destinations.
+arrive next in canonical order, `contents` all there is, `each` the same in no order, `take` removes one copy of a
+message. Nothing is ever ordered between destinations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from harness.model.message import Message
@@ -22,6 +24,7 @@ class Network(Protocol):
     def take(self, inbox: Value, message: Message) -> Value: ...
     def deliverable(self, inbox: Value) -> tuple[Message, ...]: ...
     def contents(self, inbox: Value) -> tuple[Message, ...]: ...
+    def each(self, inbox: Value) -> Iterable[Message]: ...
 
 
 class UnorderedSet:
@@ -42,6 +45,10 @@ class UnorderedSet:
     def contents(self, inbox: Value) -> tuple[Message, ...]:
         return self.deliverable(inbox)
 
+    def each(self, inbox: Value) -> Iterable[Message]:
+        messages: frozenset[Message] = inbox
+        return messages
+
 
 class Bag:
     """A multiset of messages in flight, any of which may arrive next; copies count."""
@@ -61,6 +68,9 @@ class Bag:
 
     def contents(self, inbox: Value) -> tuple[Message, ...]:
         return tuple(message for message, copies in inbox.items() for _ in range(copies))
+
+    def each(self, inbox: Value) -> Iterable[Message]:
+        return self.deliverable(inbox)
 
 
 class Fifo:
@@ -95,6 +105,9 @@ class Fifo:
 
     def contents(self, inbox: Value) -> tuple[Message, ...]:
         return tuple(m for abandoned, current in inbox.values() for queue in (*abandoned, current) for m in queue)
+
+    def each(self, inbox: Value) -> Iterable[Message]:
+        return self.contents(inbox)
 
     def reconnect(self, inbox: Value, source: str) -> Value:
         """Return the inbox after `source` opened a new connection: what was under way may still arrive, unordered."""
