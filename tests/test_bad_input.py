@@ -15,6 +15,9 @@ from harness.model import Refusal
 from harness.record.files import write_atomically
 
 GIST = ("simulate", "transactions/gist")
+CHECK = ("check", "transactions/gist")
+TEMPORAL = (*CHECK, "--property", "EventuallyAllClientsGetPid")
+PULSAR = ("check", "compaction/pulsar")
 Lines = list[dict[str, Any]]
 Edit = Callable[[Lines], object]
 
@@ -88,6 +91,30 @@ def refused(*arguments: object) -> str:
         (("show", "nope.jsonl", "--as", "nonsense"), "there is no form 'nonsense' of a run; give one of text, mermaid"),
         (("show", "nope.jsonl", "--module", "Kip320"), "but the form is text; give --as tla as well"),
         (("show", "nope.jsonl", "--width", "10"), "expected a whole number of at least 60, found '10'"),
+        (("check",), "missing argument 'MODEL'"),
+        (("check", "transactions/nope"), "there is no model 'transactions/nope'; the models are"),
+        (("check", "transactions/repaired/actors"), "cannot be searched exhaustively yet: only spec compositions can"),
+        ((*CHECK, "--invariant", "Nope"), "has no invariant 'Nope'; its invariants are TypeOK, NoBadStateResponse"),
+        ((*CHECK, "--invariant", "EventuallyAllClientsGetPid"), "has no invariant 'EventuallyAllClientsGetPid'"),
+        ((*CHECK, "--property", "Nope"), "no temporal property 'Nope'; its temporal properties are EventuallyAll"),
+        ((*CHECK, "--property", "TypeOK"), "TypeOK is an invariant, name it with --invariant"),
+        (("check", "replication/kip-320", "--property", "TypeOk"), "no temporal property 'TypeOk'; it has none"),
+        ((*TEMPORAL, "--symmetry"), "--symmetry takes several for one, so that a cycle need not be one; leave"),
+        ((*TEMPORAL, "--view"), "leave --view or --property out"),
+        ((*TEMPORAL, "--fingerprints"), "leave --fingerprints or --property out"),
+        ((*TEMPORAL, "--fairness", "strong"), "'strong' is not one of 'spec', 'none', 'next'"),
+        ((*PULSAR, "--view"), "compaction/pulsar has no view; leave --view out"),
+        ((*PULSAR, "--symmetry"), "compaction/pulsar has no interchangeable names; leave --symmetry out"),
+        ((*PULSAR, "--size", "compactions=0"), "size compactions of compaction/pulsar must be between 1 and 6, not 0"),
+        ((*PULSAR, "--set", "producer=maybe"), "must be one of true, false, not 'maybe'"),
+        ((*CHECK, "--size", "clients=7"), "size clients of transactions/gist must be between 1 and 6, not 7"),
+        ((*CHECK, "--engine", "java"), "'java' is not one of 'auto', 'python', 'kernel'"),
+        ((*CHECK, "--memory", "0"), "--memory takes gigabytes, more than 0, not 0; leave it out for no limit"),
+        ((*CHECK, "--memory", "nan"), "--memory takes gigabytes, more than 0, not nan"),
+        ((*CHECK, "--memory", "inf"), "--memory takes gigabytes, more than 0, not inf"),
+        ((*CHECK, "--memory", "1e-12"), "--memory takes gigabytes, more than 0, not 1e-12"),
+        ((*CHECK, "--memory", "much"), "'much' is not a valid float"),
+        ((*CHECK, "--memory", "1e-7"), "the search needs more than the 1e-07 GB of memory that it was given, after"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -337,13 +364,82 @@ def unwritable() -> list[str]:
 
 
 @pytest.mark.parametrize("out", unwritable())
-@pytest.mark.parametrize("command", ["hunt", "simulate"])
-def test_folder_that_cannot_be_written_is_refused_before_any_run(command: str, out: str) -> None:
+@pytest.mark.parametrize("command", [
+    ("hunt", "s4-copied-tail", "--seeds", 1_000_000), ("simulate", "s4-copied-tail", "--seeds", 1_000_000), CHECK,
+], ids=lambda command: str(command[0]))
+def test_folder_that_cannot_be_written_is_refused_before_any_run(command: tuple[object, ...], out: str) -> None:
     """The work is not done first and lost then."""
     Path("file").write_text("precious\n", encoding="utf-8")
-    sentence = refused(command, "s4-copied-tail", "--seeds", 1_000_000, "--out", out)
+    sentence = refused(*command, "--out", out)
     assert sentence.startswith(f"cannot write into {out}: ")
     assert "give another place with --out" in sentence
+
+
+SAVED = (*CHECK, "--size", "clients=1", "--engine", "python", "--checkpoint", "saved")
+
+
+@pytest.mark.parametrize("folder", unwritable())
+def test_checkpoint_that_cannot_be_written_is_refused_before_the_search(folder: str) -> None:
+    """Not after half a minute, when it is to be written."""
+    Path("file").write_text("precious\n", encoding="utf-8")
+    sentence = refused(*CHECK, "--checkpoint", folder)
+    assert sentence.startswith(f"cannot write the checkpoint in {folder}: ")
+    assert "give another folder with --checkpoint" in sentence
+
+
+@pytest.mark.parametrize(("asked", "said"), [
+    (("check", "transactions/repaired", *SAVED[2:]), 'its model is "transactions/gist", here it is "transactions/rep'),
+    ((*SAVED, "--size", "brokers=1"), "its sizes is brokers=2, clients=1"),
+    ((*SAVED, "--set", "repair=S4"), "its settings is repair="),
+    ((*SAVED, "--invariant", "TypeOK"), "its invariants is ["),
+    ((*SAVED, "--deadlock"), "its deadlock is false, here it is true"),
+    ((*SAVED, "--symmetry"), "its symmetry is false, here it is true"),
+    ((*SAVED, "--fingerprints"), "its fingerprints is false, here it is true"),
+    ((*SAVED, "--view"), "its "),
+    ((*SAVED, "--engine", "kernel"), "the checkpoint was made by --engine python; go on with that"),
+], ids=lambda value: " ".join(value[-2:]) if isinstance(value, tuple) else "")
+def test_checkpoint_of_another_search_is_refused(asked: tuple[str, ...], said: str) -> None:
+    """What differs is said, and the checkpoint stays: the search that it belongs to goes on from it."""
+    first = call(*SAVED, "--json").json
+    assert said in refused(*asked)
+    assert call(*SAVED, "--json").json["distinct"] == first["distinct"]
+
+
+def in_manifest(**fields: Any) -> Callable[[bytes], bytes]:
+    """A damage that sets fields of the manifest, or removes those that are set to None."""
+    def damaged(data: bytes) -> bytes:
+        told = {**json.loads(data), **fields}
+        return json.dumps({name: value for name, value in told.items() if value is not None}).encode()
+    return damaged
+
+
+@pytest.mark.parametrize(("name", "damage", "said"), [
+    ("checkpoint.json", lambda data: b"", "it is not JSON, but cut off or damaged"),
+    ("checkpoint.json", lambda data: data[: len(data) // 2], "it is not JSON, but cut off or damaged"),
+    ("checkpoint.json", lambda data: b"\xff" + data, "it is not JSON, but cut off or damaged"),
+    ("checkpoint.json", lambda data: b"[" * 100_000, "it is not JSON, but cut off or damaged"),
+    ("checkpoint.json", lambda data: b"[]", "is no checkpoint of this program"),
+    ("checkpoint.json", lambda data: b"{}", "is no checkpoint of this program"),
+    ("checkpoint.json", in_manifest(version=2), "is of format version 2, this program reads version 1"),
+    ("checkpoint.json", in_manifest(version=None), "is of format version null, this program reads version 1"),
+    ("checkpoint.json", in_manifest(digest=None), "is damaged; remove saved and start anew"),
+    ("checkpoint.json", in_manifest(position="x"), "is damaged; remove saved and start anew"),
+    ("checkpoint.json", in_manifest(asked=[]), "is damaged; remove saved and start anew"),
+    ("level", lambda data: None, "of the checkpoint is missing or damaged; remove saved and start anew"),
+    ("level", lambda data: data[:-1], "of the checkpoint is missing or damaged; remove saved and start anew"),
+    ("level", lambda data: data + b"12345678", "of the checkpoint is missing or damaged; remove saved and start anew"),
+    ("level", lambda data: data[::-1], "of the checkpoint is missing or damaged; remove saved and start anew"),
+])
+def test_checkpoint_that_is_damaged_is_refused(name: str, damage: Callable[[bytes], bytes | None], said: str) -> None:
+    """Whatever happened to one of its files, it is said, and the folder stays as it is."""
+    assert call(*SAVED).code == 1
+    path = next(Path("saved").glob(f"{name}*"))
+    after = damage(path.read_bytes())
+    if after is None:
+        path.unlink()
+    else:
+        path.write_bytes(after)
+    assert said in refused(*SAVED)
 
 
 @pytest.mark.parametrize("out", ["file/below", ".", *unwritable()[3:]])

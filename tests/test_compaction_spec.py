@@ -1,7 +1,6 @@
-"""Topic compaction against the model checker (TLC): counts, a whole state graph, lengths; then each property by itself.
+"""Topic compaction against a whole state graph of the model checker (TLC); then each property by itself.
 
-The rows of `data/compaction-counts.json` are runs as in `data/counts.json`. Those with a `property` are about a
-temporal one, with the fairness of the module (`spec`: none) or weak fairness of the whole next-state relation (`next`).
+Counts and the lengths of counterexamples are in `test_reference`, `Termination` as TLC finds it in `test_liveness`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ from harness.model import FrozenMap, Model, Process, Refusal, State, Step, Value
 from harness.record.tla import tla_encode
 
 DATA = Path(__file__).parent / "data"
-ROWS: list[dict[str, Any]] = json.loads((DATA / "compaction-counts.json").read_text(encoding="utf-8"))
 GRAPH = "compaction_M2C2K1V1_producer_retainFalse_crash1.json.gz"
-COUNTS = ("initial", "distinct", "generated", "depth")
-NORMAL, TOO_MANY = 20_000, 300_000
-"""Up to how many states a row is checked in the normal suite, and at all."""
 INVARIANTS = (*CHECKED, *FLAWED)
 (SPEC,) = system().models
 
@@ -40,43 +35,6 @@ def made(sizes: str, **settings: str) -> Model:
     """Build the model at the sizes that five digits say: messages, compactions, keys, values, crashes."""
     names = ("messages", "compactions", "keys", "values", "crashes")
     return SPEC.make(dict(zip(names, map(int, sizes), strict=True)), settings)
-
-
-def row_name(row: dict[str, Any]) -> str:
-    """Return a row's id: sizes, what is on, and what is violated or temporal."""
-    parts = ["".join(f"{name[0]}{n}" for name, n in row["sizes"].items())]
-    parts += [name for name, value in sorted(row["settings"].items()) if value == "true"]
-    parts += [f"{row['property']}-{row['fairness']}"] if "property" in row else []
-    return "-".join([*parts, f"violates-{row['violated']}"] if "violated" in row else parts)
-
-
-def marks(row: dict[str, Any]) -> list[pytest.MarkDecorator]:
-    """Return how a row runs: in the normal suite, as a large test, or not at all."""
-    if row.get("distinct", 0) > TOO_MANY:
-        return [pytest.mark.large, pytest.mark.skip(reason=f"more than {TOO_MANY} states: too slow for plain search")]
-    deep = row.get("violated") == "CompactedLedgerLeak" and row["sizes"]["messages"] == 3
-    return [pytest.mark.large] if deep or row.get("distinct", 0) > NORMAL else []
-
-
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row_name(row), marks=marks(row)) for row in ROWS if "property" not in row]
-)
-def test_compaction_counts_equal_the_model_checkers(row: dict[str, Any]) -> None:
-    """Every row is reproduced by the plain search, except two of more than 300,000 states."""
-    found = search(SPEC.make(row["sizes"], row["settings"]), tuple(row["invariants"]))
-    assert found.initial == row["initial"]
-    if "violated" in row:
-        assert (found.violated, found.depth) == (row["violated"], row["counterexample_states"])
-        assert found.reason
-    else:
-        assert found.violated is None
-        assert {name: getattr(found, name) for name in COUNTS} == {name: row[name] for name in COUNTS}
-
-
-def test_compaction_rows_all_have_their_own_name() -> None:
-    """There are 48 rows, 22 of them violations, and no id stands for two."""
-    assert len({row_name(row) for row in ROWS}) == len(ROWS) == 48
-    assert sum("violated" in row for row in ROWS) == 22
 
 
 def stutters_unfinished(model: Model, fair: bool) -> int | None:
@@ -105,17 +63,6 @@ def stutters_unfinished(model: Model, fair: bool) -> int | None:
         seen |= level
         level, length = {t for n in level for t in moves[n] if pending[t]} - seen, length + 1
     return None
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, id=row_name(row)) for row in ROWS if "property" in row])
-def test_compaction_termination_as_the_model_checker_finds_it(row: dict[str, Any]) -> None:
-    """Termination holds and fails where TLC says so, by a behaviour no longer than TLC's."""
-    length = stutters_unfinished(SPEC.make(row["sizes"], row["settings"]), row["fairness"] == "next")
-    if "violated" in row:
-        assert length is not None
-        assert length <= row["counterexample_states"]
-    else:
-        assert length is None
 
 
 def test_compaction_graph_equals_the_model_checkers() -> None:

@@ -284,7 +284,7 @@ MUTATIONS = (
     Mutation("LogsAgreeUpToHwm", WITH_PARTITIONS, doing(commits_without_replicating, "CommitTxnLogAppend"),
              coordinators(1, 2, 0), 4, "b1 and b2 hold different entries of p1 at offset 0"),
     Mutation("FollowersHoldNoUncommitted", WITH_PARTITIONS, doing(keeps_its_tail, "BecomeFollower"),
-             coordinators(1, 2, 1), 5, "b1 follows p1 but holds 1 entries above its high watermark",
+             coordinators(1, 2, 1), 5, "b1 follows p1 but holds 1 entry above its high watermark",
              also=("LogsAgreeUpToHwm", "OnePidPerTid")),
     Mutation("CommittedTidKnown", WITH_PARTITIONS, doing(loads_nothing, *ELECTION),
              coordinators(1, 2, 1), 5, "b2 leads p1, whose log has tid1 with producer id 1, but has no metadata"),

@@ -149,7 +149,7 @@ CASES = (
     Case(
         "FollowersHoldNoUncommitted",
         {"tc_log[b2][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b2][p1]": 1},
-        "b2 follows p1 but holds 1 entries above its high watermark",
+        "b2 follows p1 but holds 1 entry above its high watermark",
         {"tc_log[b1][p1]": (entry("tid1", 1), entry("tid2", 2)), "tc_log_hwm[b1][p1]": 1},
     ),
     Case(

@@ -57,7 +57,7 @@ DIARY_02, GIST = "transactions/diary-02", "transactions/gist"
 DIARY_02_REPAIRS, GIST_REPAIRS = ("S1", "S2", "S3"), ("S1", "S3", "S4", "S5")
 UNKNOWN = "b1 leads p1, whose log has tid1 with producer id 1, but has no metadata of tid1"
 TWO_PIDS = "in b1's log of p1, tid1 has the producer ids 1 and 2"
-TAIL = "b1 follows p1 but holds 1 entries above its high watermark"
+TAIL = "b1 follows p1 but holds 1 entry above its high watermark"
 DIFFERENT = "b1 and b2 hold different entries of p1 at offset 1, below their high watermarks"
 SAME_PID = "ClientsHaveDifferentProducerEpochs"
 

@@ -1,9 +1,6 @@
-"""The replication models against the model checker (TLC): counts, counterexample lengths, and two whole state graphs.
+"""The replication models against two whole state graphs of the model checker (TLC); then their invariants one by one.
 
-The rows of `data/replication-counts.json` are complete runs (`initial`, `distinct` and `generated` states, `depth`) and
-violations (the invariant, and the states of a shortest counterexample). Complete runs of one model at one size are one
-row with all the invariants that held. Renaming replicas changes no length, so violations that were found with symmetry
-are found without it here.
+Counts and the lengths of counterexamples are in `test_reference`.
 """
 
 from __future__ import annotations
@@ -28,12 +25,9 @@ from kafka_proto.replication.properties import CHECKED, FLAWED
 from kafka_proto.replication.records import Record
 from kafka_proto.replication.spec import Action, Change, Names, Witnessed, hw_of, leader_of, spec_variables
 
-Row = dict[str, Any]
-
 DATA = Path(__file__).parent / "data"
 MODELS: dict[str, ModelSpec] = {spec.name: spec for spec in system().models}
 VERSIONS = [name for name in MODELS if name != "replication/async-isr"]
-ROWS: list[Row] = json.loads((DATA / "replication-counts.json").read_text(encoding="utf-8"))
 GRAPHS = sorted(DATA.glob("replication-*_*.json.gz"))
 HIDDEN_NAMES = {"BecomeFollowerTruncateToHighWatermark": "BecomeFollowerAndTruncateTo"}
 """Actions whose name the model checker does not print, because of how the spec is worded."""
@@ -41,49 +35,6 @@ LETTERS = {
     "replicas": "R", "log-size": "L", "max-records": "M", "max-leader-epoch": "E",
     "max-version": "V", "max-offset": "O",
 }
-COUNTS = ("initial", "distinct", "generated", "depth")
-NORMAL = 20_000
-TOO_MANY = 150_000
-TOO_DEEP = "replication/kip-320-first-try"
-"""With three replicas its violations lie beyond 150,000 states."""
-
-
-def row_name(row: Row) -> str:
-    """Return a row's id: model, sizes, symmetry, and what is violated."""
-    parts = [row["model"].removeprefix("replication/"), "".join(f"{LETTERS[s]}{n}" for s, n in row["sizes"].items())]
-    parts += ["symmetry"] if row["symmetry"] else []
-    parts += [f"violates-{row['violated']}"] if "violated" in row else []
-    return "-".join(parts)
-
-
-def marks(row: Row) -> list[pytest.MarkDecorator]:
-    """Return how a row runs: in the normal suite, as a large test, or not at all."""
-    if row["symmetry"] and ("violated" not in row or row["model"] == TOO_DEEP):
-        reason = f"more than {TOO_MANY} states without symmetry: too slow for the plain search"
-        return [pytest.mark.large, pytest.mark.skip(reason=reason)]
-    if row.get("distinct", 0) > NORMAL or row["symmetry"]:
-        return [pytest.mark.large]
-    return []
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, id=row_name(row), marks=marks(row)) for row in ROWS])
-def test_replication_counts_equal_the_model_checkers(row: Row) -> None:
-    """Every row is reproduced, except those beyond 150,000 states: they are too slow for the plain search."""
-    model = MODELS[row["model"]].make(row["sizes"])
-    found = search(model, tuple(row["invariants"]))
-    if "violated" in row:
-        assert (found.violated, found.depth) == (row["violated"], row["counterexample_states"])
-        assert found.reason
-        assert len(found.path) == found.depth - 1
-    else:
-        assert found.violated is None
-        assert {name: getattr(found, name) for name in COUNTS} == {name: row[name] for name in COUNTS}
-
-
-def test_replication_counts_every_row_has_its_own_name() -> None:
-    """There are 48 rows, 24 of them violations, and no id stands for two."""
-    assert len({row_name(row) for row in ROWS}) == len(ROWS) == 48
-    assert sum("violated" in row for row in ROWS) == 24
 
 
 def text(data: Any) -> str:

@@ -38,6 +38,8 @@ def main() -> NoReturn:
     except KeyboardInterrupt as error:
         heard()
         code = _say(str(error) or "interrupted; nothing was written", INTERRUPTED)
+    except MemoryError:
+        code = _say("the machine has no memory left for this; use smaller sizes, --symmetry or --memory", WRONG_USE)
     except BrokenPipeError:
         _forget_stdout()
         code = CLOSED_PIPE

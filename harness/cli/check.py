@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import math
 import resource
 import signal
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 SAVED_EVERY = 30.0
 """Seconds between checkpoints."""
+LEAST_MEMORY = 1e-9
+"""A byte, in gigabytes."""
 FINGERPRINTS = 2**64
 Report = Callable[[int, int, int, int], None]
 
@@ -77,7 +81,7 @@ def check(
     told = _told(built, result, search.interrupted, seconds, cpu_seconds)
     if fingerprints:
         told["collision_probability"] = result.distinct * (result.generated - result.distinct) / FINGERPRINTS
-    told["properties"] = {name: lasso is None for name, lasso in lassos.items()}
+    told["properties"] = {name: lassos[name] is None if name in lassos else None for name in temporal}
     tables = _counterexamples(spec, given, names, result, lassos, fairness, out, told)
     if told["violated"] and told["verdict"] == "ok":
         told["verdict"] = "violated"
@@ -104,7 +108,9 @@ def _invariants(model: Model, chosen: tuple[str, ...]) -> tuple[str, ...]:
     known = [prop.name for prop in model.properties if prop.is_safety]
     for name in chosen:
         if name not in known:
-            raise Refusal(f"{model.name} has no invariant {name!r}; its invariants are {', '.join(known)}")
+            temporal = any(prop.name == name and prop.is_temporal for prop in model.properties)
+            hint = f"; {name} is a temporal property, name it with --property" if temporal else ""
+            raise Refusal(f"{model.name} has no invariant {name!r}; its invariants are {', '.join(known)}{hint}")
     claimed = model.claimed if model.claimed is not None else tuple(known)
     return chosen or tuple(name for name in known if name in claimed)
 
@@ -116,15 +122,17 @@ def _check_options(
     for name in temporal:
         if name not in known:
             has = f"its temporal properties are {', '.join(known)}" if known else "it has none"
-            raise Refusal(f"{model.name} has no temporal property {name!r}; {has}")
+            safe = any(prop.name == name and prop.is_safety for prop in model.properties)
+            hint = f"; {name} is an invariant, name it with --invariant" if safe else ""
+            raise Refusal(f"{model.name} has no temporal property {name!r}; {has}{hint}")
     for option, is_on in reducing.items():
         if temporal and is_on:
             raise Refusal(
                 f"temporal properties need every state and step as it is, and {option} takes several for one, so that "
                 f"a cycle need not be one; leave {option} or --property out"
             )
-    if memory is not None and memory <= 0:
-        raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}")
+    if memory is not None and not LEAST_MEMORY <= memory < math.inf:
+        raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}; leave it out for no limit")
 
 
 def _timer() -> Callable[[], bool]:
@@ -143,42 +151,56 @@ def _timer() -> Callable[[], bool]:
 
 @contextmanager
 def _stopping(search: Search) -> Iterator[None]:
-    """Let the first interrupt end the search where it can go on later, and the second one at once."""
-    def note(*_: Any) -> None:
-        if search.wants_stop:
-            raise KeyboardInterrupt("interrupted; what was searched since the last checkpoint is lost")
-        search.wants_stop = True
+    """Let the first interrupt end the search where it can go on later, and the second one at once.
+
+    What follows the second one is short, so that further interrupts are not listened to.
+    """
+    def note(*given: Any) -> None:
+        if not search.wants_stop:
+            search.wants_stop = True
+            return
+        for number, *_ in before:
+            signal.signal(number, signal.SIG_IGN)
+        lost = "nothing was written"
+        if search.checkpoint is not None:
+            lost = "what was searched since the last checkpoint is lost"
+        raise KeyboardInterrupt(f"interrupted; {lost}")
 
     before = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         yield
     finally:
         for number, handler in before:
-            signal.signal(number, handler)
+            if signal.getsignal(number) is note:
+                signal.signal(number, handler)
 
 
 @contextmanager
 def _progress(wanted: bool) -> Iterator[Report]:
-    """Show progress on a terminal: states, rate, what is queued, and what remains where the levels tell."""
+    """Show progress on a terminal: states, rate, what is queued, and the time that remains where the levels tell."""
     if not (wanted and sys.stderr.isatty()):
         yield lambda distinct, generated, depth, queue: None
         return
     from harness.simulate.screen import Screen
 
-    queues: list[tuple[int, int]] = []
+    queues: dict[int, int] = {}
+    begin: list[float] = []
     with Screen().progress("searching", noun="states") as progress:
         def report(distinct: int, generated: int, depth: int, queue: int) -> None:
-            if not queues or queues[-1][0] != depth:
-                queues.append((depth, queue))
-            queues[-1] = (depth, queue)
-            left = remaining([size for _, size in queues])
-            progress(distinct, distinct + left if left else 0, f"depth {depth}, {queue:,} queued")
+            queues[depth] = queue
+            now, expanded = time.monotonic(), distinct - queue
+            begin[:] = begin or [now, expanded]
+            rate = (expanded - begin[1]) / max(now - begin[0], 1e-9)
+            left = remaining(list(queues.values()))
+            minutes, seconds = divmod(math.ceil(left / rate), 60) if rate else (0, 0)
+            soon = f", about {minutes}:{seconds:02} left" if left else ""
+            progress(distinct, 0, f"depth {depth}, {queue:,} queued{soon}")
 
         yield report
 
 
 def remaining(queues: list[int]) -> int:
-    """Estimate how many states remain from how the queue shrank over the last levels; 0 where it does not shrink.
+    """Estimate how many states are to be expanded yet, from how the queue shrank over the last levels; else return 0.
 
     Behind the widest level, levels of these models shrink faster and faster, so that a geometric series is an upper
     bound that gets better; before it nobody can know.
@@ -196,11 +218,15 @@ def _lassos(search: Search, names: tuple[str, ...], mode: str) -> dict[str, Lass
     from harness.explore.liveness import check_temporal, fairness_of
     from harness.explore.state_graph import graph_of
 
-    graph, model = graph_of(search), search.model
+    graph, model, ordered = graph_of(search), search.model, False
     found: dict[str, Lasso | None] = {}
     for name in names:
         lasso = found[name] = check_temporal(graph, model, name, fairness_of(model, mode))
         if lasso is not None:
+            if not ordered:  # which of the shortest lassos is told must not depend on the order of the search
+                graph, ordered = graph_of(search, in_order=True), True
+                lasso = found[name] = check_temporal(graph, model, name, fairness_of(model, mode))
+            assert lasso is not None
             why = why_no_counterexample(model, lasso.initial, lasso.prefix, lasso.cycle, name, mode)
             if why is not None:
                 raise AssertionError(f"the lasso found for {name} is none: {why}")
@@ -212,8 +238,8 @@ def _trail(model: Model, names: tuple[str, ...], found: Violation | Lasso, fairn
     from harness.record import Chosen, Trail
 
     if isinstance(found, Violation):
-        labels, claims = found.labels, names
-        violates = found.name if found.kind == "invariant" else None
+        labels, violates = found.labels, found.name
+        claims = names if found.kind == "deadlock" else (found.name,)
         ending: dict[str, Any] = {}
     else:
         labels, claims, violates = (*found.prefix, *found.cycle), (found.name,), found.name
@@ -290,11 +316,16 @@ def _print(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
         steps = counted(violated["length"] - 1, "step")
         if violated["kind"] == "temporal":
             again = violated["back_to"]
-            cycle = f", then from state {again} on again for ever" if again is not None else ", then nothing more"
-            headline = f"{violated['property']} is violated by {steps}{cycle}"
+            if again is not None:
+                cycle = violated["length"] + 1 - again
+                steps = f"{counted(violated['length'], 'step')}, the last {cycle} for ever"
+            after = ", then nothing more" if again is None else ""
+            headline = f"{violated['property']} is violated by {steps}{after}"
         else:
             headline = f"{violated['property']} is violated after {steps}, the fewest possible"
-        click.echo(f"{told['model']}: {headline}\n  {violated['reason']}\n  {counts}")
+        click.echo(f"{told['model']}: {headline}")
+        click.echo(textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  "))
+        click.echo(f"  {counts}")
         told_of = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
         for note in told_of:
             click.echo(f"  {note}")
@@ -303,7 +334,9 @@ def _print(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
         click.echo(tables[violated["property"]])
         click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")
     for name, holds in told["properties"].items():
-        if holds:
+        if holds is None:
+            click.echo(f"  {name}: not checked, as the search was not completed")
+        elif holds:
             click.echo(f"  {name} holds")
     for name, witness in told["witnesses"].items():
         if witness is not None:

@@ -29,7 +29,7 @@ from harness.record.trail import format_said
 from harness.record.words import counted
 from harness.simulate import strategies
 from harness.simulate.hunt import Hunt, Row, chosen_scenarios, write_run
-from harness.simulate.replay import replay_plain
+from harness.simulate.replay import DEADLOCK, replay_plain
 from harness.simulate.screen import Screen, scoreboard
 from harness.simulate.session import Plan, Run, everything, plan_of, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
@@ -269,6 +269,10 @@ def shrink(trail: Path, out: Path, as_json: bool) -> int:
 def _violating(trail: Trail) -> Trail:
     """Return a trail with the property that its replay violates. Raises Refusal for a trail that does not fit."""
     run = replay_plain(trail)
+    if trail.fairness is not None or trail.violates == DEADLOCK:
+        raise Refusal(
+            f"{trail.violates or 'this'} was found by a search, which found no shorter run; there is nothing to shrink"
+        )
     if trail.violates in {verdict.violated for verdict in run.violations}:
         return trail
     return attrs.evolve(trail, violates=run.verdict.violated)

@@ -2,12 +2,16 @@
 
 A folder with one file per level (packed states as 64-bit words, little-endian) and `checkpoint.json`, which is replaced
 last and at once: a checkpoint is whole or the one before. It holds the values of every field, which give the packed
-states their meaning, and what was counted and found so far.
+states their meaning, and what was counted and found so far. A level's file has the checksum of its content in its name,
+so that no file of the checkpoint before is ever written over; the manifest has its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tempfile
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +20,7 @@ from typing import Any
 import attrs
 
 from harness.explore.layout import Layout
-from harness.explore.spool import from_words, little_endian, to_words
+from harness.explore.spool import from_words, little_endian
 from harness.model import Model, Refusal, decode, encode
 from harness.record.files import compact, reason_of, write_atomically
 
@@ -35,11 +39,12 @@ class Saved:
     position: int
     actions: Mapping[str, int]
     hits: list[Mapping[str, Any]]
-    witnessed: Mapping[str, tuple[int, str]]
     together: Sequence[Sequence[str]]
     fields: list[Mapping[str, Any]]
     levels: Sequence[Mapping[str, Any]]
     width: int
+    orbits: Sequence[tuple[list[int], bool]] = ()
+    """The order of the orbits, on which it depends which state stands for a class."""
 
 
 def asked_of(model: Model, invariants: Iterable[str], flags: Mapping[str, bool]) -> dict[str, Any]:
@@ -56,24 +61,41 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.written: list[dict[str, Any]] = []
-        self.packing: list[int] = []
+        self.packing: list[object] = []
 
     def read(self, asked: Mapping[str, Any]) -> Saved | None:
-        """Return what is saved, None where nothing is yet. Raises Refusal for another search's, or a damaged one."""
+        """Return what is saved, None where nothing is yet.
+
+        Raises Refusal for another search's, a damaged one, and for a folder that could not be written to later on.
+        """
         path = self.folder / MANIFEST
         try:
-            text = path.read_text(encoding="utf-8")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+            data = json.loads(path.read_bytes())
         except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise Refusal(f"cannot read the checkpoint {path}: {reason_of(error)}; give another folder") from None
+            if self.folder.is_dir():
+                return None
+            raise self._unwritable("no folder can be made there") from None
+        except (OSError, RecursionError, ValueError) as error:
+            if isinstance(error, OSError) and not path.exists():
+                raise self._unwritable(reason_of(error)) from None
+            why = reason_of(error) if isinstance(error, OSError) else "it is not JSON, but cut off or damaged"
+            raise Refusal(f"cannot read the checkpoint {path}: {why}; give another folder") from None
+        if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
+            raise Refusal(f"{path} is no checkpoint of this program; give another folder")
+        if (version := data.pop("version", None)) != VERSION:
+            raise Refusal(
+                f"the checkpoint {path} is of format version {json.dumps(version)[:40]}, this program reads version "
+                f"{VERSION}; give another folder"
+            )
+        if data.pop("digest", None) != _digest(data):
+            raise Refusal(f"the checkpoint {path} is damaged; remove {self.folder} and start anew")
         try:
-            data = json.loads(text)
-            if data.pop("format") != FORMAT or data.pop("version") != VERSION:
-                raise ValueError
             saved = Saved(**data)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise Refusal(f"{path} is no checkpoint that this program can read; give another folder") from None
+        except TypeError:
+            raise Refusal(f"the checkpoint {path} is of another version of this program; give another folder") from None
         for name, value in saved.asked.items():
             if asked.get(name) != value:
                 raise Refusal(
@@ -104,38 +126,45 @@ class Checkpoint:
             try:
                 with path.open("rb") as file:
                     words.fromfile(file, told["states"] * saved.width)
-            except (OSError, EOFError):
-                raise Refusal(
-                    f"{path} of the checkpoint is missing or cut off; remove {self.folder} and start anew"
-                ) from None
+                    whole = not file.read(1) and zlib.crc32(words) == told["checksum"]
+            except (OSError, EOFError, ValueError):
+                whole = False
+            if not whole:
+                raise Refusal(f"{path} of the checkpoint is missing or damaged; remove {self.folder} and start anew")
             yield from_words(little_endian(words), saved.width)
 
-    def write(self, saved: Saved, layout: Layout, sizes: list[int], level: Callable[[int], Sequence[int]]) -> None:
-        """Write a checkpoint: levels that are not there yet, then the manifest. Raises Refusal."""
+    def write(self, saved: Saved, layout: Layout, sizes: list[int], level: Callable[[int], array[int]]) -> None:
+        """Write a checkpoint: levels (as words) that are not there yet, then the manifest. Raises Refusal."""
         if self.packing != _packing(layout):
             self.written = []
             self.packing = _packing(layout)
+        self.written = self.written[: len(sizes)]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             for number, states in enumerate(sizes):
                 if number < len(self.written) and self.written[number]["states"] == states:
                     continue
-                name = f"level-{number:04}-{states}-{abs(sum(self.packing)) % 100_000}.bin"
+                words = little_endian(level(number))
+                checksum = zlib.crc32(words)
+                name = f"level-{number:04}-{states}-{checksum:08x}.bin"
                 part = self.folder / f".{name}.part"
                 with part.open("wb") as file:
-                    little_endian(to_words(level(number), saved.width)).tofile(file)
+                    words.tofile(file)
                 part.replace(self.folder / name)
-                self.written[number:] = [{"file": name, "states": states}]
+                self.written[number:] = [{"file": name, "states": states, "checksum": checksum}]
         except OSError as error:
-            raise Refusal(
-                f"cannot write the checkpoint in {self.folder}: {reason_of(error)}; give another folder"
-            ) from None
-        manifest = {"format": FORMAT, "version": VERSION, **attrs.asdict(attrs.evolve(saved, levels=self.written))}
+            raise self._unwritable(reason_of(error)) from None
+        data = attrs.asdict(attrs.evolve(saved, levels=self.written))
+        manifest = {"format": FORMAT, "version": VERSION, "digest": _digest(data), **data}
         write_atomically(self.folder / MANIFEST, [compact(manifest)])
         kept = {entry["file"] for entry in self.written}
-        for path in self.folder.glob("level-*.bin"):
+        for path in [*self.folder.glob("level-*.bin"), *self.folder.glob(".level-*.bin.part"),
+                     *self.folder.glob(f".{MANIFEST}.*.part")]:
             if path.name not in kept:
                 path.unlink(missing_ok=True)
+
+    def _unwritable(self, why: str) -> Refusal:
+        return Refusal(f"cannot write the checkpoint in {self.folder}: {why}; give another folder with --checkpoint")
 
 
 def fields_of(layout: Layout) -> list[Mapping[str, Any]]:
@@ -147,8 +176,13 @@ def fields_of(layout: Layout) -> list[Mapping[str, Any]]:
     ]
 
 
-def _packing(layout: Layout) -> list[int]:
-    return [number for field in layout.fields for number in (field.shift, field.bits)]
+def _packing(layout: Layout) -> list[object]:
+    return [(field.slots, field.shift, field.bits) for field in layout.fields]
+
+
+def _digest(data: Mapping[str, Any]) -> str:
+    """Return what tells a manifest from a damaged one."""
+    return hashlib.sha256(compact(data).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _told(value: Any) -> str:

@@ -320,6 +320,9 @@ API int64_t kernel_found(Kernel *k, const u64 *list)
     return (int64_t)k->founds.count++;
 }
 
+/* Nobody wants to know any more that the checks of a found answer. */
+API void kernel_mute(Kernel *k, u32 found) { k->founds.at[found].answers = 0; }
+
 API int kernel_roots(Kernel *k, const u32 *numbers, u64 count, u32 bounds)
 {
     k->roots.count = 0;
@@ -655,27 +658,48 @@ API void kernel_drop(Kernel *k, u64 number)
     k->states.count -= number;
 }
 
+/* Note that a state is seen, where it is known that it is not yet: with its number, or by its fingerprint. */
+static void mark(Kernel *k, u128 state, u64 number)
+{
+    u64 hash = mix(state), entry = hash >> 40 << 40 | (number + 1);
+    if (k->fingerprints) entry = hash = hash ? hash : 1;
+    u64 at = hash & k->limit;
+    while (k->seen[at] && !(k->fingerprints && k->seen[at] == entry)) at = (at + 1) & k->limit;
+    k->seen[at] = entry;
+}
+
+static u128 moved(u128 state, const u32 *from, const u64 *low, const u32 *to, u64 fields)
+{
+    u128 after = 0;
+    for (u64 i = 0; i < fields; i++) after |= (u128)((u64)(state >> from[i]) & low[i]) << to[i];
+    return after;
+}
+
 /* Pack all states anew: field i moves from one shift to another. Tables are forgotten, counts and states stay. */
 API int kernel_repack(Kernel *k, const u32 *from, const u64 *low, const u32 *to, u64 fields)
 {
     forget_tables(k);
+    memset(k->seen, 0, (k->limit + 1) * sizeof(u64));
     for (u64 n = 0; n < k->states.count; n++) {
-        u128 state = k->states.at[n], moved = 0;
-        for (u64 i = 0; i < fields; i++) moved |= (u128)((u64)(state >> from[i]) & low[i]) << to[i];
-        k->states.at[n] = moved;
+        k->states.at[n] = moved(k->states.at[n], from, low, to, fields);
+        mark(k, k->states.at[n], n);
     }
     map_clear(&k->outside_map);
     for (u64 n = 0; n < k->outside.count; n++) {
-        u128 state = k->outside.at[n], moved = 0;
-        for (u64 i = 0; i < fields; i++) moved |= (u128)((u64)(state >> from[i]) & low[i]) << to[i];
-        k->outside.at[n] = moved;
-        if (map_put(&k->outside_map, moved, 0)) return NO_MEMORY;
-    }
-    memset(k->seen, 0, (k->limit + 1) * sizeof(u64));
-    for (u64 n = 0; n < k->states.count; n++) {
-        u64 hash = mix(k->states.at[n]), at = hash & k->limit;
-        while (k->seen[at]) at = (at + 1) & k->limit;
-        k->seen[at] = (hash >> 40) << 40 | (n + 1);
+        k->outside.at[n] = moved(k->outside.at[n], from, low, to, fields);
+        if (map_put(&k->outside_map, k->outside.at[n], 0)) return NO_MEMORY;
     }
     return OK;
+}
+
+/* The same for states that are not kept (with fingerprints only). */
+API void kernel_repack_dropped(
+    Kernel *k, u64 *states, u64 number, const u32 *from, const u64 *low, const u32 *to, u64 fields)
+{
+    for (u64 n = 0; n < number; n++) {
+        u128 state = moved(join(states[2 * n], states[2 * n + 1]), from, low, to, fields);
+        mark(k, state, 0);
+        states[2 * n] = (u64)state;
+        states[2 * n + 1] = (u64)(state >> 64);
+    }
 }

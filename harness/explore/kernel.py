@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from weakref import ref
 
 from harness.explore.layout import Overflow
 from harness.explore.loop import DEADLOCK, Answered, Arrows, Kept, Moved
@@ -56,6 +58,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "channel": (ctypes.c_int64, [_PTR, _U32, _U64]),
     "difference": (_INT, [_PTR, _U32, _U64, _U64, _U64]),
     "found": (ctypes.c_int64, [_PTR, _PTR]),
+    "mute": (None, [_PTR, _U32]),
     "roots": (_INT, [_PTR, _PTR, _U64, _U32]),
     "hits": (None, [_PTR, _PTR]),
     "seed": (_INT, [_PTR, _PTR, _U64]),
@@ -68,6 +71,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "read_outside": (None, [_PTR, _PTR]),
     "read_events": (None, [_PTR, _PTR]),
     "add_generated": (None, [_PTR, _U64]),
+    "repack_dropped": (None, [_PTR, _PTR, _U64, _PTR, _PTR, _PTR, _U64]),
     "repack": (_INT, [_PTR, _PTR, _PTR, _PTR, _U64]),
 }
 
@@ -78,8 +82,11 @@ class Unavailable(Exception):
 
 def compiler() -> list[str] | None:
     """Return the command of a C compiler, or None."""
-    if os.environ.get("CC"):
-        return shlex.split(os.environ["CC"])
+    if chosen := os.environ.get("CC"):
+        try:
+            return shlex.split(chosen)
+        except ValueError:
+            return [chosen]
     for name in ("cc", "gcc", "clang"):
         if found := shutil.which(name):
             return [found]
@@ -117,10 +124,14 @@ def _compile(name: str) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 made = Path(scratch) / name
-                done = subprocess.run(
-                    [*command, *FLAGS, "-o", str(made), str(SOURCE)], capture_output=True, text=True, check=False
-                )
-                if done.returncode:
+                try:
+                    done = subprocess.run(
+                        [*command, *FLAGS, "-o", str(made), str(SOURCE)], capture_output=True, text=True, check=False
+                    )
+                except OSError as error:
+                    why = error.strerror or error
+                    raise Unavailable(f"{command[0]} cannot be run ({why}); use --engine python") from None
+                if done.returncode or not made.exists():
                     last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
                     raise Unavailable(f"{command[0]} could not compile the kernel ({last}); use --engine python")
                 made.replace(folder / name)
@@ -151,6 +162,7 @@ class KernelLoop:
     """States as pairs of 64-bit words in the kernel; its tables mirror those of the space."""
 
     name = "kernel"
+    contexts: Mapping[int, int] = MappingProxyType({100_000: 500, 1_000_000: 10_000})
 
     def __init__(self, space: Space, kept: Kept, moved: Moved = lambda remap: None) -> None:
         assert not kept.hidden
@@ -158,7 +170,13 @@ class KernelLoop:
         self.kept = kept
         self.moved = moved
         self.c = library()
-        self.callback = MISS(self._miss)
+        this = ref(self)  # the kernel's callback must not keep the loop alive, which would keep the kernel alive
+
+        def miss(kind: int, number: int, low: int, high: int) -> int:
+            loop = this()
+            return -1 if loop is None else loop._miss(kind, number, low, high)
+
+        self.callback = MISS(miss)
         self.kernel = self.c.kernel_new(self.callback)
         self.c.kernel_options(self.kernel, kept.symmetry is not None, kept.deadlocks, kept.fingerprints, 0)
         self.position = 0
@@ -170,7 +188,6 @@ class KernelLoop:
         self.settled: set[str] = set()
         """Properties of whose answers nobody wants to know any more."""
         self.error: BaseException | None = None
-        self.out: list[int] = []
         self.out_done = 0
         self._forget()
 
@@ -208,6 +225,11 @@ class KernelLoop:
         for level in levels:
             self._seed(to_words(level, 2))
             self.ends.append(self._counts()[1])
+        if self.spool is not None:
+            for end in self.ends[: -2 if position else -1]:
+                self.spool.put_words(self._read(self.dropped, end), 2)
+                self.c.kernel_drop(self.kernel, end - self.dropped)
+                self.dropped = end
         self.position = position
         self.c.kernel_add_generated(self.kernel, generated)
 
@@ -239,21 +261,13 @@ class KernelLoop:
             self._events(answered)
             if code and not (isinstance(self.error, Overflow) and self._repack()):
                 self._raise(code)
-            yield self.position
+            if self.position:  # else nothing is done yet, and the level would look as if it were
+                yield self.position
         self.position = 0
-        self._outside()
         if self.spool is not None:
             self.spool.put_words(self._read(self.dropped, end), 2)
             self.c.kernel_drop(self.kernel, end - self.dropped)
             self.dropped = end
-
-    def _outside(self) -> None:
-        count = self._counts()[4]
-        words = array("Q", bytes(16 * count))
-        if count > self.out_done:
-            self.c.kernel_read_outside(self.kernel, _at(words))
-        self.out = from_words(words, 2)[self.out_done :]
-        self.out_done = count
 
     def _raise(self, code: int) -> None:
         error, self.error = self.error, None
@@ -275,6 +289,8 @@ class KernelLoop:
         for number, places in by_found.items():
             answers = DEADLOCK if number == NONE else self.founds[number].answers
             if all(name in self.settled for name, _ in answers):
+                if number != NONE:
+                    self.c.kernel_mute(self.kernel, number)
                 continue
             answered(answers, [self._state(n + self.dropped) for n in places])
 
@@ -287,14 +303,22 @@ class KernelLoop:
         low, high = self._read(number, number + 1)
         return low | high << 64
 
+    @property
+    def width(self) -> int:
+        return 2
+
     def words(self, number: int) -> array[int]:
-        """Return the states of a level as words, two each."""
         if self.spool is not None and number < self.spool.count:
             return self.spool.get_words(number)
         return self._read(self.ends[number - 1] if number else 0, self.ends[number])
 
     def level(self, number: int) -> Sequence[int]:
         return from_words(self.words(number), 2)
+
+    def sample(self, number: int, most: int) -> Sequence[int]:
+        words = self.words(number)
+        step = 2 * max(1, len(words) // 2 // most)
+        return [low | high << 64 for low, high in zip(words[::step], words[1::step], strict=True)]
 
     def sizes(self) -> list[int]:
         return [end - begin for begin, end in zip([0, *self.ends], self.ends, strict=False)]
@@ -310,7 +334,13 @@ class KernelLoop:
         return [states[2 * n] | states[2 * n + 1] << 64 for n in found[:count]]
 
     def outside(self) -> list[int]:
-        return self.out
+        count = self._counts()[4]
+        if count == self.out_done:
+            return []
+        words = array("Q", bytes(16 * count))
+        self.c.kernel_read_outside(self.kernel, _at(words))
+        done, self.out_done = self.out_done, count
+        return from_words(words, 2)[done:]
 
     def arrows(self) -> Arrows:
         room = self.generated
@@ -324,6 +354,9 @@ class KernelLoop:
         for found in self.founds:
             edges += found.edges
         return Arrows(memoryview(sources)[:count], memoryview(targets)[:count], memoryview(labels)[:count], edges)
+
+    def rearranged(self) -> None:
+        self._roots()
 
     def count(self) -> None:
         hits = array("Q", bytes(8 * len(self.founds)))
@@ -339,8 +372,6 @@ class KernelLoop:
 
     def _repack(self) -> bool:
         """Give the fields more room and pack all states anew; say whether that was possible."""
-        if self.kept.fingerprints:
-            return False
         self.count()
         fields = self.space.layout.fields
         before = [(field.shift, field.low) for field in fields]
@@ -352,8 +383,15 @@ class KernelLoop:
             self.kept.symmetry.repack()
         shifts, lows = array("I", [shift for shift, _ in before]), array("Q", [low for _, low in before])
         now = array("I", [field.shift for field in fields])
-        if code := self.c.kernel_repack(self.kernel, _at(shifts), _at(lows), _at(now), len(before)):
+        how = (_at(shifts), _at(lows), _at(now), len(before))
+        if code := self.c.kernel_repack(self.kernel, *how):
             self._raise(code)
+        if self.spool is not None:
+            dropped, self.spool = self.spool, Spool()
+            for number in range(dropped.count):
+                words = dropped.get_words(number)
+                self.c.kernel_repack_dropped(self.kernel, _at(words), len(words) // 2, *how)
+                self.spool.put_words(words, 2)
         self._forget()
         self._roots()
         self.moved(lambda state: sum(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import attrs
 
 from harness.explore.space import Space
-from harness.explore.spool import Spool
+from harness.explore.spool import Spool, to_words
 from harness.explore.stages import Stage
 from harness.explore.symmetry import Symmetry
 from harness.explore.units import Answer, Edge
@@ -59,6 +60,8 @@ class Loop(Protocol):
     """The states seen so far, level by level, and how the next level is made."""
 
     name: str
+    contexts: Mapping[int, int]
+    """States seen, and how many entries a context may have from then on beyond what its stages have anyway."""
     position: int
     """How many states of the level before the last are expanded, 0 where it is done."""
     settled: set[str]
@@ -80,6 +83,16 @@ class Loop(Protocol):
     def level(self, number: int) -> Sequence[int]:
         """Return the states of a level (0 is the initial one)."""
 
+    @property
+    def width(self) -> int:
+        """The 64-bit words of a state."""
+
+    def words(self, number: int) -> array[int]:
+        """Return the states of a level as words."""
+
+    def sample(self, number: int, most: int) -> Sequence[int]:
+        """Return about so many states of a level, evenly spread."""
+
     def sizes(self) -> list[int]:
         """Return how many states each level has."""
 
@@ -87,10 +100,13 @@ class Loop(Protocol):
         """Return the states of a level from which a step leads to one of the targets (given as keys)."""
 
     def outside(self) -> list[int]:
-        """Return the states out of bounds that the last level led to."""
+        """Return the states out of bounds that were met since this was asked last."""
 
     def arrows(self) -> Arrows:
         """Return all edges; states are numbered level by level."""
+
+    def rearranged(self) -> None:
+        """Take note that the space has other roots."""
 
     def count(self) -> None:
         """Add the counts of steps to those of the space."""
@@ -146,6 +162,7 @@ class PythonLoop:
     """States as Python integers in a set, levels as lists."""
 
     name = "python"
+    contexts: Mapping[int, int] = MappingProxyType({2_000: 500, 20_000: 6_000, 100_000: 50_000})
 
     def __init__(self, space: Space, kept: Kept, moved: Moved = lambda remap: None) -> None:
         self.space = space
@@ -161,11 +178,16 @@ class PythonLoop:
     def start(self, states: Sequence[int]) -> None:
         self.generated = len(states)
         self.levels = [self._new(dict.fromkeys(states))]
+        self.out = []
 
     def restore(self, levels: Iterable[Sequence[int]], position: int, generated: int) -> None:
         for level in levels:
             self.seen.update(self._mark(state) for state in level)
             self.levels.append(list(level))
+        if self.spool is not None:
+            for done in self.levels[: -2 if position else -1]:
+                self.spool.put(done, self.width)
+                done.clear()
         self.position = position
         self.generated = generated
 
@@ -173,7 +195,6 @@ class PythonLoop:
         self.space.settle()
         if not self.position:
             self.levels.append([])
-            self.out = []
         level, after = self.levels[-2], self.levels[-1]
         while self.position < len(level):
             piece = level[self.position : self.position + CHUNK]
@@ -192,7 +213,7 @@ class PythonLoop:
             yield self.position
         self.position = 0
         if self.spool is not None:
-            self.spool.put(level, (self.space.layout.bits + 63) // 64)
+            self.spool.put(level, self.width)
             level.clear()
 
     def _new(self, states: Iterable[int]) -> list[int]:
@@ -202,10 +223,11 @@ class PythonLoop:
             new = self._new_marks(states)
         else:
             new = states if isinstance(states, set) else set(states)
+            new -= self.seen
             if kept.symmetry is not None:
                 least = kept.symmetry.least
                 new = {least(state) for state in new}
-            new -= self.seen
+                new -= self.seen
         if self.space.bounds is not None:
             inside = {state for state in new if not self.space.is_outside(state)}
             self.out += new - inside
@@ -245,6 +267,17 @@ class PythonLoop:
             return self.spool.get(number)
         return self.levels[number]
 
+    @property
+    def width(self) -> int:
+        return (self.space.layout.bits + 63) // 64
+
+    def words(self, number: int) -> array[int]:
+        return to_words(self.level(number), self.width)
+
+    def sample(self, number: int, most: int) -> Sequence[int]:
+        states = self.level(number)
+        return states[:: max(1, len(states) // most)]
+
     def sizes(self) -> list[int]:
         spooled = self.spool.sizes if self.spool is not None else []
         return [*spooled, *(len(level) for level in self.levels[len(spooled) :])]
@@ -259,7 +292,8 @@ class PythonLoop:
         return [state for state in states if state in found]
 
     def outside(self) -> list[int]:
-        return self.out
+        found, self.out = self.out, []
+        return found
 
     def arrows(self) -> Arrows:
         number = {state: n for n, state in enumerate(state for level in self.levels for state in level)}
@@ -275,6 +309,9 @@ class PythonLoop:
                     targets.extend([b for _, b in pairs])
                     labels.extend([label] * len(pairs))
         return Arrows(sources, targets, labels, tuple(edges))
+
+    def rearranged(self) -> None:
+        """The roots are read from the space each time."""
 
     def count(self) -> None:
         self.space.count()

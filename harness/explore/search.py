@@ -76,8 +76,6 @@ class Hit:
     kind: str
     depth: int
     states: list[int]
-    label: str = ""
-    """The step that is the witness, where it is a step."""
 
 
 class Search:
@@ -110,7 +108,7 @@ class Search:
         self.fingerprints = fingerprints
         self.memory = memory
         self.asked = asked_of(model, tuple(self.kinds), {
-            "deadlock": deadlock, "symmetry": symmetry, "view": view, "fingerprints": fingerprints
+            "stop": stop, "deadlock": deadlock, "symmetry": symmetry, "view": view, "fingerprints": fingerprints
         })
         self.checkpoint = checkpoint
         self.saved = None if checkpoint is None else checkpoint.read(self.asked)
@@ -188,8 +186,7 @@ class Search:
     def _share_fields(self) -> bool:
         """Let variables share fields, so that states get narrower; say whether any can."""
         loop = self.loop
-        levels = [loop.level(number) for number, size in enumerate(loop.sizes()) if size]
-        states = [state for level in levels for state in level[:: max(1, len(level) // SAMPLED)]]
+        states = [state for number in range(len(loop.sizes())) for state in loop.sample(number, SAMPLED)]
         pair = self.space.layout.wasteful(states)
         if pair is None:
             return False
@@ -199,16 +196,16 @@ class Search:
         self.space = Space(self.model, self.chosen, self.together)
         return True
 
-    def _begin(self) -> None:
+    def _begin(self, orbits: Sequence[tuple[list[int], bool]] = ()) -> None:
         """Make the tables and the loop anew."""
         space = self.space
         self.hits.clear()
         self.fresh.clear()
         space.actions.clear()
-        space.witnessed.clear()
+        space.most = 0
         space.arrange()
         if self.symmetric:
-            self.symmetry = Symmetry(space.layout, self.model.symmetric)
+            self.symmetry = Symmetry(space.layout, self.model.symmetric, orbits)
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
         kept = Kept(self.symmetry, hidden, self.fingerprints, self.deadlock)
         loop: Loop = (kernel.KernelLoop if self.engine == "kernel" else PythonLoop)(space, kept, self._moved)
@@ -234,16 +231,15 @@ class Search:
         self.space = Space(self.model, self.chosen, self.together)
         layout = self.space.layout
         self.checkpoint.restore_layout(saved, layout, {cls.__name__: cls for cls in self.model.types})
-        self.space.start(layout.pack(self.model.initial_states()[0]))
-        self._begin()
-        self.loop.restore(self.checkpoint.levels(saved), saved.position, saved.generated)
-        self.space.actions.update(saved.actions)
-        self.space.witnessed.update({name: (state, label) for name, (state, label) in saved.witnessed.items()})
-        for told in saved.hits:
-            group = self.hits if told["settled"] else self.fresh
-            group[told["name"]] = Hit(told["kind"], told["depth"], told["states"], told["label"])
-        self.loop.settled.update(self.hits)
         try:
+            self.space.start(layout.pack(self.model.initial_states()[0]))
+            self._begin(saved.orbits)
+            self.loop.restore(self.checkpoint.levels(saved), saved.position, saved.generated)
+            self.space.actions.update(saved.actions)
+            for told in saved.hits:
+                group = self.hits if told["settled"] else self.fresh
+                group[told["name"]] = Hit(told["kind"], told["depth"], told["states"])
+            self.loop.settled.update(self.hits)
             self._levels()
         except Overflow:
             self._fit()
@@ -257,24 +253,21 @@ class Search:
         layout = self.space.layout
         self.loop.count()
         hits: list[Mapping[str, Any]] = [
-            {"name": name, "kind": hit.kind, "depth": hit.depth, "states": hit.states, "label": hit.label,
-             "settled": settled}
+            {"name": name, "kind": hit.kind, "depth": hit.depth, "states": hit.states, "settled": settled}
             for settled, group in ((True, self.hits), (False, self.fresh)) for name, hit in group.items()
         ]
-        width = 2 if self.engine == "kernel" else (layout.bits + 63) // 64
         saved = Saved(
             self.asked, self.loop.name, self.loop.generated, self.loop.position, dict(self.space.actions), hits,
-            dict(self.space.witnessed), self.together, fields_of(layout), [], width,
+            self.together, fields_of(layout), [], self.loop.width,
+            [] if self.symmetry is None else self.symmetry.ordered(),
         )
-        self.checkpoint.write(saved, layout, self.loop.sizes(), self.loop.level)
+        self.checkpoint.write(saved, layout, self.loop.sizes(), self.loop.words)
 
     def _moved(self, remap: Callable[[int], int]) -> None:
         """States are packed anew: those that were noted, too."""
         self.starts = [remap(state) for state in self.starts]
         for hit in [*self.hits.values(), *self.fresh.values()]:
             hit.states = [remap(state) for state in hit.states]
-        witnessed = self.space.witnessed
-        witnessed.update({name: (remap(state), label) for name, (state, label) in witnessed.items()})
 
     def _is_decided(self) -> bool:
         return self.stop and any(hit.kind != "sometimes" for hit in self.hits.values())
@@ -282,20 +275,18 @@ class Search:
     def _levels(self) -> None:
         loop = self.loop
         while (loop.position or loop.sizes()[-1]) and not self._is_decided():
+            self._rearrange(loop)
             depth = len(loop.sizes()) - (loop.position > 0)
             size = loop.sizes()[depth - 1]
             for done in loop.expand(partial(self._answered, depth)):
+                for state in loop.outside():
+                    self._answered(depth + 1, self.space.answers(state), [state])
                 sizes = loop.sizes()
                 self.progress(sum(sizes), loop.generated, depth, size - done + sizes[-1])
                 if self.wants_stop and done < size:
                     self.interrupted = True
                     return self.save()
                 self._check_memory()
-            for state in loop.outside():
-                self._answered(depth + 1, self.space.answers(state), [state])
-            for name, (state, label) in self.space.witnessed.items():
-                if name not in self.hits:
-                    self.hits[name] = Hit("sometimes", depth, [state], label)
             self.hits.update(self.fresh)
             self.fresh.clear()
             loop.settled.update(self.hits)
@@ -305,6 +296,14 @@ class Search:
             if self.due():
                 self.save()
         self.save()
+
+    def _rearrange(self, loop: Loop) -> None:
+        """Allow contexts more entries as the search gets longer, so that fewer look-ups are left."""
+        most = max((most for states, most in loop.contexts.items() if states < sum(loop.sizes())), default=0)
+        if most > self.space.most:
+            self.space.most = most
+            self.space.arrange()
+            loop.rearranged()
 
     def _answered(self, depth: int, answers: Sequence[Answer], states: Sequence[int]) -> None:
         for name, _ in answers:
@@ -330,7 +329,10 @@ class Search:
             self.hits.setdefault(name, hit)
         sizes = [size for size in loop.sizes() if size]
         loop.count()
-        found = {name: self._violation(name, hit) for name, hit in self.hits.items()}
+        names = [*self.kinds, "Deadlock"]
+        told = [(self._violation(name, hit), name) for name, hit in self.hits.items()]
+        told.sort(key=lambda each: (each[0][0].length, each[0][1], names.index(each[1])))
+        found = {name: violation for (violation, _), name in told}
         violations = tuple(v for v in found.values() if v.kind != "sometimes")
         witnesses = tuple(sorted((v for v in found.values() if v.kind == "sometimes"), key=lambda v: v.name))
         complete = not self.interrupted and not (violations and self.stop)
@@ -344,7 +346,7 @@ class Search:
         state &= ~self.hidden
         return state if self.symmetry is None else self.symmetry.least(state)
 
-    def _violation(self, name: str, hit: Hit) -> Violation:
+    def _violation(self, name: str, hit: Hit) -> tuple[Violation, list[int]]:
         """Tell a shortest path to one of the states of a hit: of all, the first in the order of the model."""
         ways = [{self.key(state) for state in hit.states}]
         for level in range(hit.depth - 2, -1, -1):
@@ -353,13 +355,23 @@ class Search:
         initial = next(n for n, start in enumerate(self.starts) if self.key(start) in ways[0])
         at = self.starts[initial]
         labels: list[str] = []
+        way = [initial]
         for targets in ways[1:]:
-            edge = next(edge for edge in self.space.edges(at) if self.key(edge.follow(at)) in targets)
+            edges = enumerate(self.space.edges(at))
+            place, edge = next((n, edge) for n, edge in edges if self.key(edge.follow(at)) in targets)
+            way.append(place)
             labels.append(edge.step.label)
             at = edge.follow(at)
-        if hit.label:
-            labels.append(hit.label)
-        return Violation(name, self._reason(name, at), hit.kind, initial, tuple(labels))
+        labels += self._witness_step(name, at)
+        return Violation(name, self._reason(name, at), hit.kind, initial, tuple(labels)), way
+
+    def _witness_step(self, name: str, state: int) -> list[str]:
+        """Return the label of the first step from a state that is a witness, where the property is about steps."""
+        prop = next((prop for prop in self.chosen if prop.name == name), None)
+        if prop is None or prop.on != "step":
+            return []
+        view = View(self.space.layout.unpack(state))
+        return [edge.step.label for edge in self.space.edges(state) if prop.check(view, edge.step)][:1]
 
     def _reason(self, name: str, state: int) -> str:
         if name == "Deadlock":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from math import prod
 
 from harness.explore.layout import Field, Layout
 from harness.explore.stages import WITNESSED, Context, Found, InboxStage, Stage, UnitStage
@@ -17,16 +19,15 @@ class Space:
         self, model: Model, properties: tuple[Property, ...] = (), together: tuple[tuple[str, ...], ...] = ()
     ) -> None:
         self.model = model
-        step_witnesses = [prop for prop in properties if prop.on == "step"]
         self.layout = Layout(model, together)
         self.actions: dict[str, int] = {}
-        self.step_witnesses = step_witnesses
+        self.step_witnesses = [prop for prop in properties if prop.on == "step"]
         self.checks = self._checks([prop for prop in properties if prop.on != "step"])
-        self.witnessed: dict[str, tuple[int, str]] = {}
-        """Name of a witness on a step -> the state in which it was met, and the step's label."""
         self.arrangements: dict[tuple[int, ...], list[Stage]] = {}
         self.groups: dict[tuple[int, ...], Context] = {}
         self.settles = True
+        self.most = 0
+        """Combinations of values that a context may have beyond what its stages have anyway."""
         self.quiet: dict[Stage, int] = {}
         """Checks that are asked once per value of their only field, and how many values were asked about."""
         self.loud: set[Stage] = set()
@@ -93,44 +94,76 @@ class Space:
 
     def settle(self) -> bool:
         """Ask quiet checks about the values that are new; say whether one is not quiet, so that the roots changed."""
-        for stage, done in self.quiet.items():
-            (field,) = stage.fields.values()
-            values = min(len(field.values), field.low + 1)
-            assert isinstance(stage, UnitStage)
-            for at in range(done, values):
-                if not stage.unit.is_quiet(field, at):
-                    self.loud.add(stage)
-                    self.arrange()
-                    return True
-            self.quiet[stage] = values
-        return False
+        changed = False
+        while self._grows_louder():
+            changed = True
+        return changed
+
+    def _grows_louder(self) -> bool:
+        louder = [stage for stage, done in self.quiet.items() if not self._stays_quiet(stage, done)]
+        self.loud.update(louder)
+        if louder:
+            self.arrange()
+        return bool(louder)
+
+    def _stays_quiet(self, stage: Stage, done: int) -> bool:
+        (field,) = stage.fields.values()
+        values = min(len(field.values), field.low + 1)
+        self.quiet[stage] = values
+        return all(stage.unit.is_quiet(field, at) for at in range(done, values))  # type: ignore[attr-defined]
 
     def fields_of(self, mask: int) -> list[Field]:
         """Return the fields of a mask."""
         return [field for field in self.layout.fields if field.mask & mask]
 
     def together(self, stages: list[Stage]) -> list[Stage]:
-        """Put stages into contexts where one reads all that others read: that saves look-ups and costs no entries."""
-        if len(stages) < 2:
+        """Put stages into contexts: where one reads all that others read, and where few combinations are possible."""
+        if len(stages) < 2 and not self.most:
             return stages
         key = tuple([stage.serial for stage in stages])
         known = self.arrangements.get(key)
         if known is not None:
             return known
-        largest: list[tuple[int, list[Stage]]] = []
+        groups: list[tuple[int, list[Stage]]] = []
         for stage in sorted(stages, key=lambda stage: -stage.mask.bit_count()):
-            for mask, members in largest:
-                if not stage.mask & ~mask:
-                    members.append(stage)
-                    break
+            wish = stage.mask
+            best, least = -1, self.most + 1
+            for n, (mask, _) in enumerate(groups):
+                possible = 0 if not wish & ~mask else self._possible(mask | wish)
+                if possible < least:
+                    best, least = n, possible
+            if best < 0:
+                groups.append((wish, [stage]))
             else:
-                largest.append((stage.mask, [stage]))
-        arranged = [members[0] if len(members) == 1 else self._group(mask, members) for mask, members in largest]
+                mask, members = groups[best]
+                groups[best] = (mask | wish, [*members, stage])
+        groups = [(self._wish(mask, members), members) for mask, members in groups]
+        arranged = [
+            members[0] if len(members) == 1 and mask == members[0].mask else self._group(mask, members)
+            for mask, members in groups
+        ]
         self.arrangements[key] = arranged
         return arranged
 
+    def _wish(self, mask: int, stages: list[Stage]) -> int:
+        """Return the mask of the fields by which stages, and what is below them where that is cheap, are looked up."""
+        for stage in stages if self.most else ():
+            below = list(stage.everything())
+            if isinstance(stage, InboxStage):
+                firsts = (self.first_stages.get(id(unit)) for unit in self.deliveries.values()
+                          if unit.process.name == stage.address)
+                below += [inner for first in firsts if first is not None for inner in first.everything()]
+            for inner in below:
+                if self._possible(mask | inner.mask) <= self.most:
+                    mask |= inner.mask
+        return mask
+
+    def _possible(self, mask: int) -> int:
+        """Return how many combinations the values met so far make possible for some fields."""
+        return prod([len(field.values) for field in self.layout.fields if field.mask & mask])
+
     def _group(self, mask: int, members: list[Stage]) -> Context:
-        key = tuple([member.serial for member in members])
+        key = (mask, *(member.serial for member in members))
         group = self.groups.get(key)
         if group is None:
             group = self.groups[key] = Context(self, tuple(members), self.fields_of(mask))
@@ -149,7 +182,8 @@ class Space:
         bases = [*self.bases, *self.asked, *([self.bounds] if self.bounds is not None else [])]
         found = [stage for base in bases for stage in base.everything()]
         found += [root for root in self.roots if isinstance(root, Context)]
-        found += [*self.groups.values(), *self.orphans]
+        found += self.groups.values()
+        found += [stage for orphan in self.orphans for stage in orphan.everything()]
         for unit in self.deliveries.values():
             if (first := self.first_stages.get(id(unit))) is not None:
                 found += first.everything()
@@ -239,11 +273,11 @@ class Space:
                 checks += [Check(self, prop.name, check) for check in self.model.split(prop)]
         return checks
 
-    def look_for_witnesses(self, view: View, step: Step, state: int) -> None:
-        """Look whether a step is a witness; what that depends on counts as read."""
-        for prop in self.step_witnesses:
-            if prop.check(view, step) and prop.name not in self.witnessed:
-                self.witnessed[prop.name] = (state, step.label)
+    def witnesses_among(self, view: View, steps: Sequence[Step]) -> list[Answer]:
+        """Return the answers of those properties for which a step is a witness; what they read counts as read."""
+        return [
+            (prop.name, WITNESSED) for prop in self.step_witnesses if any([prop.check(view, step) for step in steps])
+        ]
 
 
 def _witnessed(prop: Property, view: View) -> str | None:

@@ -46,6 +46,9 @@ class Spool:
         self.sizes: list[int] = []
         self.places: list[tuple[int, int]] = []
 
+    def __del__(self) -> None:
+        self.file.close()
+
     @property
     def count(self) -> int:
         """How many levels are there."""

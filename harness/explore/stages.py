@@ -113,8 +113,7 @@ class UnitStage(Stage):
             common += 1
         self.order = self.order[:common]
         self.fields = {field.number: field for field in (*self.parent, *self.order)}
-        for child in self.children.values():
-            self.space.orphans += child.everything()
+        self.space.orphans += self.children.values()
         self.children.clear()
         self.repack()
         self.space.changed(self)

@@ -6,54 +6,99 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.explore.graph import StateGraph, StepName, load
-from harness.explore.layout import PackedView
+from harness.explore.layout import Field, PackedView
 from harness.explore.search import Search
-from harness.model import Value
+from harness.model import Value, canonical_text
 
 WORD = 64
 
 
-def graph_of(search: Search) -> StateGraph:
-    """Return all states and edges that a complete search without symmetry and view has met. Raises Refusal."""
+def graph_of(search: Search, in_order: bool = False) -> StateGraph:
+    """Return all states and edges that a complete search without symmetry and view has met. Raises Refusal.
+
+    States are numbered as the search met them; `in_order` numbers them, on each level, by their values instead, and
+    sorts names and edges, so that the graph is the same whatever the engine.
+    """
     np = load("numpy")
     loop, layout = search.loop, search.space.layout
-    states = [state for level in range(len(loop.sizes())) for state in loop.level(level)] if layout.bits > 128 else []
-    words = [] if states else [np.frombuffer(_words(search, level), dtype=np.uint64).reshape(-1, 2)
-                               for level in range(len(loop.sizes()))]
-    packed = np.concatenate(words) if words else None
+    packed = _Packed(search)
     arrows = loop.arrows()
-    names: dict[StepName, int] = {}
-    label = np.array([
-        names.setdefault(StepName(edge.step.action, edge.step.args, edge.step.label, ""), len(names))
-        for edge in arrows.edges
-    ], dtype=np.int64)
-
-    def at(number: int) -> int:
-        return states[number] if packed is None else int(packed[number, 0]) | int(packed[number, 1]) << WORD
+    steps = [StepName(e.step.action, e.step.args, e.step.label, "") for e in arrows.edges]
+    unique = list(dict.fromkeys(steps))
+    if in_order:
+        unique.sort(key=lambda name: (name.label, name.action))
+    names = {name: n for n, name in enumerate(unique)}
+    place = {packed.at(number): number for number in range(loop.sizes()[0])}
+    initial = np.array([place[start] for start in search.starts])
+    sources, targets = np.asarray(arrows.sources), np.asarray(arrows.targets)
+    labels = np.array([names[step] for step in steps], dtype=np.int64)[np.asarray(arrows.labels)]
+    count = sum(loop.sizes())
+    numbers = packed.in_order() if in_order else np.arange(count)
+    if in_order:
+        renumbered = np.empty(count, dtype=np.int64)
+        renumbered[numbers] = np.arange(count)
+        initial, sources, targets = renumbered[initial], renumbered[sources], renumbered[targets]
+        order = np.lexsort((targets, labels, sources))
+    else:
+        order = np.argsort(sources, kind="stable") if (np.diff(sources) < 0).any() else slice(None)
 
     def state(number: int) -> Mapping[str, Value]:
-        return PackedView(layout, at(number))
+        return PackedView(layout, packed.at(int(numbers[number])))
 
     def column(slot: str) -> Any:
-        field, _ = layout.where[slot]
-        if packed is None:
-            return np.array([(state >> field.shift) & field.low for state in states], dtype=np.int64)
-        shift, low = field.shift, np.uint64(field.low)
+        return packed.column(layout.where[slot][0])[numbers]
+
+    return StateGraph(
+        initial, sources[order], targets[order], labels[order], tuple(unique), count, state, column
+    )
+
+
+class _Packed:
+    """All states of a search, by number: as an array of words, or as integers where they are wider."""
+
+    def __init__(self, search: Search) -> None:
+        self.np = load("numpy")
+        self.loop, self.layout = search.loop, search.space.layout
+        levels = range(len(self.loop.sizes()))
+        self.wide = self.layout.bits > 2 * WORD
+        if self.wide:
+            self.states = [state for level in levels for state in self.loop.level(level)]
+        else:
+            words = [self.np.frombuffer(_words(search, level), dtype=self.np.uint64).reshape(-1, 2) for level in levels]
+            self.words = self.np.concatenate(words)
+
+    def at(self, number: int) -> int:
+        """Return a packed state."""
+        return self.states[number] if self.wide else int(self.words[number, 0]) | int(self.words[number, 1]) << WORD
+
+    def column(self, field: Field) -> Any:
+        """Return the ids that a field has, one per state."""
+        np, shift = self.np, field.shift
+        if self.wide:
+            return np.array([(state >> shift) & field.low for state in self.states], dtype=np.int64)
+        low = np.uint64(field.low)
         if shift >= WORD:
-            return ((packed[:, 1] >> np.uint64(shift - WORD)) & low).astype(np.int64)
-        part = packed[:, 0] >> np.uint64(shift)
+            return ((self.words[:, 1] >> np.uint64(shift - WORD)) & low).astype(np.int64)
+        part = self.words[:, 0] >> np.uint64(shift)
         if shift and shift + field.bits > WORD:
-            part = part | (packed[:, 1] << np.uint64(WORD - shift))
+            part = part | (self.words[:, 1] << np.uint64(WORD - shift))
         return (part & low).astype(np.int64)
 
-    count = sum(loop.sizes())
-    place = {at(number): number for number in range(loop.sizes()[0])}
-    sources = np.asarray(arrows.sources)
-    order = np.argsort(sources, kind="stable") if len(sources) and (np.diff(sources) < 0).any() else slice(None)
-    return StateGraph(
-        np.array([place[start] for start in search.starts]), sources[order], np.asarray(arrows.targets)[order],
-        label[np.asarray(arrows.labels)][order] if len(sources) else label[:0], tuple(names), count, state, column,
-    )
+    def in_order(self) -> Any:
+        """Return the numbers of the states level by level, on each level by the values of their slots."""
+        np = self.np
+        keys = [np.repeat(np.arange(len(self.loop.sizes())), self.loop.sizes())]
+        combinations = len(self.loop.sizes())
+        for field in sorted(self.layout.fields, key=lambda field: field.slots):
+            texts = [canonical_text(values) for values in field.values]
+            ranks = np.empty(len(texts), dtype=np.int64)
+            ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+            if combinations * len(texts) >= 1 << 62:
+                keys.append(np.zeros_like(keys[0]))
+                combinations = 1
+            keys[-1] = keys[-1] * len(texts) + ranks[self.column(field)]
+            combinations *= len(texts)
+        return np.lexsort(keys[::-1])
 
 
 def _words(search: Search, level: int) -> Any:

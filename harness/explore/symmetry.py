@@ -8,8 +8,9 @@ and which candidates give it. Few candidates are left after few orbits, so a loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations, product
+from math import prod
 
 import attrs
 
@@ -63,6 +64,8 @@ class Image:
 
 MANY = 5_000
 """Combinations of an orbit's values beyond which its fields are looked up one by one, where that can be."""
+FEW = 100
+"""Combinations up to which neighbouring orbits are looked up as one."""
 
 
 class Node:
@@ -83,13 +86,20 @@ class Node:
 class Symmetry:
     """The quotient of a layout's states under renamings."""
 
-    def __init__(self, layout: Layout, groups: Iterable[tuple[str, ...]]) -> None:
+    def __init__(
+        self, layout: Layout, groups: Iterable[tuple[str, ...]], order: Sequence[tuple[list[int], bool]] = ()
+    ) -> None:
         self.layout = layout
         self.images = [Image(layout, names) for names in renamings(groups)]
         self.orbits: list[list[Field]] = []
-        self.order()
+        self.order(order)
 
-    def order(self) -> None:
+    def ordered(self) -> list[tuple[list[int], bool]]:
+        """Return the order that was decided: the fields of each orbit, and whether they are looked up one by one."""
+        numbers = [[field.number for field in orbit] for orbit in self.orbits]
+        return list(zip(numbers, self.splits, strict=True))
+
+    def order(self, decided: Sequence[tuple[list[int], bool]] = ()) -> None:
         """Put orbits with few values first: they say cheaply which renamings remain. Decided once per search.
 
         Channels come last: at the start of a search they have few values, and most in the end.
@@ -103,10 +113,19 @@ class Symmetry:
             return int(most ** len(orbit))
 
         channels = set(self.layout.channels.values())
-        self.orbits = sorted(
+        self.orbits = []
+        for fields in sorted(
             orbits.values(), key=lambda orbit: (orbit[0] in channels, combinations(orbit), orbit[0].number)
-        )
+        ):
+            joined = [*self.orbits[-1], *fields] if self.orbits else fields
+            if self.orbits and fields[0] not in channels and prod(len(field.values) for field in joined) <= FEW:
+                self.orbits[-1] = joined
+            else:
+                self.orbits.append(fields)
         self.splits = [orbit[0] in channels or combinations(orbit) > MANY for orbit in self.orbits]
+        if decided:
+            self.orbits = [[self.layout.fields[number] for number in numbers] for numbers, _ in decided]
+            self.splits = [split for _, split in decided]
         self.repack()
 
     def repack(self) -> None:

@@ -152,9 +152,7 @@ class Unit:
         space = self.space
         view = Look(space.layout, state)
         steps = self.steps(view)
-        answers = self.answers(view)
-        for step in steps:
-            space.look_for_witnesses(view, step, state)
+        answers = (*self.answers(view), *space.witnesses_among(view, steps))
         where = space.layout.where
         read = list({where[name][0].number: where[name][0] for name in view.reads()}.values())
         written = {where[name][0].number: where[name][0] for step in steps for name, _ in step.writes}

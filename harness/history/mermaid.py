@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from harness.history.changes import brief_message
 from harness.history.story import UNDER_WAY, Flight, Row, Story, facts, verdict
-from harness.history.text import FAIR_ENDING, wrap
+from harness.history.text import wrap
 
 LINE = 60
 """Characters of a line of a note or label."""
@@ -30,14 +30,14 @@ def write(story: Story) -> str:
     lines.append(f"  Note over {across}: {_lines(f'{name} {value}' for name, value in facts(story))}")
     for row in story.rows:
         if row.n and row.n - 1 == story.fair_from:
-            lines.append(f"  Note over {across}: {FAIR_ENDING}")
+            lines.append(f"  Note over {across}: {story.ending}")
         if row.n:
             lines += [f"  {line}" for line in _step(row, names)]
         for name in row.began:
             why = f"step {row.n} FAILS {name}: {row.event.violated[name]}"
             lines.append(f"  Note over {across}: {_lines([why])}")
     if story.fair_from == story.rows[-1].n:
-        lines.append(f"  Note over {across}: {FAIR_ENDING}")
+        lines.append(f"  Note over {across}: {story.ending}")
     for flight in story.flights:
         if flight.end == UNDER_WAY:
             lines.append(f"  {_arrow(flight, '--)', 'still under way', names)}")

@@ -88,6 +88,14 @@ class Story:
     fair_from: int | None
 
     @property
+    def ending(self) -> str:
+        """What the ending is that begins after step `fair_from`."""
+        if self.history.header["strategy"] != "check":
+            return "the fair ending begins: no more faults, everyone gets their turn"
+        is_cycle = self.fair_from is not None and self.fair_from < self.rows[-1].n
+        return "from here on, again and again for ever" if is_cycle else "from here on nothing more has to happen"
+
+    @property
     def timed(self) -> bool:
         return bool(self.history.header["mode"] == "timed")
 

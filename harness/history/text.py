@@ -23,7 +23,6 @@ MOST_LINES = 4
 """Lines of one message or change, before it is cut off."""
 REPEAT = 25
 """Steps after which the names of the lifelines are written again."""
-FAIR_ENDING = "the fair ending begins: no more faults, everyone gets their turn"
 GLUE = "\xa0"
 """A space at which no line is broken."""
 LIFELINE = {"up": "|", "paused": ":", "down": " "}
@@ -37,14 +36,14 @@ def write(story: Story, width: int) -> str:
     lines = [*_head(story, width), "", *_initial(story, width), "", *page.names({})]
     for row in story.rows:
         if row.n and row.n - 1 == story.fair_from:
-            lines.append(_rule(FAIR_ENDING, width))
+            lines.append(_rule(story.ending, width))
         if row.n % REPEAT == 0 and row.n:
             lines += page.names(row.status)
         if row.n:
             lines += page.step(row)
         lines += _failing(story, row, width)
     if story.fair_from == story.rows[-1].n:
-        lines.append(_rule(FAIR_ENDING, width))
+        lines.append(_rule(story.ending, width))
     lines += ["", *_foot(story, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 

@@ -9,9 +9,12 @@ import attrs
 from harness.model import Refusal
 from harness.record import Chosen, Recorder, Trail
 from harness.simulate.chance import Chance, Seeded
-from harness.simulate.session import FAIR_BOUND, Plan, Run, Session
+from harness.simulate.session import FAIR_BOUND, Plan, Run, Session, Verdict, waits
 from harness.simulate.strategies import Strategy
 from harness.simulate.tables import Node, Option, Tables, initial_part
+
+DEADLOCK = "Deadlock"
+"""What a trail says that it violates where its end is a state without any possible step."""
 
 
 class _Scripted:
@@ -98,6 +101,10 @@ class Replay(Session):
     def _close(self) -> None:
         """At the end of a strict replay: judge liveness where the trail ended fairly, after checking that it did."""
         trail = self._trail
+        if trail.violates == DEADLOCK and not self.node.options:
+            self.verdicts.setdefault(
+                DEADLOCK, Verdict(DEADLOCK, "no step is possible", len(self.labels), "deadlock")
+            )
         if trail.fair_from is None:
             return
         self.fair_from = trail.fair_from
@@ -118,6 +125,14 @@ class Replay(Session):
                 )
             self.back_to = trail.back_to
         self._judge_liveness(bool(options))
+
+    def _how_it_ends(self, may_go_on: bool) -> str:
+        if self._trail.fairness is None:
+            return super()._how_it_ends(may_go_on)
+        if self.back_to is not None:
+            names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))
+            return f"these steps are repeated for ever: {', '.join(names)}"
+        return "; ".join(["nothing more has to happen", *waits(self.model, self.tables, self.node)])
 
 
 def find(node: Node, label: str) -> int | None:

@@ -71,7 +71,7 @@ class Verdict:
     reason: str | None = None
     step: int | None = None
     kind: str | None = None
-    """`safety` or `liveness`."""
+    """`safety`, `liveness` or `deadlock`."""
 
     @property
     def ok(self) -> bool:

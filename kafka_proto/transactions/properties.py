@@ -27,8 +27,8 @@ INVARIANTS = (
 LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
 CODES = frozenset((Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR))
 """What an InitPidResponse may carry. Diary 01 has other codes; actors have one more."""
-UNKNOWN = ""
-"""The leader that a restarted broker knows until it is told: it neither leads nor follows."""
+UNKNOWN = LogMetadata(0, "")
+"""What a restarted broker knows until it is told who leads: it neither leads nor follows."""
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 
@@ -123,9 +123,10 @@ def properties(constants: Names, state: ProtocolState) -> tuple[Property, ...]:
     def no_uncommitted(view: View, index: tuple[str, str]) -> Reason:
         b, p = index
         extra = len(state.log(view, b, p)) - state.hwm(view, b, p)
-        if extra <= 0 or state.believes(view, b, p).leader in (b, UNKNOWN):
+        believed = state.believes(view, b, p)
+        if extra <= 0 or believed.leader == b or believed == UNKNOWN:
             return None
-        return f"{b} follows {p} but holds {extra} entries above its high watermark"
+        return f"{b} follows {p} but holds {extra} {'entry' if extra == 1 else 'entries'} above its high watermark"
 
     def committed_known(view: View, index: tuple[str, str]) -> Reason:
         b, p = index

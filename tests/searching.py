@@ -1,0 +1,40 @@
+"""The engines of the search as tests ask for them, and what it finds taken step by step on the reference semantics."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.explore import kernel
+from harness.explore.search import Violation
+from harness.model import Model, State, View
+
+KERNEL = pytest.mark.skipif(not kernel.is_available(), reason="the compiled kernel is not available here")
+ENGINES = ("python", pytest.param("kernel", marks=KERNEL))
+
+
+def states_of(model: Model, violation: Violation) -> list[State]:
+    """Take the steps of a counterexample one by one; return the states, the initial one first."""
+    states = [model.initial_states()[violation.initial]]
+    for label in violation.labels:
+        (choice,) = [choice for choice in model.choices(states[-1]) if choice.label == label]
+        states.append(model.apply(states[-1], choice))
+    return states
+
+
+def assert_violates(model: Model, violation: Violation) -> None:
+    """Assert that a counterexample is a run whose last state, and no other, violates its invariant, as it says."""
+    prop = model.property(violation.name)
+    *before, last = [model.why_not(prop, View(state)) for state in states_of(model, violation)]
+    assert not any(before)
+    assert last == violation.reason
+
+
+def assert_witnessed(model: Model, witness: Violation) -> None:
+    """Assert that the way to a witness ends in the state, or with the step, that it is about."""
+    prop = model.property(witness.name)
+    states = states_of(model, witness)
+    if prop.on == "state":
+        assert prop.check(View(states[-1]))
+    else:
+        (choice,) = [choice for choice in model.choices(states[-2]) if choice.label == witness.labels[-1]]
+        assert prop.check(View(states[-2]), choice.step)
