@@ -16,6 +16,8 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
   test-large   pytest -m large [ARGS...]: the complete runs, which take minutes
   lint         ruff and mypy
   bench        benchmarks/simulation.py [ARGS...]
+  bench-search benchmarks/search.py [ARGS...]
+  table        benchmarks/published_table.py: the diary's table of model checking runs, beside ours
   clean        remove the virtual environment, caches and build files (out is kept)
 
 Every command but clean starts with setup. Paths in ARGS are relative to the project folder.
@@ -41,6 +43,7 @@ PIP = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
 RUFF = ["-m", "ruff", "check", "."]
 MYPY = ["-m", "mypy"]
 PYTEST = ["-m", "pytest"]
+BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "table": "published_table.py"}
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -165,7 +168,7 @@ def main(arguments: list[str]) -> None:
     if command in ("-h", "--help", "help"):
         print(USAGE, end="")
         return
-    if command not in ("setup", "run", "test", "test-large", "lint", "bench", "clean"):
+    if command not in ("setup", "run", "test", "test-large", "lint", "clean", *BENCHMARKS):
         print(USAGE, file=sys.stderr)
         fail(f"expected one of the commands above, got {command or 'nothing'}; try python bootstrap.py test")
     if command in ("setup", "lint", "clean") and rest:
@@ -188,8 +191,8 @@ def main(arguments: list[str]) -> None:
     elif command == "lint":
         check_first(RUFF)
         hand_over([python, *MYPY])
-    elif command == "bench":
-        benchmark = Path("benchmarks", "simulation.py")
+    elif command in BENCHMARKS:
+        benchmark = Path("benchmarks", BENCHMARKS[command])
         if not benchmark.is_file():
             fail(f"{ROOT / benchmark} is missing; restore it from version control")
         hand_over([python, str(benchmark), *rest])

@@ -43,9 +43,11 @@ def fail(sentence: str) -> NoReturn:
 
 def run(command: Sequence[str], folder: Path | None = None) -> Ended:
     """Run a command to its end and measure it."""
+    # A user's Python keeps what it compiled of the modules it imports, so the processes measured may do that too.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         start = time.perf_counter()
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=errors)
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=errors, env=environment)
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except KeyboardInterrupt:

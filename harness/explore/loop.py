@@ -248,13 +248,19 @@ class PythonLoop:
     def _new_marks(self, states: Iterable[int]) -> set[int]:
         """Return the states whose visible part, or whose fingerprint, is new; of several the one that sorts first."""
         hidden = self.kept.hidden
+        if not hidden:
+            key = self.key if self.kept.symmetry is not None else int
+            by_mark = {key(state) % PRIME: state for state in states}
+            fresh = by_mark.keys() - self.seen
+            self.seen |= fresh
+            return {key(by_mark[mark]) for mark in fresh}
         marks: dict[int, int] = {}
         for state in states:
             mark = self._mark(state)
             if mark in self.seen:
                 continue
             other = marks.get(mark)
-            if other is None or (hidden and self._text(state) < self._text(other)):
+            if other is None or self._text(state) < self._text(other):
                 marks[mark] = state
         self.seen |= marks.keys()
         return set(marks.values())
