@@ -458,7 +458,7 @@ class KernelLoop:
 
     def _image(self, node: Node, state: int) -> int:
         assert self.kept.symmetry is not None
-        bits, stays, after = self.kept.symmetry.fill(node, state)
+        bits, stays, after, _, _ = self.kept.symmetry.fill(node, state)
         following = NONE if after is None else self._node(after)
         return int(self.c.kernel_image(self.kernel, *_words(bits), *_words(stays), following))
 

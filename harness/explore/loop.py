@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from types import MappingProxyType
 from typing import Protocol
 
@@ -103,7 +104,7 @@ class Loop(Protocol):
         """Return the states out of bounds that were met since this was asked last."""
 
     def arrows(self) -> Arrows:
-        """Return all edges; states are numbered level by level."""
+        """Return all edges; states are numbered level by level. For models without a constraint."""
 
     def rearranged(self) -> None:
         """Take note that the space has other roots."""
@@ -302,18 +303,15 @@ class PythonLoop:
         return found
 
     def arrows(self) -> Arrows:
-        number = {state: n for n, state in enumerate(state for level in self.levels for state in level)}
+        number = {state: n for n, state in enumerate(state for level in self.levels for state in level)}.__getitem__
         sources, targets, labels = array("q"), array("q"), array("q")
         edges: dict[Edge, int] = {}
         for level in self.levels:
             for begin in range(0, len(level), CHUNK):
                 for batch, bucket, edge in expand(self.space, level[begin : begin + CHUNK], None):
-                    label = edges.setdefault(edge, len(edges))
-                    pairs = [(number[state], number[after]) for after, state in zip(batch, bucket, strict=True)
-                             if after in number]
-                    sources.extend([a for a, _ in pairs])
-                    targets.extend([b for _, b in pairs])
-                    labels.extend([label] * len(pairs))
+                    sources.extend(map(number, bucket))
+                    targets.extend(map(number, batch))
+                    labels.extend(repeat(edges.setdefault(edge, len(edges)), len(batch)))
         return Arrows(sources, targets, labels, tuple(edges))
 
     def rearranged(self) -> None:

@@ -8,9 +8,10 @@ and which candidates give it. Few candidates are left after few orbits, so a loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations, product
 from math import prod
+from typing import Any
 
 import attrs
 
@@ -68,6 +69,10 @@ FEW = 100
 """Combinations up to which neighbouring orbits are looked up as one."""
 
 
+Part = tuple[int, int, "Node | None", int, Callable[[int], Any]]
+"""The image of a part, the mask of what stays as it is, and the node to look in next with its mask and look-up."""
+
+
 class Node:
     """A table for one orbit, or one field of it, and the renamings that are still candidates."""
 
@@ -79,8 +84,7 @@ class Node:
         self.candidates = candidates
         self.fields = fields
         self.mask = sum(field.mask for field in fields)
-        self.table: dict[int, tuple[int, int, Node | None]] = {}
-        """Bits of the fields -> image of this part, mask of what stays as it is, and the node to look in next."""
+        self.table: dict[int, Part] = {}
 
 
 class Symmetry:
@@ -151,19 +155,21 @@ class Symmetry:
             return []
         return [field for _, field in sorted(zip(first, orbit, strict=True), key=lambda pair: pair[0])]
 
-    def fill(self, node: Node, state: int) -> tuple[int, int, Node | None]:
+    def fill(self, node: Node, state: int) -> Part:
         """Work out the least image of a part of a state, and which candidates give it. Raises Overflow."""
         number, at = node.place
         bits, left = self._least_part(node, state)
         at += len(node.fields)
         if at == len(self.orbits[number]):
             number, at = number + 1, 0
-        if number == len(self.orbits):
-            result: tuple[int, int, Node | None] = (bits, 0, None)
-        elif left == (0,) and not at:
-            result = (bits, sum(self.masks[number:]), None)
-        else:
-            result = (bits, 0, self._node(number, at, left))
+        stays, after = 0, None
+        if number < len(self.orbits):
+            if left == (0,) and not at:
+                stays = sum(self.masks[number:])
+            else:
+                after = self._node(number, at, left)
+        following = after or node
+        result = (bits, stays, after, following.mask, following.table.get)
         node.table[state & node.mask] = result
         return result
 
@@ -187,15 +193,15 @@ class Symmetry:
         """Return the state that stands for the class of a state."""
         image = 0
         node: Node | None = self.root
+        mask: int = self.root.mask
+        get: Callable[[int], Any] = self.root.table.get
         while node is not None:
-            found = node.table.get(state & node.mask)
+            found = get(state & mask)
             if found is None:
                 found = self.fill(node, state)
-            bits, stays, node = found
-            image += bits + (state & stays)
-        return image
-
-
+            bits, stays, node, mask, get = found
+            image += bits
+        return image + (state & stays) if stays else image
 
 
 def _renamed_slot(name: str, names: Renaming) -> str:
