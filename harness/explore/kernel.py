@@ -34,6 +34,8 @@ from harness.model import Refusal
 
 BITS = 127
 """The widest state that the kernel can take."""
+EARLY = 500_000
+"""States up to which it is early."""
 SLICE = 50_000
 """States that are expanded before Python looks around (Ctrl-C, progress)."""
 LOW = (1 << 64) - 1
@@ -162,6 +164,8 @@ class KernelLoop:
     """States as pairs of 64-bit words in the kernel; its tables mirror those of the space."""
 
     name = "kernel"
+    reserve = 0
+    """Bits that must be left while it is early: to start over with narrower states costs little then."""
     contexts: Mapping[int, int] = MappingProxyType({100_000: 500, 1_000_000: 10_000})
 
     def __init__(self, space: Space, kept: Kept, moved: Moved = lambda remap: None) -> None:
@@ -372,6 +376,9 @@ class KernelLoop:
 
     def _repack(self) -> bool:
         """Give the fields more room and pack all states anew; say whether that was possible."""
+        early = self._counts()[1] < EARLY
+        if early and self.space.layout.needed() > BITS - self.reserve:
+            return False
         self.count()
         fields = self.space.layout.fields
         before = [(field.shift, field.low) for field in fields]

@@ -54,6 +54,10 @@ class Field:
         self.mask = self.low << shift
 
 
+def _bits(field: Field) -> int:
+    return max(len(field.values) - 1, 0).bit_length()
+
+
 class Layout:
     """The fields of a model's states.
 
@@ -99,14 +103,18 @@ class Layout:
             shift += field.bits
         self.bits = shift
 
+    def needed(self) -> int:
+        """Return the bits that the fields need for the values met so far."""
+        return sum(map(_bits, self.fields))
+
     def digits(self, room: float) -> int:
         """Return the bits of the digits of Python's integers that hold so many times what the fields need now."""
-        needed = sum(max(len(field.values) - 1, 0).bit_length() for field in self.fields)
+        needed = self.needed()
         return -(-int(needed * room + len(self.fields)) // 30) * 30
 
     def fit_into(self, most: int) -> bool:
         """Fit the fields into so many bits, with as much room for more values as there is; say whether they fit."""
-        needed = [max(len(field.values) - 1, 0).bit_length() for field in self.fields]
+        needed = [_bits(field) for field in self.fields]
         spare = most - sum(needed)
         if spare < 0:
             return False

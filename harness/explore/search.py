@@ -31,6 +31,8 @@ SCOUTED = 2_000
 """States after which the widths of the fields are chosen anew from what was met."""
 ROOM = 1.5
 """How many times the bits that the fields need when they are given widths in pure Python."""
+RESERVE = 8
+"""Bits that a kernel's states must have left while it is early, or else variables share fields at once."""
 SAMPLED = 20_000
 """States of each level by which it is decided which variables share fields."""
 ENGINES = ("auto", "python", "kernel")
@@ -121,6 +123,7 @@ class Search:
         self.hits: dict[str, Hit] = {}
         self.fresh: dict[str, Hit] = {}
         self.hidden = 0
+        self.reserve = RESERVE
         self.wants_stop = False
         """Set from outside, by a signal: the search stops where it can go on later."""
         self.interrupted = False
@@ -175,10 +178,15 @@ class Search:
     def _fit(self) -> None:
         """Choose the widths of the fields; where a state does not fit the kernel, go on in Python."""
         layout = self.space.layout
-        if self.engine == "kernel" and not layout.fit_into(kernel.BITS):
+        if self.engine == "kernel" and layout.needed() > kernel.BITS - self.reserve:
             if self._share_fields():
                 return self._scout()
-            self.engine = "python"
+            self.reserve = 0
+            if layout.needed() > kernel.BITS:
+                self.engine = "python"
+            layout.fit_into(kernel.BITS)
+        elif self.engine == "kernel":
+            layout.fit_into(kernel.BITS)
         if self.engine == "python":
             layout.fit_into(layout.digits(ROOM))
         self.space.repack()
@@ -186,6 +194,8 @@ class Search:
     def _share_fields(self) -> bool:
         """Let variables share fields, so that states get narrower; say whether any can."""
         loop = self.loop
+        if not loop.sizes():
+            return False
         states = [state for number in range(len(loop.sizes())) for state in loop.sample(number, SAMPLED)]
         pair = self.space.layout.wasteful(states)
         if pair is None:
@@ -209,6 +219,8 @@ class Search:
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
         kept = Kept(self.symmetry, hidden, self.fingerprints, self.deadlock)
         loop: Loop = (kernel.KernelLoop if self.engine == "kernel" else PythonLoop)(space, kept, self._moved)
+        if isinstance(loop, kernel.KernelLoop):
+            loop.reserve = self.reserve
         self.loop = loop
         self.hidden = hidden
         self.starts = [space.layout.pack(state) for state in self.model.initial_states()]
