@@ -352,7 +352,7 @@ def test_variables_share_fields_where_states_are_too_wide(name: str, monkeypatch
 
     found, shares = run(127)
     assert (found.engine, shares) == ("kernel", False)
-    tried = [run(bits) for bits in range(40, 76, 2)]
+    tried = [run(bits) for bits in range(40, 90, 2)]
     ways = {(other.engine, shares) for other, shares in tried}
     assert ways == {("python", True), ("kernel", True), ("kernel", False)}
     assert all(everything(other) == everything(found) for other, _ in tried)

@@ -173,6 +173,7 @@ class Search:
             except Overflow:
                 layout.fit(slack=2)
                 self.space.repack()
+        self.loop = loop
         self._fit()
 
     def _fit(self) -> None:
@@ -194,8 +195,6 @@ class Search:
     def _share_fields(self) -> bool:
         """Let variables share fields, so that states get narrower; say whether any can."""
         loop = self.loop
-        if not loop.sizes():
-            return False
         states = [state for number in range(len(loop.sizes())) for state in loop.sample(number, SAMPLED)]
         pair = self.space.layout.wasteful(states)
         if pair is None:
