@@ -139,7 +139,6 @@ typedef struct {
     u64 *seen;                    /* 24 bits of hash above 40 bits of number + 1; or fingerprints */
     u64 limit;
     u64 distinct, generated;
-    u64 most_bytes;
     int symmetric, deadlocks, fingerprints;
     u32 bounds;
 } Kernel;
@@ -230,12 +229,11 @@ API void kernel_free(Kernel *k)
     free(k);
 }
 
-API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprints, u64 most_bytes)
+API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprints)
 {
     k->symmetric = symmetric;
     k->deadlocks = deadlocks;
     k->fingerprints = fingerprints;
-    k->most_bytes = most_bytes;
 }
 
 /* ---- tables, filled by Python ---- */
@@ -351,7 +349,6 @@ static u64 bytes_used(const Kernel *k)
 static int seen_grow(Kernel *k)
 {
     u64 size = (k->limit + 1) * 2;
-    if (k->most_bytes && bytes_used(k) + size * sizeof(u64) > k->most_bytes) return LIMIT;  /* old and new at once */
     u64 *wide = calloc(size, sizeof(u64));
     if (!wide) return NO_MEMORY;
     u64 limit = size - 1;
@@ -390,9 +387,7 @@ static inline u64 seen_get(const Kernel *k, u128 state, u64 hash)
 static inline int keep(Kernel *k, u128 state)
 {
     if (k->states.count == k->states.room) {
-        u64 room = k->states.room + k->states.room / 2 + 64;
-        if (k->most_bytes && bytes_used(k) + (room - k->states.room) * sizeof(u128) > k->most_bytes) return LIMIT;
-        if (ROOM(k->states, 1)) return NO_MEMORY;
+            if (ROOM(k->states, 1)) return NO_MEMORY;
     }
     k->states.at[k->states.count++] = state;
     k->distinct++;

@@ -52,7 +52,7 @@ _U32, _U64, _INT, _PTR = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int, ctypes.
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "new": (_PTR, [MISS]),
     "free": (None, [_PTR]),
-    "options": (None, [_PTR, _INT, _INT, _INT, _U64]),
+    "options": (None, [_PTR, _INT, _INT, _INT]),
     "stage": (ctypes.c_int64, [_PTR, _U64, _U64]),
     "narrow": (None, [_PTR, _U32, _U64, _U64]),
     "node": (ctypes.c_int64, [_PTR, _U64, _U64]),
@@ -182,7 +182,7 @@ class KernelLoop:
 
         self.callback = MISS(miss)
         self.kernel = self.c.kernel_new(self.callback)
-        self.c.kernel_options(self.kernel, kept.symmetry is not None, kept.deadlocks, kept.fingerprints, 0)
+        self.c.kernel_options(self.kernel, kept.symmetry is not None, kept.deadlocks, kept.fingerprints)
         self.position = 0
         self.ends: list[int] = []
         """Where each level ends among all states."""
@@ -365,11 +365,9 @@ class KernelLoop:
     def count(self) -> None:
         hits = array("Q", bytes(8 * len(self.founds)))
         self.c.kernel_hits(self.kernel, _at(hits))
-        actions = self.space.actions
         for found, count in zip(self.founds, hits, strict=True):
             if count:
-                for edge in found.edges:
-                    actions[edge.step.action] = actions.get(edge.step.action, 0) + count * edge.step.ways
+                self.space.tally(found, count)
 
     def bytes(self) -> int:
         return self._counts()[6]

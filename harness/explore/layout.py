@@ -139,7 +139,7 @@ class Layout:
             if index and index == others:
                 f, g = named[one], named[other]
                 seen = len({state & (f.mask | g.mask) for state in states})
-                saved = (len(f.values) - 1).bit_length() + (len(g.values) - 1).bit_length() - (seen - 1).bit_length()
+                saved = _bits(f) + _bits(g) - (seen - 1).bit_length()
                 pairs[a, b] = pairs.get((a, b), 0) + saved
         best = max(sorted(pairs), key=lambda pair: pairs[pair], default=None)
         return best if best is not None and pairs[best] > 0 else None

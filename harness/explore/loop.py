@@ -46,6 +46,11 @@ class Kept:
     fingerprints: bool = False
     deadlocks: bool = False
 
+    def key(self, state: int) -> int:
+        """Return what tells a state from others: its class under renaming, of what the view shows."""
+        state &= ~self.hidden
+        return state if self.symmetry is None else self.symmetry.least(state)
+
 
 @attrs.frozen
 class Arrows:
@@ -237,20 +242,15 @@ class PythonLoop:
             self.seen |= new
         return list(new)
 
-    def key(self, state: int) -> int:
-        """Return what tells a state from others: its class under renaming, of what the view shows."""
-        state &= ~self.kept.hidden
-        return state if self.kept.symmetry is None else self.kept.symmetry.least(state)
-
     def _mark(self, state: int) -> int:
-        mark = self.key(state)
+        mark = self.kept.key(state)
         return mark % PRIME if self.kept.fingerprints else mark
 
     def _new_marks(self, states: Iterable[int]) -> set[int]:
         """Return the states whose visible part, or whose fingerprint, is new; of several the one that sorts first."""
         hidden = self.kept.hidden
         if not hidden:
-            key = self.key if self.kept.symmetry is not None else int
+            key = self.kept.key
             by_mark = {key(state) % PRIME: state for state in states}
             fresh = by_mark.keys() - self.seen
             self.seen |= fresh
@@ -292,7 +292,7 @@ class PythonLoop:
     def sources(self, level: int, targets: set[int]) -> list[int]:
         found: set[int] = set()
         states = self.level(level)
-        key = self.key
+        key = self.kept.key
         for begin in range(0, len(states), CHUNK):
             for batch, bucket, _ in expand(self.space, states[begin : begin + CHUNK], None):
                 found.update([state for after, state in zip(batch, bucket, strict=True) if key(after) in targets])

@@ -102,7 +102,6 @@ class Search:
         self.together: tuple[tuple[str, ...], ...] = ()
         """Variables that share fields, see `Layout`."""
         self.space = Space(model, self.chosen)
-        self.symmetry: Symmetry | None = None
         self.symmetric = symmetry
         self.hides = _hides(model) if view else ()
         self.stop = stop
@@ -122,7 +121,7 @@ class Search:
         self.starts: list[int] = []
         self.hits: dict[str, Hit] = {}
         self.fresh: dict[str, Hit] = {}
-        self.hidden = 0
+        self.kept = Kept()
         self.reserve = RESERVE
         self.wants_stop = False
         """Set from outside, by a signal: the search stops where it can go on later."""
@@ -183,11 +182,8 @@ class Search:
             if self._share_fields():
                 return self._scout()
             self.reserve = 0
-            if layout.needed() > kernel.BITS:
-                self.engine = "python"
-            layout.fit_into(kernel.BITS)
-        elif self.engine == "kernel":
-            layout.fit_into(kernel.BITS)
+        if self.engine == "kernel" and not layout.fit_into(kernel.BITS):
+            self.engine = "python"
         if self.engine == "python":
             layout.fit_into(layout.digits(ROOM))
         self.space.repack()
@@ -213,15 +209,13 @@ class Search:
         space.actions.clear()
         space.most = 0
         space.arrange()
-        if self.symmetric:
-            self.symmetry = Symmetry(space.layout, self.model.symmetric, orbits)
+        symmetry = Symmetry(space.layout, self.model.symmetric, orbits) if self.symmetric else None
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
-        kept = Kept(self.symmetry, hidden, self.fingerprints, self.deadlock)
-        loop: Loop = (kernel.KernelLoop if self.engine == "kernel" else PythonLoop)(space, kept, self._moved)
+        self.kept = Kept(symmetry, hidden, self.fingerprints, self.deadlock)
+        loop: Loop = (kernel.KernelLoop if self.engine == "kernel" else PythonLoop)(space, self.kept, self._moved)
         if isinstance(loop, kernel.KernelLoop):
             loop.reserve = self.reserve
         self.loop = loop
-        self.hidden = hidden
         self.starts = [space.layout.pack(state) for state in self.model.initial_states()]
 
     def _search(self) -> bool:
@@ -270,7 +264,7 @@ class Search:
         saved = Saved(
             self.asked, self.loop.name, self.loop.generated, self.loop.position, dict(self.space.actions), hits,
             self.together, fields_of(layout), [], self.loop.width,
-            [] if self.symmetry is None else self.symmetry.ordered(),
+            [] if self.kept.symmetry is None else self.kept.symmetry.ordered(),
         )
         self.checkpoint.write(saved, layout, self.loop.sizes(), self.loop.words)
 
@@ -354,8 +348,7 @@ class Search:
 
     def key(self, state: int) -> int:
         """Return what tells a state from others: its class under renaming, of what the view shows."""
-        state &= ~self.hidden
-        return state if self.symmetry is None else self.symmetry.least(state)
+        return self.kept.key(state)
 
     def _violation(self, name: str, hit: Hit) -> tuple[Violation, list[int]]:
         """Tell a shortest path to one of the states of a hit: of all, the first in the order of the model."""

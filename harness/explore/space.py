@@ -25,7 +25,6 @@ class Space:
         self.checks = self._checks([prop for prop in properties if prop.on != "step"])
         self.arrangements: dict[tuple[int, ...], list[Stage]] = {}
         self.groups: dict[tuple[int, ...], Context] = {}
-        self.settles = True
         self.most = 0
         """Combinations of values that a context may have beyond what its stages have anyway."""
         self.quiet: dict[Stage, int] = {}
@@ -83,7 +82,7 @@ class Space:
                 self.retire(stage.table)
         self.groups.clear()
         self.arrangements.clear()
-        self.quiet = {} if not self.settles else {stage: 0 for stage in self.asked if self._is_quiet(stage)}
+        self.quiet = {stage: 0 for stage in self.asked if self._is_quiet(stage)}
         self.roots = self.together([stage for stage in [*self.asked, *self.bases] if stage not in self.quiet])
 
     def _is_quiet(self, stage: Stage) -> bool:
@@ -198,10 +197,14 @@ class Space:
         """Add up what the entries of a table counted, before they are forgotten."""
         for found in table.values():
             if found.hits:
-                for edge in found.edges:
-                    action = edge.step.action
-                    self.actions[action] = self.actions.get(action, 0) + found.hits * edge.step.ways
+                self.tally(found, found.hits)
                 found.hits = 0
+
+    def tally(self, found: Found, states: int) -> None:
+        """Count the edges that were found for so many states."""
+        for edge in found.edges:
+            action = edge.step.action
+            self.actions[action] = self.actions.get(action, 0) + states * edge.step.ways
 
     def changed(self, stage: Stage) -> None:
         """Note that a stage reads other fields now."""

@@ -8,6 +8,7 @@ from typing import Any
 from harness.explore.graph import StateGraph, StepName, load
 from harness.explore.layout import Field, PackedView
 from harness.explore.search import Search
+from harness.explore.spool import to_words
 from harness.model import Value, canonical_text
 
 WORD = 64
@@ -64,7 +65,9 @@ class _Packed:
         if self.wide:
             self.states = [state for level in levels for state in self.loop.level(level)]
         else:
-            words = [self.np.frombuffer(_words(search, level), dtype=self.np.uint64).reshape(-1, 2) for level in levels]
+            loop = self.loop
+            kept = [loop.words(level) if loop.width == 2 else to_words(loop.level(level), 2) for level in levels]
+            words = [self.np.frombuffer(level, dtype=self.np.uint64).reshape(-1, 2) for level in kept]
             self.words = self.np.concatenate(words)
 
     def at(self, number: int) -> int:
@@ -99,11 +102,3 @@ class _Packed:
             keys[-1] = keys[-1] * len(texts) + ranks[self.column(field)]
             combinations *= len(texts)
         return np.lexsort(keys[::-1])
-
-
-def _words(search: Search, level: int) -> Any:
-    from harness.explore.kernel import KernelLoop
-    from harness.explore.spool import to_words
-
-    loop = search.loop
-    return loop.words(level) if isinstance(loop, KernelLoop) else to_words(loop.level(level), 2)

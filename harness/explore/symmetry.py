@@ -108,10 +108,15 @@ class Symmetry:
 
         Channels come last: at the start of a search they have few values, and most in the end.
         """
+        if decided:
+            self.orbits = [[self.layout.fields[number] for number in numbers] for numbers, _ in decided]
+            self.splits = [split for _, split in decided]
+            return self.repack()
         orbits: dict[int, list[Field]] = {}
         for field in self.layout.fields:
             orbit = sorted({image.targets[field.number].number for image in self.images})
             orbits[orbit[0]] = [self.layout.fields[number] for number in orbit]
+
         def combinations(orbit: list[Field]) -> int:
             most = max(len(field.values) for field in orbit)
             return int(most ** len(orbit))
@@ -127,9 +132,6 @@ class Symmetry:
             else:
                 self.orbits.append(fields)
         self.splits = [orbit[0] in channels or combinations(orbit) > MANY for orbit in self.orbits]
-        if decided:
-            self.orbits = [[self.layout.fields[number] for number in numbers] for numbers, _ in decided]
-            self.splits = [split for _, split in decided]
         self.repack()
 
     def repack(self) -> None:
