@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import call, files_below
+from encoded import text
 
 from harness.cli import graph as command
 from harness.explore.graph_file import Hidden, build_graph, hidden, without
@@ -40,21 +41,6 @@ def read(path: Path) -> dict[str, Any]:
     data = json.loads(gzip.decompress(path.read_bytes()))
     assert isinstance(data, dict)
     return data
-
-
-def normal(data: Any) -> Any:
-    """Return encoded data with every set in one order, whoever wrote it."""
-    if isinstance(data, list):
-        return [normal(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    if "$set" in data:
-        return {"$set": sorted((normal(item) for item in data["$set"]), key=text)}
-    return {key: normal(item) for key, item in data.items()}
-
-
-def text(data: Any) -> str:
-    return json.dumps(normal(data), sort_keys=True)
 
 
 def arguments(path: Path) -> list[str]:

@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
+from encoded import text
 
 from harness.explore.plain import search
 from harness.model import Model, ModelSpec, Process, View, decode, encode, slot
@@ -35,21 +35,6 @@ LETTERS = {
     "replicas": "R", "log-size": "L", "max-records": "M", "max-leader-epoch": "E",
     "max-version": "V", "max-offset": "O",
 }
-
-
-def text(data: Any) -> str:
-    """Return encoded data as the text by which two states are compared, every set in one order."""
-    return json.dumps(normal(data), sort_keys=True)
-
-
-def normal(data: Any) -> Any:
-    if isinstance(data, list):
-        return [normal(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    if "$set" in data:
-        return {"$set": sorted((normal(item) for item in data["$set"]), key=text)}
-    return {key: normal(item) for key, item in data.items()}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
+from encoded import text
 
 from harness.explore.plain import search
 from harness.model import FrozenMap, Message, absent_if_none, find_model
@@ -25,22 +25,6 @@ SIZES = {
 """What the letters of a graph's file name stand for."""
 
 Edges = Counter[tuple[str, str, str]]
-
-
-def normal(data: Any) -> Any:
-    """Return encoded data with every set in one order, whoever wrote it."""
-    if isinstance(data, list):
-        return [normal(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    if "$set" in data:
-        return {"$set": sorted((normal(item) for item in data["$set"]), key=text)}
-    return {key: normal(item) for key, item in data.items()}
-
-
-def text(data: Any) -> str:
-    """Return encoded data as the text by which two states are compared."""
-    return json.dumps(normal(data), sort_keys=True)
 
 
 def graph_name(path: Path) -> str:
