@@ -281,6 +281,14 @@ class Tables:
     def initial_count(self) -> int:
         return len(self._starts)
 
+    def starts_in(self, state: tuple[int, ...]) -> bool:
+        """Say whether a state, given as ids, is an initial one."""
+        return state in self._starts
+
+    def node(self, state: tuple[int, ...]) -> Node:
+        """Return the node of a state given as ids, however it was come by."""
+        return self._node(state, None, 0)
+
     def follow(self, node: Node, n: int) -> Node:
         """Return the node that option n of a node leads to."""
         known = node.succ[n]
