@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.model import (
     Choice,
@@ -28,6 +28,9 @@ from harness.model import (
 )
 from harness.record.events import event_text
 from harness.record.trail import Chosen
+from harness.simulate.guards import Guards
+
+T = TypeVar("T")
 
 MAX_NODES = 60_000
 """Visited states that are kept; beyond, the tables start over with the nodes (not with the memos)."""
@@ -206,8 +209,10 @@ class Node:
 class Tables:
     """The tables of one model, shared by all runs of a process."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, guards: Guards | None = None) -> None:
         self.model = model
+        self.guards = guards
+        """Where given: the collector of the guards that processes evaluate when they are asked for their steps."""
         starts = model.initial_states()
         self.slots: tuple[str, ...] = tuple(sorted(starts[0]))
         self.index = {name: n for n, name in enumerate(self.slots)}
@@ -238,7 +243,7 @@ class Tables:
         self._predicates: dict[str, Memo] = {}
 
     def _unit(self, process: Process) -> tuple[Memo, Memo | None]:
-        own = Memo(self, lambda view: self._options(self.model.own_choices(process, view)))
+        own = Memo(self, self._watched(lambda view: self._options(self.model.own_choices(process, view))))
         if not process.has_inbox:
             return own, None
         return own, Memo(self, lambda view: [self._delivery(process, m) for m in self.model.arrivals(process, view)])
@@ -246,10 +251,13 @@ class Tables:
     def _delivery(self, process: Process, message: Message) -> Memo:
         key = (process.name, canonical_text(message))
         if key not in self._messages:
-            self._messages[key] = Memo(
-                self, lambda view: self._options(self.model.delivery_choices(process, view, message))
-            )
+            deliver = self._watched(lambda view: self._options(self.model.delivery_choices(process, view, message)))
+            self._messages[key] = Memo(self, deliver)
         return self._messages[key]
+
+    def _watched(self, compute: Callable[[View], T]) -> Callable[[View], T]:
+        guards = self.guards
+        return compute if guards is None else lambda view: guards.watch(lambda: compute(view))
 
     def _options(self, choices: list[Choice]) -> list[Option]:
         return [Option(self, choice) for choice in choices]
