@@ -243,6 +243,10 @@ class Refiner:
         found = self._ways[key] = self._search(self.spec_tables.node(before), after)
         return found
 
+    def passed(self, most: int) -> list[Ids]:
+        """Return states of the spec that judged runs went through and left, the latest last; at most so many."""
+        return list(dict.fromkeys(before for before, _ in self._ways))[-most:]
+
     def _search(self, node: Node, after: Ids) -> tuple[str, ...] | None:
         """Look for the shortest way, first without extension actions."""
         for steps in range(1, self.refinement.steps + 1):

@@ -293,6 +293,15 @@ class Tables:
         """Say whether a state, given as ids, is an initial one."""
         return state in self._starts
 
+    def failing(self, state: tuple[int, ...]) -> dict[str, str]:
+        """Return the invariants that fail in a state given as ids, and why."""
+        found: dict[str, str] = {}
+        for name, memo in zip(self._names, self._checks, strict=True):
+            reason = memo.at(state).result
+            if reason is not None:
+                found.setdefault(name, reason)
+        return found
+
     def node(self, state: tuple[int, ...]) -> Node:
         """Return the node of a state given as ids, however it was come by."""
         return self._node(state, None, 0)
