@@ -24,6 +24,11 @@ SIZES = {
     "max-leader-epoch": Size(2, minimum=0, maximum=6, doc="the last leader epoch; the first is 0"),
 }
 SETTINGS = {"repair": Setting(("S8", "S10"), several=True, doc="flaws of the spec to repair, see docs/models.md")}
+COUNTS = {
+    "counts": Setting(
+        ("potential-isr", "isr"), "potential-isr", doc="whom the high watermark is about: proposed members too, or not"
+    )
+}
 ASYNC_ISR_SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition, the leader among them"),
     "max-version": Size(2, minimum=0, maximum=6, doc="constraint: the last version of the controller's ISR"),
@@ -61,6 +66,7 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     version("replication/kip-320", "exchanges fenced by leader epoch (KIP-320)", kip_320.NEXT, kip_320.FAIRNESS),
     ModelSpec(
-        "replication/async-isr", "ISR changes proposed to the controller (KIP-497)", async_isr.build, ASYNC_ISR_SIZES
+        "replication/async-isr", "ISR changes proposed to the controller (KIP-497)", async_isr.build, ASYNC_ISR_SIZES,
+        COUNTS,
     ),
 )
