@@ -79,7 +79,7 @@ def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpoc
 
 def fetch(k: Replica, s: ReplicaState) -> Outcome:
     """Ask the leader for the record at the own end offset; without a leader there is nobody to ask."""
-    if s.leader is None:
+    if s.leader is None or s.leader == k.name:
         return Outcome(s)
     request = k.to(
         s.leader, Fetch, offset=len(s.log), leader_epoch=s.leader_epoch, last_epoch=log.last_epoch(s.log),

@@ -74,7 +74,7 @@ def obey(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
     if leadership.supersedes(told.leader_epoch, known):
         return then(Outcome(s, (heard,)), take_office(k, s, told))
     if not s.active and s.becoming is None and leadership.is_same_epoch(told.leader_epoch, known):
-        after = attrs.evolve(s, active=True)
+        after = attrs.evolve(s, active=True, registering=False)
         return then(Outcome(after, (heard,), detail=f"epoch {known} again"), following.fetch(k, after))
     return Outcome(s, (heard,), detail=f"epoch {told.leader_epoch}, already known")
 
@@ -82,7 +82,7 @@ def obey(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
 def take_office(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
     """Lead or follow in a newer epoch. Who waits for a record of an older one is told that nobody knows."""
     given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
-    s = attrs.evolve(s, callbacks=(), becoming=None, request=None)
+    s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = told.leader or "nobody"
     if leadership.presumes_leadership(k.name, told.leader):
         after = leading.become_leader(k, s, told)

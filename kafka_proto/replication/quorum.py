@@ -39,6 +39,8 @@ class Quorum:
     """What was announced so far, one request per leader epoch: history, on which nothing depends."""
     last_isr: FrozenMap[str, Isr] = FrozenMap()
     """The last ISR of each leader epoch: history, too."""
+    entered: FrozenMap[str, int | None] = FrozenMap()
+    """The incarnation in which each replica was let in by its leader's word, last: history, too."""
 
 
 def initial(replicas: Iterable[str]) -> Quorum:
@@ -88,6 +90,7 @@ def alter(q: Quorum, proposal: AlterPartition) -> tuple[Quorum, AlterPartitionRe
         q = attrs.evolve(
             q, isr=proposal.isr, partition_epoch=q.partition_epoch + 1,
             last_isr=q.last_isr.set(str(q.leader_epoch), proposal.isr),
+            entered=q.entered.update({new: proposal.incarnations.get(new) for new in sorted(proposal.isr - q.isr)}),
         )
     return q, AlterPartitionResponse(
         error, q.leader_epoch, q.isr, q.partition_epoch, proposal.partition_epoch,

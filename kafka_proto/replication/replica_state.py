@@ -85,6 +85,9 @@ class ReplicaState:
     callbacks: tuple[tuple[int, Value], ...] = volatile(default=())
     """Offset and callback of the records whose commit somebody waits for."""
     unflushed: bool = volatile(default=False)
+    """Whether the log has records that are not on disk, for a host that flushes later."""
+    registering: bool = volatile(default=False)
+    """Whether it waits for the controller to take note of its new incarnation, for a host that is one replica."""
 
 
 @attrs.frozen
