@@ -29,7 +29,7 @@ from harness.record import (
     read_history,
     read_trail,
 )
-from harness.record.files import compact, parse_lines, read_texts
+from harness.record.files import compact, each_text, parse_line
 from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import faults_to_json, format_said
@@ -115,7 +115,7 @@ class Judge:
 
     def file(self, path: Path) -> Judged:
         """Judge a trail or a history. Raises Refusal."""
-        first = parse_lines(path, "trail or history", read_texts(path, "trail or history")[:1])[0]
+        first = parse_line(path, "trail or history", 1, next(each_text(path, "trail or history")))
         found = first.get("format")
         if found == HISTORY_FORMAT:
             return self._history(path)

@@ -114,6 +114,9 @@ _WRITERS: dict[type, Callable[[Any], str]] = {}
 _REMEMBERED: dict[int, tuple[Any, str]] = {}
 """Texts of records by the identity of the record, which is kept alive with its text."""
 _MAX_REMEMBERED = 200_000
+_MAX_CHARACTERS = 16_000_000
+"""Records may be remembered until there are this many of them, or until their texts are this long together."""
+_characters = 0
 
 
 def canonical_sort(values: Iterable[V]) -> list[V]:
@@ -225,7 +228,10 @@ def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: A
         if item is not None or not optional:
             parts.append(key + canonical_text(item))
     text = ",".join(parts) + "}"
-    if len(_REMEMBERED) >= _MAX_REMEMBERED:
+    global _characters
+    _characters += len(text)
+    if len(_REMEMBERED) >= _MAX_REMEMBERED or _characters > _MAX_CHARACTERS:
         _REMEMBERED.clear()
+        _characters = len(text)
     _REMEMBERED[id(value)] = (value, text)
     return text

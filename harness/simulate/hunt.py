@@ -23,11 +23,11 @@ from typing import Any
 import attrs
 
 from harness.model import Refusal, Scenario, find_scenario, model_of, scenarios
-from harness.record import Recorder, Trail, header_of, write_history
+from harness.record import HistoryFile, Trail, header_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Run, plan_of, run_plain
+from harness.simulate.session import Plan, Run, Session, drive, plan_of, run_plain, without_choices
 from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES, Strategies
+from harness.simulate.strategies import NAMES, Strategies, Strategy
 from harness.simulate.tables import Tables, long_lived
 
 SILENCE = 20
@@ -266,13 +266,34 @@ class Hunt:
 
 def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, Run]:
     """Write a trail and the history of its replay beside it; return the history's path and the run."""
-    recorder = Recorder()
     model = trail.build()
-    run = replay_plain(trail, recorder, Tables(model))
-    history = path.with_name(path.name.removesuffix(".trail.jsonl") + ".history.jsonl")
-    trail.write(path)
-    write_history(history, header_of(trail, model, runtime), recorder, run.verdict.to_json())
-    return history, run
+    with HistoryFile(history_beside(path), header_of(trail, model, runtime)) as recorder:
+        run = replay_plain(trail, recorder, Tables(model))
+        recorder.end(run.verdict.to_json())
+        trail.write(path)
+    return recorder.path, run
+
+
+def record_run(
+    tables: Tables, plan: Plan, strategy: Strategy, path: Path, runtime: str = "plain",
+    watch: Callable[[int], bool] | None = None, drive: Callable[[Session], Run] = drive,
+) -> tuple[Path, Run]:
+    """Make a run and write it down as it goes on, so that it may be long: the trail to `path`, the history beside it.
+
+    `watch(steps)` hears how far the run is and says whether it should go on; one that is stopped is written as far as
+    it went. Returns the history's path and the run. Raises Refusal, and writes nothing, where there is no room.
+    """
+    header = header_of(without_choices(tables.model, plan, strategy), tables.model, runtime)
+    with long_lived(), HistoryFile(history_beside(path), header) as recorder:
+        run = drive(Session(tables, plan, strategy, recorder, watch, path.parent))
+        recorder.end(run.verdict.to_json())
+        run.trail.write(path)
+    return recorder.path, run
+
+
+def history_beside(trail: Path) -> Path:
+    """Return the path of the history that belongs to a trail."""
+    return trail.with_name(trail.name.removesuffix(".trail.jsonl") + ".history.jsonl")
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from harness.model import ModelSpec, Scenario
 from harness.record import Trail
 from harness.record.words import counted
 from harness.simulate.hunt import Row
-from harness.simulate.shrink import perturbing_part
 from harness.simulate.strategies import NAMES
 
 WIDEST = 120
@@ -209,7 +208,7 @@ def _finding(row: Row, width: int) -> list[str]:
 
 def length(trail: Trail) -> str:
     """Return how long a trail is in words: `11 steps, then a fair cycle`."""
-    steps = len(perturbing_part(trail))
+    steps = len(trail.choices) if trail.fair_from is None else trail.fair_from
     return _length(steps, len(trail.choices) - steps, trail.back_to is not None)
 
 
