@@ -135,8 +135,11 @@ def abstract(view: m.View, ghost: m.Value) -> tuple[Mapping[str, m.Value], m.Val
     return {"value": register.value, "copy[f1]": follower.copy, "confirmed": register.confirmed}, ghost
 
 
-def refinement(most: int, mapping: Callable[..., object] = abstract, **rest: object) -> m.Refinement:
-    spec = m.Model("toy/spec", (Spec(most, forgets=True),), (INITIAL,))
+def refinement(
+    most: int, mapping: Callable[..., object] = abstract, forgets: bool = True, **rest: object
+) -> m.Refinement:
+    """How the actors map to the spec; the tests replace parts of it."""
+    spec = m.Model("toy/spec", (Spec(most, forgets),), (INITIAL,))
     fields = {"served": (Fetched,), "extensions": {"Forget": FORGET}, "steps": 2, **rest}
     return m.Refinement(spec, mapping, **fields)  # type: ignore[arg-type]
 

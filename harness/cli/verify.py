@@ -193,6 +193,8 @@ def _summary(name: str, totals: Totals, why: Explanation | None) -> list[str]:
     for action, count in sorted({**totals.actions, **totals.extensions}.items()):
         kind = "  (extension)" if action in totals.extensions else ""
         lines.append(f"  {count:>11,}  {100 * count / moved if moved else 0:5.1f} %  {action}{kind}")
+    if totals.untaken:
+        lines.append(f"  possible, but never taken: {', '.join(totals.untaken)}")
     if totals.violated:
         lines.append("  properties violated: " + ", ".join(f"{p} in {n:,}" for p, n in sorted(totals.violated.items())))
     if why is not None:

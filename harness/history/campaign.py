@@ -31,6 +31,8 @@ class Totals:
     """The same for each extension action, with zeros."""
     reached: set[int] = attrs.field(factory=set)
     """Fingerprints of the spec's states that were reached."""
+    untaken: tuple[str, ...] = ()
+    """Actions of the spec that were possible somewhere and are no run's step: a mapping may be blind to them."""
     violated: Counter[str] = attrs.field(factory=Counter)
     """How many runs violate each claimed property."""
     failed: int = 0
@@ -57,6 +59,7 @@ class Totals:
             "runs": self.runs, "steps": self.steps, "stutters": self.stutters, "actions": dict(sorted(
                 self.actions.items())), "extensions": dict(sorted(self.extensions.items())),
             "spec_states": len(self.reached), "violated": dict(sorted(self.violated.items())), "failed": self.failed,
+            "untaken": list(self.untaken),
             "seed": self.seed, "interrupted": self.interrupted,
         }
 
@@ -88,4 +91,5 @@ def refine_runs(
                     progress(totals.runs, len(planned), f"{totals.failed:,} failed")
         except KeyboardInterrupt:
             totals.interrupted = True
+    totals.untaken = tuple(sorted(refiner.possible - set(totals.actions) - set(totals.extensions)))
     return totals

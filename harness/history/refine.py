@@ -31,7 +31,7 @@ Ids = tuple[int, ...]
 
 
 class Unmapped(Exception):
-    """The mapping gives no state of the spec: it failed, or gave other slots than the spec has."""
+    """The mapping gives no state of the spec (it failed, or gave other slots than the spec has), or one that cannot be."""
 
 
 @attrs.frozen
@@ -100,6 +100,8 @@ class Refiner:
         self._look: Callable[[Ids], Any] = lambda state: ()
         self._abstract: dict[Any, tuple[Ids, int]] = {}
         self._ways: dict[tuple[Ids, Ids], tuple[str, ...] | None] = {}
+        self.possible: set[str] = set()
+        """The actions that the spec could take in the states that were left by judged steps."""
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
 
     def check(self, run: History | Iterable[Event]) -> Refined:
@@ -169,19 +171,17 @@ class Refiner:
             label = trace.steps[n - 1].label if n else "the initial state"
             try:
                 after, ghost = self.abstract(state, ghost)
+                way = () if after == before else self.way(before, after)
             except Unmapped as error:
                 failure = Failure(n, label, before, None, str(error))
                 break
+            if way is None:
+                failure = Failure(n, label, before, after)
+                break
             if after != before:
-                way = self.way(before, after)
-                if way is None:
-                    failure = Failure(n, label, before, after)
-                    break
                 reached.add(self.fingerprint(after))
-                taken.append(way)
                 before = after
-            else:
-                taken.append(())
+            taken.append(way)
         return self._refined(taken[1:], reached, failure)
 
     def _refined(self, taken: list[tuple[str, ...]], reached: set[int], failure: Failure | None) -> Refined:
@@ -232,7 +232,10 @@ class Refiner:
             raise Unmapped(f"the mapping gives something that is no value: {error}") from error
 
     def way(self, before: Ids | None, after: Ids) -> tuple[str, ...] | None:
-        """Return the spec's actions that lead from one of its states to another one, or None where none do."""
+        """Return the spec's actions that lead from one of its states to another one, or None where none do. Unmapped.
+
+        From None, the state before the first, nothing leads to the initial states.
+        """
         if before is None:
             return () if self.spec_tables.starts_in(after) else None
         key = (before, after)
@@ -240,7 +243,13 @@ class Refiner:
             return self._ways[key]
         if len(self._ways) >= MAX_REMEMBERED:
             self._ways.clear()
-        found = self._ways[key] = self._search(self.spec_tables.node(before), after)
+        try:
+            node = self.spec_tables.node(before)
+            self.possible.update([option.action for option in node.options])
+            found = self._search(node, after)
+        except Exception as error:
+            raise Unmapped(f"the spec fails on the state before this step with {_where(error)}") from error
+        self._ways[key] = found
         return found
 
     def passed(self, most: int) -> list[Ids]:

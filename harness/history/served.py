@@ -73,6 +73,8 @@ class Overlays:
 
 def with_changes(local: Any, before: Any, after: Any) -> Any:
     """Return `local` with the fields, and keys of maps, in which `after` differs from `before`, as in `after`."""
+    if not type(local) is type(before) is type(after) or not attrs.has(type(after)):
+        return local
     changed = {}
     for field in attrs.fields(type(after)):
         was, is_ = getattr(before, field.name), getattr(after, field.name)

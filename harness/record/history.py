@@ -14,8 +14,21 @@ from typing import Any, TextIO
 
 import attrs
 
-from harness.model import Model, Refusal, Value, decode
-from harness.record.fields import COUNT, NAMES, OBJECT, TEXT, TEXTS, TRUTH, Kind, check_given
+from harness.model import Kind as StepKind
+from harness.model import Message, Model, Refusal, Value, decode
+from harness.record.fields import (
+    ANY,
+    COUNT,
+    NAMES,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Kind,
+    check_fields,
+    check_given,
+    one_of,
+)
 from harness.record.files import compact, each_text, parse_line, write_atomically, writing
 from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, faults_to_json, read_faults
 
@@ -27,8 +40,11 @@ END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "digest": TEXT, "verdict": OBJEC
 VERDICT_FIELDS: Mapping[str, Kind] = {"violated": TEXT, "reason": TEXT, "step": COUNT, "kind": TEXT}
 """What the verdict of a run that violates something has beside `ok`."""
 EVENT_FIELDS: Mapping[str, Kind] = {
-    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": TEXT, "action": TEXT, "args": TEXTS, "detail": TEXT,
-    "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
+    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*StepKind), "action": TEXT, "args": TEXTS,
+    "detail": TEXT, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
+}
+OP_FIELDS: Mapping[str, Kind] = {
+    "process": TEXT, "name": TEXT, "outcome": one_of("invoke", "ok", "fail", "info"), "value": ANY,
 }
 
 
@@ -238,6 +254,8 @@ def _events(path: Path, model: Model | None, digest: str) -> Iterator[Event]:
             if line["n"] != number:
                 raise ValueError(f"expected event {number}, found {line['n']}")
             check_given(line, EVENT_FIELDS)
+            if "op" in line:
+                check_fields(line["op"], OP_FIELDS)
             event = _event(line, types)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refusal(f"{path}, line {number + 2}: not an event of this history ({error})") from None
@@ -289,10 +307,14 @@ def _event(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:
     if unknown:
         raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
     first = line["n"] == 0
+    received = value(line["received"]) if "received" in line else None
+    messages = (*values("sent"), *values("lost"), *values("held"), *(() if received is None else (received,)))
+    if types is not None and not all(isinstance(message, Message) for message in messages):
+        raise ValueError("what is received, sent, lost and held should be messages")
     return Event(
         line["n"], line.get("at_us"), "" if first else line["process"], "initial" if first else line["kind"],
         "Initial predicate" if first else line["action"], tuple(line.get("args", ())), line.get("detail", ""),
-        value(line["received"]) if "received" in line else None, values("sent"), values("lost"), values("held"),
+        received, values("sent"), values("lost"), values("held"),
         line.get("op"), {name: value(item) for name, item in slots.items()}, line.get("violated", {}),
     )
 
