@@ -234,6 +234,18 @@ def test_extension_that_is_switched_off_is_missed() -> None:
     assert refine_runs(model(faults=toy.CRASH), UNJUDGED, RUNS).failed == 0
 
 
+def test_action_of_the_spec_may_be_kept_to_some_actions_of_the_actors() -> None:
+    """Forget is what a crash may be: a follower that goes back by itself is told so."""
+    refiner = Refiner(model("takes-old-values", Faults(crash=1, targets=("f1",))))
+    labels = (*SERVED, "Apply(f1) Fetched reg->f1 number=2", "Apply(f1) Fetched reg->f1 number=1")
+    refined = follow(refiner, labels)
+    assert refined.failure is not None and refined.failure.step == 7
+    why = explain(refiner, refined.failure)
+    assert (why.nearest, why.why) == ("Forget", ("only Crash may be Forget, and this step is Apply",))
+    anywhere = Refiner(model("takes-old-values", Faults(crash=1, targets=("f1",)), by={}))
+    assert follow(anywhere, labels).extensions == {"Forget": 1}
+
+
 def test_recorded_events_are_judged_as_the_run_was() -> None:
     """A run read back from its events comes to the same as in the process that made it."""
     built = model()

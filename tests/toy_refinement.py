@@ -126,6 +126,8 @@ class Spec(m.Process):
         yield m.Step("Forget", ("f1",), (("copy[f1]", left),), detail=str(left), kind=m.Kind.FAULT)
 
 
+BY = {"Set": ("Set",), "Copy": ("Serve",), "Confirm": ("Serve",), "Forget": ("Crash",)}
+"""Which steps of the actors the spec's actions may be."""
 INITIAL = {"value": 0, "copy[f1]": 0, "confirmed": 0}
 
 
@@ -140,7 +142,7 @@ def refinement(
 ) -> m.Refinement:
     """How the actors map to the spec; the tests replace parts of it."""
     spec = m.Model("toy/spec", (Spec(most, forgets),), (INITIAL,))
-    fields = {"served": (Fetched,), "extensions": {"Forget": FORGET}, "steps": 2, **rest}
+    fields = {"served": (Fetched,), "extensions": {"Forget": FORGET}, "steps": 2, "by": BY, **rest}
     return m.Refinement(spec, mapping, **fields)  # type: ignore[arg-type]
 
 

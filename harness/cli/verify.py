@@ -123,7 +123,8 @@ def _told(one: Judged) -> list[str]:
     if one.odd:
         said.append("no run is like this")
     if one.departed is not None and not one.odd:
-        said.append("the model's own actors do not do this")
+        said.append("the model's own actors do not do this" if said else
+                    "a legal history, but not one of the model's own actors")
     counts = [counted(one.steps, "step"), f"{counted(one.properties, 'invariant')} evaluated in each state"]
     if one.refined is not None:
         counts += _counts(one.refined)

@@ -76,12 +76,16 @@ class Judged:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What is wrong, as kinds: `property`, `refinement`, `verdict`, `record`."""
+        """What is wrong, as kinds: `property`, `refinement`, `verdict`, `record` and `actors`.
+
+        `actors` alone is a run that the spec allows and that the model's own actors would not make.
+        """
         found = {
             "property": any(broken.claimed for broken in self.broken),
             "refinement": self.explanation is not None,
             "verdict": bool(self.differs),
-            "record": bool(self.odd) or self.departed is not None,
+            "record": bool(self.odd),
+            "actors": self.departed is not None,
         }
         return tuple(kind for kind, is_found in found.items() if is_found)
 

@@ -31,7 +31,7 @@ Ids = tuple[int, ...]
 
 
 class Unmapped(Exception):
-    """The mapping gives no state of the spec (it failed, or gave other slots than the spec has), or one that cannot be."""
+    """The mapping gives no state of the spec: it failed, or what it gives has other slots, or cannot be."""
 
 
 @attrs.frozen
@@ -40,7 +40,9 @@ class Failure:
 
     step: int
     """Number of the step; 0 is the initial state."""
+    action: str
     label: str
+    """The actors' action, and the label of their step."""
     before: Ids | None
     """The abstract state before the step, as ids of the spec's tables; None for the initial state."""
     after: Ids | None
@@ -99,7 +101,8 @@ class Refiner:
         self._footprint: dict[int, None] = {}
         self._look: Callable[[Ids], Any] = lambda state: ()
         self._abstract: dict[Any, tuple[Ids, int]] = {}
-        self._ways: dict[tuple[Ids, Ids], tuple[str, ...] | None] = {}
+        self._ways: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
+        self._barred: dict[str, frozenset[str]] = {}
         self.possible: set[str] = set()
         """The actions that the spec could take in the states that were left by judged steps."""
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
@@ -119,7 +122,7 @@ class Refiner:
                 state[index[name]] = intern(index[name], value)
             if states:
                 consumed = event.received if event.received is not None and _is_delivery(event) else None
-                steps.append(self._taken(_label(event), consumed, event.sent, event.lost))
+                steps.append(self._taken(event.action, _label(event), consumed, event.sent, event.lost))
             states.append(tuple(state))
         return Trace(states, steps)
 
@@ -141,21 +144,21 @@ class Refiner:
 
     def _taken_option(self, node: Node, option: Option) -> Taken:
         if not self._served:
-            return Taken(option.label)
+            return Taken(option.action, option.label)
         step = option.choice.step
         delivered = option.message if option.message is not None and option.message.dest == option.process else None
         lost = option.edge(node.state).effects.lost if step.sent else ()
-        return self._taken(option.label, delivered, step.sent, lost)
+        return self._taken(option.action, option.label, delivered, step.sent, lost)
 
     def _taken(
-        self, label: str, consumed: Message | None, sent: tuple[Message, ...], lost: tuple[Message, ...]
+        self, action: str, label: str, consumed: Message | None, sent: tuple[Message, ...], lost: tuple[Message, ...]
     ) -> Taken:
         """Return a step with those of its messages that are served responses."""
         served = self._served
         if not served:
-            return Taken(label)
+            return Taken(action, label)
         return Taken(
-            label, consumed if isinstance(consumed, served) else None,
+            action, label, consumed if isinstance(consumed, served) else None,
             tuple(message for message in sent if isinstance(message, served) and message not in lost),
         )
 
@@ -168,15 +171,15 @@ class Refiner:
         before: Ids | None = None
         ghost = self._ghost(self.refinement.ghost)
         for n, state in enumerate(states):
-            label = trace.steps[n - 1].label if n else "the initial state"
+            action, label = (trace.steps[n - 1].action, trace.steps[n - 1].label) if n else ("", "the initial state")
             try:
                 after, ghost = self.abstract(state, ghost)
-                way = () if after == before else self.way(before, after)
+                way = () if after == before else self.way(before, after, self.barred(action))
             except Unmapped as error:
-                failure = Failure(n, label, before, None, str(error))
+                failure = Failure(n, action, label, before, None, str(error))
                 break
             if way is None:
-                failure = Failure(n, label, before, after)
+                failure = Failure(n, action, label, before, after)
                 break
             if after != before:
                 reached.add(self.fingerprint(after))
@@ -231,14 +234,24 @@ class Refiner:
         except TypeError as error:
             raise Unmapped(f"the mapping gives something that is no value: {error}") from error
 
-    def way(self, before: Ids | None, after: Ids) -> tuple[str, ...] | None:
+    def barred(self, action: str) -> frozenset[str]:
+        """Return the actions of the spec that a step of the actors with this action may not be."""
+        found = self._barred.get(action)
+        if found is None:
+            by = self.refinement.by
+            found = self._barred[action] = frozenset(name for name, actions in by.items() if action not in actions)
+        return found
+
+    def way(
+        self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset()
+    ) -> tuple[str, ...] | None:
         """Return the spec's actions that lead from one of its states to another one, or None where none do. Unmapped.
 
-        From None, the state before the first, nothing leads to the initial states.
+        Those that are barred do not count. From None, the state before the first, nothing leads to the initial states.
         """
         if before is None:
             return () if self.spec_tables.starts_in(after) else None
-        key = (before, after)
+        key = (before, after, barred)
         if key in self._ways:
             return self._ways[key]
         if len(self._ways) >= MAX_REMEMBERED:
@@ -246,7 +259,7 @@ class Refiner:
         try:
             node = self.spec_tables.node(before)
             self.possible.update([option.action for option in node.options])
-            found = self._search(node, after)
+            found = self._search(node, after, barred)
         except Exception as error:
             raise Unmapped(f"the spec fails on the state before this step with {_where(error)}") from error
         self._ways[key] = found
@@ -254,23 +267,21 @@ class Refiner:
 
     def passed(self, most: int) -> list[Ids]:
         """Return states of the spec that judged runs went through and left, the latest last; at most so many."""
-        return list(dict.fromkeys(before for before, _ in self._ways))[-most:]
+        return list(dict.fromkeys(before for before, _, _ in self._ways))[-most:]
 
-    def _search(self, node: Node, after: Ids) -> tuple[str, ...] | None:
+    def _search(self, node: Node, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
         """Look for the shortest way, first without extension actions."""
+        extensions = self.refinement.extensions
         for steps in range(1, self.refinement.steps + 1):
-            for extended in (False, True) if self.refinement.extensions else (False,):
-                found = self._within(node, after, steps, extended)
+            for left_out in (barred | extensions.keys(), barred) if extensions else (barred,):
+                found = self._within(node, after, steps, left_out)
                 if found is not None:
                     return found
         return None
 
-    def _within(self, node: Node, after: Ids, steps: int, extended: bool) -> tuple[str, ...] | None:
+    def _within(self, node: Node, after: Ids, steps: int, left_out: frozenset[str]) -> tuple[str, ...] | None:
         """Return a way of exactly so many steps, the most promising options first; or None."""
-        options = [
-            (n, option) for n, option in enumerate(node.options)
-            if extended or option.action not in self.refinement.extensions
-        ]
+        options = [(n, option) for n, option in enumerate(node.options) if option.action not in left_out]
         if steps == 1:
             return next(((option.action,) for _, option in options if leads(node.state, option, after)), None)
         near = []
@@ -279,7 +290,7 @@ class Refiner:
             if reached != node.state:
                 near.append((sum(a != b for a, b in zip(reached, after, strict=True)), n, option))
         for _, n, option in sorted(near, key=itemgetter(0, 1)):
-            rest = self._within(self.spec_tables.follow(node, n), after, steps - 1, extended)
+            rest = self._within(self.spec_tables.follow(node, n), after, steps - 1, left_out)
             if rest is not None:
                 return (option.action, *rest)
         return None

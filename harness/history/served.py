@@ -19,11 +19,14 @@ Ids = tuple[int, ...]
 
 
 class Taken:
-    """A step of a run: its label, the served response that it took, and those that it sent and nobody lost."""
+    """A step of a run: action, label, the served response that it took, and those that it sent and nobody lost."""
 
-    __slots__ = ("consumed", "label", "sent")
+    __slots__ = ("action", "consumed", "label", "sent")
 
-    def __init__(self, label: str, consumed: Message | None = None, sent: tuple[Message, ...] = ()) -> None:
+    def __init__(
+        self, action: str, label: str, consumed: Message | None = None, sent: tuple[Message, ...] = ()
+    ) -> None:
+        self.action = action
         self.label = label
         self.consumed = consumed
         self.sent = sent

@@ -88,6 +88,10 @@ def explain(refiner: Refiner, failure: Failure) -> Explanation:
         changes = explainer.changes(refiner.spec_tables.start(0).state, failure.after)
         return Explanation(failure.step, failure.label, changes, None, ("the spec does not start in this state",))
     changes = explainer.changes(failure.before, failure.after)
+    way = refiner.way(failure.before, failure.after)
+    if way is not None:
+        why = explainer.barred(way, failure.action)
+        return Explanation(failure.step, failure.label, changes, " and ".join(way), why)
     nearest, why = explainer.nearest(failure.before, failure.after, refiner.refinement.steps)
     return Explanation(failure.step, failure.label, changes, nearest, why)
 
@@ -106,8 +110,19 @@ class _Explainer:
             for slot in sorted(_differences(before, after))
         }
 
+    def _value(self, state: Ids, slot: int) -> Any:
+        return self.tables.values[slot][state[slot]]
+
     def _text(self, state: Ids, slot: int) -> str:
-        return brief_value(self.tables.values[slot][state[slot]])
+        return brief_value(self._value(state, slot))
+
+    def barred(self, way: tuple[str, ...], action: str) -> tuple[str, ...]:
+        """Return which steps of a way this action of the actors may not be."""
+        by = self.refiner.refinement.by
+        return tuple(
+            f"only {' or '.join(by[name])} may be {name}, and this step is {action}"
+            for name in dict.fromkeys(way) if name in self.refiner.barred(action)
+        )
 
     def nearest(self, before: Ids, after: Ids, steps: int) -> tuple[str | None, tuple[str, ...]]:
         """Return the nearest action of the spec, and why it does not lead from one state to the other."""
@@ -116,7 +131,11 @@ class _Explainer:
         writing = [(option, _differences(before, target(before, option))) for option in node.options]
         same = self._closest([option for option, slots in writing if slots == wanted], before, after)
         if same is not None:
-            return same.label, self._differs(same, before, after)
+            sentences = self._differs(same, before, after)
+            with_values = self._attempt(before, after, exact=True)
+            if with_values is not None and all(self._value(after, slot) in with_values.given for slot in wanted):
+                sentences = (*sentences, f"for {with_values.instance} {with_values.sentence}")
+            return same.label, sentences
         part = self._part(node, after)
         if part is not None and steps > 1:
             between = target(before, part)
@@ -163,7 +182,7 @@ class _Explainer:
         Of those that pass equally many, the one that is given the most of the values that are to be written.
         """
         wanted = _differences(before, after)
-        values = [self.tables.values[slot][after[slot]] for slot in sorted(wanted)]
+        values = [self._value(after, slot) for slot in sorted(wanted)]
         scored = []
         for number, known in enumerate(self._instances(before)):
             common = len(known.slots & wanted)

@@ -39,3 +39,5 @@ class Refinement:
     """The names of the spec's extension actions, and why the truth has each."""
     steps: int = 1
     """The most steps of the spec that one step of the actors may be."""
+    by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """For actions of the spec, the actions of the actors that may be such a step; one not named here, any may be."""
