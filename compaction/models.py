@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compaction import actors
 from compaction.properties import properties
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import constants, initial, next_state, spec_variables, waits_for
@@ -55,6 +56,20 @@ def build(
     )
 
 
+ACTOR_SIZES = {
+    "messages": Size(3, maximum=9, doc="messages that are sent"),
+    "keys": Size(2, maximum=4, doc="keys, the null key aside"),
+    "values": Size(1, maximum=4, doc="values, the null value aside"),
+    "readers": Size(1, minimum=0, maximum=4, doc="readers of the compacted topic"),
+    "disconnects": Size(1, minimum=0, maximum=4, doc="times that each reader disconnects of its own accord"),
+}
+RETAIN_NULL_KEY = SETTINGS["retain-null-key"]
+REPAIR = Setting(("S11", "S12"), "S11,S12", several=True, doc="flaws of the spec to repair")
+
 MODELS: tuple[ModelSpec, ...] = (
     ModelSpec("compaction/pulsar", "topic compaction of Pulsar (module compaction)", build, SIZES, SETTINGS),
+    ModelSpec(
+        "compaction/pulsar/actors", "the spec's compaction as actors on a faulty network", actors.build, ACTOR_SIZES,
+        {"retain-null-key": RETAIN_NULL_KEY, "repair": REPAIR}, ("bag", "fifo"), may_fault=True,
+    ),
 )
