@@ -22,7 +22,7 @@ from kafka_proto.transactions.messages import (
     InitPidResponse,
     is_retriable,
 )
-from kafka_proto.transactions.records import ClientRecord, ClientState
+from kafka_proto.transactions.records import ClientRecord
 from kafka_proto.transactions.variants import Variant
 
 
@@ -103,11 +103,7 @@ class TransactionalProducer(Actor[Producer]):
 
     def timer_fired(self, local: Producer, timer: str) -> Iterable[Turn[Producer]]:
         """Give a request up: what became of it is unknown, so look the coordinator up and try again."""
-        record = attrs.evolve(local.record, tc=None)
-        if local.awaits == "init":
-            record = attrs.evolve(record, state=ClientState.READY)
-        if local.awaits == "add_partitions":
-            record = attrs.evolve(record, pending_partitions=frozenset())
+        record = attrs.evolve(clients.given_up(local.record), tc=None)
         after = attrs.evolve(local, record=record, awaits="")
         yield Turn("RequestTimeout", (self.name,), after, detail=f"{local.awaits} {local.correlation}")
 
