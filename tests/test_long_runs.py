@@ -15,10 +15,12 @@ from typing import Any
 
 import attrs
 import pytest
+import toy_refinement
 from command_line import PATIENCE_S, Outcome, call, files_below, wait_until
 from endless import FAULTY, system
 
-from harness.model import Refusal, Scenario, find_model, model_of, register, scenarios, values
+from harness.history.refine import Refiner
+from harness.model import Faults, Refusal, Scenario, find_model, model_of, register, scenarios, values
 from harness.record import (
     Chosen,
     HistoryFile,
@@ -72,21 +74,35 @@ def lines(run: Run) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("scenario", [*MANY, FAULTY], ids=lambda scenario: scenario.name)
 def test_tables_that_start_over_change_no_run(scenario: Scenario, runtime: str, often: None) -> None:
     """Whether everything is remembered, a little or nothing, trail, history and verdict are the same."""
-    roomy = Tables(model_of(scenario), 10**12)
+    roomy = Tables(model_of(scenario), budget=10**12)
     run = made(scenario, roomy, "plain")
     assert roomy.renewals == 0
     for budget in (0, 200_000):
-        tables = Tables(model_of(scenario), budget)
+        tables = Tables(model_of(scenario), budget=budget)
         again = made(scenario, tables, runtime)
         assert (lines(again), again.verdict, again.witnessed) == (lines(run), run.verdict, run.witnessed)
         main_part = run.trail.fair_from if run.trail.fair_from is not None else len(run.trail.choices)
         assert budget or tables.renewals >= main_part // session.PAUSE
 
 
+def test_tables_whose_ids_somebody_keeps_do_not_start_over(often: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refiner tells states by their ids, from run to run, and finds the same whatever the budget of its tables is."""
+    monkeypatch.setattr(session, "PAUSE", 1)
+    model = toy_refinement.system().models[0].make(faults=Faults(drop=2, duplicate=2))
+    found = []
+    for budget in (0, 10**12):
+        tables = Tables(model, budget=budget)
+        refiner = Refiner(model, tables)
+        found.append([refiner.simulate(Plan((), 40), RandomStrategy(seed))[1] for seed in range(10)])
+        assert tables.renewals == 0
+    assert found[0] == found[1]
+    assert any(refined.steps > 5 for refined in found[0])
+
+
 def test_runs_after_runs_stay_within_the_budget(often: None) -> None:
     """Runs too short to pause let full tables start over when they begin, and are the same."""
     model, plan = model_of(FAULTY), Plan(FAULTY.claims, 4)
-    roomy, tight = Tables(model, 10**12), Tables(model, 50_000)
+    roomy, tight = Tables(model, budget=10**12), Tables(model, budget=50_000)
     for seed in range(60):
         one, other = (run_plain(tables, plan, RandomStrategy(seed), Recorder()) for tables in (roomy, tight))
         assert lines(one) == lines(other)
@@ -96,7 +112,7 @@ def test_runs_after_runs_stay_within_the_budget(often: None) -> None:
 
 def test_what_full_tables_held_is_freed() -> None:
     """Nodes lead to each other in circles; none of those that were dropped is left, with the collector switched off."""
-    tables, seen = Tables(model_of(FAULTY), 1_500_000), 0
+    tables, seen = Tables(model_of(FAULTY), budget=1_500_000), 0
 
     def nodes() -> int:
         return sum(type(found) is Node for found in gc.get_objects())
