@@ -90,7 +90,8 @@ class Refiner:
             raise Refusal(f"{model.name} has no refinement: nothing says which spec its steps should follow")
         self.model = model
         self.tables = tables or Tables(model)
-        """The tables of the actors: states of runs are given as their ids."""
+        """The tables of the actors: states of runs are given as their ids, which therefore have to stay."""
+        self.tables.pinned = True
         self.refinement = model.refinement()
         self.spec = attrs.evolve(self.refinement.spec, properties=())
         self.spec_tables = Tables(self.spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, overload
 
@@ -16,7 +16,6 @@ from harness.record.files import reason_of
 
 BLOCK = 4096
 """Choices that are kept in memory before they go to the file."""
-_quoted: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @attrs.frozen
@@ -30,7 +29,7 @@ class Chosen:
 def choice_line(n: int, chosen: Chosen) -> str:
     """Return the line of a trail that is its nth choice: compact JSON with sorted keys."""
     at = "" if chosen.at_us is None else f'"at_us":{chosen.at_us},'
-    return f'{{{at}"choose":{_quoted(chosen.label)},"n":{n}}}'
+    return f'{{{at}"choose":{json.encoder.encode_basestring(chosen.label)},"n":{n}}}'
 
 
 class SpooledChoices(Sequence[Chosen]):

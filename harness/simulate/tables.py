@@ -36,7 +36,7 @@ MAX_NODES = 60_000
 """Visited states that are kept; beyond, the tables start over with the nodes (not with the memos)."""
 MAX_LEAVES = 2_000_000
 """Memoised results that are kept, in all memos together."""
-BUDGET = 100_000_000
+BUDGET = 150_000_000
 """Bytes, by the estimates below, after which tables are full and start over between two steps of a run."""
 BYTES_PER_CHARACTER = 4
 """A canonical text and the value that it tells; values share parts with each other."""
@@ -228,6 +228,8 @@ class Tables:
         self.budget = budget
         self.used = 0
         """An estimate of the bytes that everything here takes."""
+        self.pinned = False
+        """Set by whoever keeps ids beyond a run, as a refiner does: then nothing is forgotten, whatever the budget."""
         self.renewals = 0
         """How often the tables started over with everything."""
         starts = model.initial_states()
@@ -303,7 +305,7 @@ class Tables:
     @property
     def is_full(self) -> bool:
         """Say whether the tables should start over as soon as nobody is in the middle of a step."""
-        return self.used >= self.budget
+        return self.used >= self.budget and not self.pinned
 
     def renewed(self, node: Node) -> Node:
         """Start over, and return the new node of a node's state."""
