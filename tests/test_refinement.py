@@ -9,6 +9,7 @@ import attrs
 import pytest
 import toy_refinement as toy
 
+from harness.history import refine
 from harness.history.campaign import Totals, refine_runs
 from harness.history.refine import Refined, Refiner
 from harness.history.served import with_changes
@@ -43,10 +44,10 @@ def model(flaw: str = "", faults: Faults = toy.HARD, **refinement: Any) -> Model
     return attrs.evolve(built, refinement=lambda: toy.refinement(3, **refinement)) if refinement else built
 
 
-def explained(refiner: Refiner, totals: Totals) -> Explanation:
+def explained(totals: Totals) -> Explanation:
     """Why the first run that left the spec did."""
-    assert totals.failure is not None
-    return explain(refiner, totals.failure)
+    assert totals.explanation is not None
+    return totals.explanation
 
 
 class Scripted:
@@ -123,7 +124,7 @@ def test_guard_that_an_actor_forgets_is_named() -> None:
     refiner = Refiner(model("confirms-too-much", NO_FAULTS))
     totals = refine_runs(refiner.model, PLAN, range(3), refiner=refiner)
     assert totals.failed == 3 and totals.violated["ConfirmedIsHeld"] == 3
-    why = explained(refiner, totals)
+    why = explained(totals)
     assert why.changes == {"confirmed": ("0", "1")}
     assert why.nearest == "Confirm of spec with known = 1"
     (sentence,) = why.why
@@ -136,7 +137,7 @@ def test_guard_in_a_decision_function_is_named_with_it() -> None:
     reordered = Faults(delay=1, duplicate=1)
     refiner = Refiner(model("takes-old-values", reordered, **STRICT))
     totals = refine_runs(refiner.model, UNJUDGED, RUNS, refiner=refiner)
-    why = explained(refiner, totals)
+    why = explained(totals)
     assert why.nearest is not None and why.nearest.startswith("Copy")
     assert set(why.changes) == {"copy[f1]"}
     said = " ".join(why.why)
@@ -147,7 +148,7 @@ def test_guard_in_a_decision_function_is_named_with_it() -> None:
 def test_explanation_fits_into_its_columns() -> None:
     """Lines of an explanation are wrapped, and the first one names the step."""
     refiner = Refiner(model("confirms-too-much", NO_FAULTS))
-    lines = explained(refiner, refine_runs(refiner.model, PLAN, range(1), refiner=refiner)).lines(60)
+    lines = explained(refine_runs(refiner.model, PLAN, range(1), refiner=refiner)).lines(60)
     assert lines[0].startswith("step 3 is no step of the spec: Serve(f1)")
     assert max(map(len, lines)) <= 60
 
@@ -284,7 +285,7 @@ def shifted_mapping(view: View, ghost: Value) -> tuple[Mapping[str, Value], Valu
 def test_mapping_that_gives_no_state_of_the_spec_is_told(mapping: Any, said: str) -> None:
     """A mapping that fails, forgets slots or starts elsewhere is refused in the first state, and says where."""
     refiner = Refiner(model(mapping=mapping))
-    why = explained(refiner, refine_runs(refiner.model, PLAN, range(1), refiner=refiner))
+    why = explained(refine_runs(refiner.model, PLAN, range(1), refiner=refiner))
     assert why.step == 0
     assert said in why.why[0]
 
@@ -300,6 +301,17 @@ def test_ghost_is_carried_from_state_to_state() -> None:
     """What a mapping remembers comes back with the next state."""
     assert refine_runs(model(mapping=counting, ghost=0), PLAN, RUNS).failed == 0
     assert refine_runs(model(mapping=counting, ghost=1), PLAN, range(1)).failed == 1
+
+
+def test_tables_that_take_too_much_start_over_between_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign comes to the same however often its tables start over."""
+    whole = refine_runs(model(), PLAN, range(60))
+    monkeypatch.setattr(refine, "ROOM", 60_000)
+    refiner = Refiner(model())
+    parts = refine_runs(refiner.model, PLAN, range(60), refiner=refiner)
+    assert refiner.tables.renewals > 5 and refiner.spec_tables.renewals > 0
+    assert (parts.actions, parts.extensions, parts.reached) == (whole.actions, whole.extensions, whole.reached)
+    assert (parts.steps, parts.stutters, parts.failed) == (whole.steps, whole.stutters, 0)
 
 
 def test_model_without_a_refinement_is_refused() -> None:

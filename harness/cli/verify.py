@@ -15,8 +15,7 @@ from harness.cli import heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, cli, emit, pairs
 from harness.history.campaign import Totals, refine_runs
 from harness.history.judge import Judge, Judged
-from harness.history.refine import Refined, Refiner
-from harness.history.why_not import Explanation, explain
+from harness.history.refine import Refined
 from harness.model import Refusal, Scenario, find_model, find_scenario
 from harness.record.words import counted
 from harness.simulate import strategies
@@ -161,15 +160,13 @@ def _simulate(
         spec = find_model(base.model)
         model = spec.make({**base.sizes, **sizes}, {**base.settings, **settings}, base.network, base.faults)
         plan = plan_of(base) if scenario is not None else everything(model)
-        refiner = Refiner(model)
         with Screen(quiet=as_json).progress("refining") as progress:
-            totals = refine_runs(model, plan, range(seeds), strategy, refiner, progress)
+            totals = refine_runs(model, plan, range(seeds), strategy, progress=progress)
         if totals.interrupted:
             heard()
-        why = explain(refiner, totals.failure) if totals.failure is not None else None
-        results.append({"what": name, **totals.to_json(), "explanation": why.to_json() if why else None})
+        results.append({"what": name, **totals.to_json()})
         if not as_json:
-            click.echo("\n".join(_summary(name, totals, why)))
+            click.echo("\n".join(_summary(name, totals)))
         if totals.interrupted:
             break
     if as_json:
@@ -179,7 +176,7 @@ def _simulate(
     return 1 if any(result["failed"] for result in results) else 0
 
 
-def _summary(name: str, totals: Totals, why: Explanation | None) -> list[str]:
+def _summary(name: str, totals: Totals) -> list[str]:
     """Return what simulated runs came to, as lines."""
     moved = sum(totals.actions.values()) + sum(totals.extensions.values())
     said = f"all of {counted(totals.runs, 'run')} follow the spec"
@@ -198,6 +195,6 @@ def _summary(name: str, totals: Totals, why: Explanation | None) -> list[str]:
         lines.append(f"  possible, but never taken: {', '.join(totals.untaken)}")
     if totals.violated:
         lines.append("  properties violated: " + ", ".join(f"{p} in {n:,}" for p, n in sorted(totals.violated.items())))
-    if why is not None:
-        lines += [f"  seed {totals.seed}:", *(f"  {line}" for line in why.lines(WIDTH - 2))]
+    if totals.explanation is not None:
+        lines += [f"  seed {totals.seed}:", *(f"  {line}" for line in totals.explanation.lines(WIDTH - 2))]
     return lines

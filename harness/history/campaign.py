@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from harness.history.refine import Failure, Refined, Refiner
+from harness.history.refine import Refined, Refiner
+from harness.history.why_not import Explanation, explain
 from harness.model import Model
 from harness.record import Trail
 from harness.simulate.session import Plan
@@ -38,8 +39,8 @@ class Totals:
     failed: int = 0
     """Runs with a step that the spec does not allow."""
     seed: int | None = None
-    """The first of these runs, what is wrong with it, and its trail."""
-    failure: Failure | None = None
+    """The first of these runs: its seed, why it leaves the spec, and its trail."""
+    explanation: Explanation | None = None
     trail: Trail | None = None
     interrupted: bool = False
 
@@ -54,13 +55,14 @@ class Totals:
         self.failed += refined.failure is not None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the totals as a JSON object, without explanation and trail."""
+        """Return the totals as a JSON object, without the trail."""
         return {
             "runs": self.runs, "steps": self.steps, "stutters": self.stutters, "actions": dict(sorted(
                 self.actions.items())), "extensions": dict(sorted(self.extensions.items())),
             "spec_states": len(self.reached), "violated": dict(sorted(self.violated.items())), "failed": self.failed,
             "untaken": list(self.untaken),
             "seed": self.seed, "interrupted": self.interrupted,
+            "explanation": None if self.explanation is None else self.explanation.to_json(),
         }
 
 
@@ -83,8 +85,9 @@ def refine_runs(
                 run, refined = refiner.simulate(plan, chosen)
                 totals.add(refined)
                 totals.violated.update(verdict.violated for verdict in run.violations if verdict.violated)
-                if refined.failure is not None and totals.failure is None:
-                    totals.seed, totals.failure, totals.trail = seed, refined.failure, run.trail
+                if refined.failure is not None and totals.explanation is None:
+                    totals.seed, totals.trail = seed, run.trail
+                    totals.explanation = explain(refiner, refined.failure)
                     if stop:
                         break
                 if progress is not None:

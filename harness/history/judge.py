@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from harness.history.consistent import Oddity, departures, inconsistencies
-from harness.history.refine import Ids, Refined, Refiner, Trace
+from harness.history.refine import ROOM, Ids, Refined, Refiner, Trace
 from harness.history.why_not import Explanation, explain
 from harness.model import Model, Refusal
 from harness.record import (
@@ -154,8 +154,11 @@ class Judge:
 
     def _of(self, header: Mapping[str, Any], model: Model) -> tuple[Tables, Refiner | None]:
         key = compact({name: header[name] for name in ("model", "sizes", "settings", "network", "faults")})
+        if key in self._tables and self._tables[key][0].used >= ROOM:
+            del self._tables[key]
         if key not in self._tables:
             tables = Tables(model)
+            tables.pinned = True
             self._tables[key] = tables, Refiner(model, tables) if model.refinement is not None else None
         return self._tables[key]
 

@@ -24,6 +24,8 @@ from harness.simulate.tables import IdView, Node, Option, Tables
 
 MAX_REMEMBERED = 150_000
 """Abstract states, and steps between them, that are remembered; beyond, both start over."""
+ROOM = 250_000_000
+"""Bytes, by the estimate of the tables, after which those of the actors or of the spec start over, between two runs."""
 WIDTH = 8
 """Bytes of a fingerprint."""
 
@@ -90,7 +92,7 @@ class Refiner:
             raise Refusal(f"{model.name} has no refinement: nothing says which spec its steps should follow")
         self.model = model
         self.tables = tables or Tables(model)
-        """The tables of the actors: states of runs are given as their ids, which therefore have to stay."""
+        """The tables of the actors. States of runs are their ids, so they start over between runs only."""
         self.tables.pinned = True
         self.refinement = model.refinement()
         self.spec = attrs.evolve(self.refinement.spec, properties=())
@@ -108,8 +110,21 @@ class Refiner:
         """The actions that the spec could take in the states that were left by judged steps."""
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
 
+    def make_room(self) -> None:
+        """Forget what was learned where it takes too much memory. Ids and failures from before mean nothing then."""
+        if self.tables.used >= ROOM:
+            self.tables.start_over()
+            self._overlays = Overlays(self.tables)
+            self._abstract.clear()
+        if self.spec_tables.used >= ROOM:
+            self.spec_tables.start_over()
+            self._ways.clear()
+            self._abstract.clear()
+            self._prints = [[] for _ in self.spec_tables.slots]
+
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""
+        self.make_room()
         return self.judge(self.trace(run.events if isinstance(run, History) else run))
 
     def trace(self, events: Iterable[Event]) -> Trace:
@@ -140,6 +155,7 @@ class Refiner:
 
     def simulate(self, plan: Plan, strategy: Strategy) -> tuple[Run, Refined]:
         """Make one run on the plain runtime and judge it."""
+        self.make_room()
         run, trace = self.follow(Session(self.tables, plan, strategy))
         return run, self.judge(trace)
 
