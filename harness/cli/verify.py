@@ -191,6 +191,12 @@ def _summary(name: str, totals: Totals) -> list[str]:
     for action, count in sorted({**totals.actions, **totals.extensions}.items()):
         kind = "  (extension)" if action in totals.extensions else ""
         lines.append(f"  {count:>11,}  {100 * count / moved if moved else 0:5.1f} %  {action}{kind}")
+    lines.append("  What the actors' actions are, and how many of them stutter:")
+    for action, counts in totals.by_action().items():
+        every = sum(counts.values())
+        known = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name != "stutter")
+        stutters = f"{100 * counts.get('stutter', 0) / every:5.1f} %"
+        lines.append(f"  {every:>11,}  {stutters}  {action}{f': {known}' if known else ''}")
     if totals.untaken:
         lines.append(f"  possible, but never taken: {', '.join(totals.untaken)}")
     if totals.violated:

@@ -30,6 +30,8 @@ class Totals:
     """How often each action of the spec was taken; those never taken are not there."""
     extensions: Counter[str] = attrs.field(factory=Counter)
     """The same for each extension action, with zeros."""
+    pairs: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    """How often an action of the actors was which of the spec, as in `Refined`."""
     reached: set[int] = attrs.field(factory=set)
     """Fingerprints of the spec's states that were reached."""
     untaken: tuple[str, ...] = ()
@@ -51,8 +53,16 @@ class Totals:
         self.stutters += refined.stutters
         self.actions.update(refined.actions)
         self.extensions.update(refined.extensions)
+        self.pairs.update(refined.pairs)
         self.reached |= refined.reached
         self.failed += refined.failure is not None
+
+    def by_action(self) -> dict[str, dict[str, int]]:
+        """Return, for each action of the actors, how often it was which action of the spec; a stutter is `stutter`."""
+        found: dict[str, dict[str, int]] = {}
+        for (action, name), count in sorted(self.pairs.items()):
+            found.setdefault(action, {})[name or "stutter"] = count
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the totals as a JSON object, without the trail."""
@@ -60,7 +70,7 @@ class Totals:
             "runs": self.runs, "steps": self.steps, "stutters": self.stutters, "actions": dict(sorted(
                 self.actions.items())), "extensions": dict(sorted(self.extensions.items())),
             "spec_states": len(self.reached), "violated": dict(sorted(self.violated.items())), "failed": self.failed,
-            "untaken": list(self.untaken),
+            "by_action": self.by_action(), "untaken": list(self.untaken),
             "seed": self.seed, "interrupted": self.interrupted,
             "explanation": None if self.explanation is None else self.explanation.to_json(),
         }

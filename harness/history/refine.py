@@ -63,6 +63,8 @@ class Refined:
     """How often each action of the spec was taken."""
     extensions: Mapping[str, int]
     """The same for the extension actions, each of which is there, used or not."""
+    pairs: Mapping[tuple[str, str], int]
+    """How often an action of the actors was which of the spec (`A and B` for two), the empty text for a stutter."""
     reached: frozenset[int]
     """Fingerprints of the spec's states that the run went through; the same in every process."""
     failure: Failure | None = None
@@ -202,12 +204,17 @@ class Refiner:
                 reached.add(self.fingerprint(after))
                 before = after
             taken.append(way)
-        return self._refined(taken[1:], reached, failure)
+        return self._refined(trace, taken[1:], reached, failure)
 
-    def _refined(self, taken: list[tuple[str, ...]], reached: set[int], failure: Failure | None) -> Refined:
+    def _refined(
+        self, trace: Trace, taken: list[tuple[str, ...]], reached: set[int], failure: Failure | None
+    ) -> Refined:
+        judged = zip(trace.steps, taken, strict=False)
+        pairs = Counter((step.action, " and ".join(way)) for step, way in judged)
         counts = Counter(action for way in taken for action in way)
         extensions = {name: counts.pop(name, 0) for name in sorted(self.refinement.extensions)}
-        return Refined(tuple(taken), dict(sorted(counts.items())), extensions, frozenset(reached), failure)
+        counted = dict(sorted(counts.items()))
+        return Refined(tuple(taken), counted, extensions, dict(sorted(pairs.items())), frozenset(reached), failure)
 
     def _ghost(self, value: Value) -> int:
         text = canonical_text(value)
