@@ -82,7 +82,7 @@ def test_runs_of_the_toy_follow_its_spec() -> None:
     assert 0 < totals.stutters < totals.steps
     assert totals.reached <= reachable(refiner)
     known = totals.by_action()
-    assert set(known["Serve"]) == {"Confirm", "Confirm and Copy", "Copy", "stutter"} and set(known["Set"]) == {"Set"}
+    assert set(known["Serve"]) == {"Confirm", "Copy and Confirm", "Copy", "stutter"} and set(known["Set"]) == {"Set"}
     assert set(known["Ask"]) == set(known["Apply"]) == {"stutter"} and set(known["Crash"]) == {"Forget", "stutter"}
 
 
