@@ -17,7 +17,9 @@ import attrs
 import click
 
 from harness.cli import after_the_run, heard, whole
+from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
+from harness.explore.flaw import fewest_steps
 from harness.history import FORMS, render, tla
 from harness.model import ModelSpec, Refusal, Scenario, find_model, find_scenario, model_specs, scenarios
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
@@ -65,7 +67,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool)
     chosen = chosen_scenarios(scenario)
     check_folder(out)
     with screen.progress("hunting") as progress:
-        hunting = Hunt(chosen, out, seeds, progress=progress)
+        hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps)
         rows = hunting.run()
         heard()
     complete = not hunting.interrupted and hunting.failure is None
@@ -100,11 +102,13 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[Row], planned:
 @SIZES
 @SETTINGS
 @click.option("--runtime", type=RUNTIMES, default="plain", show_default=True)
+@COVERAGE
+@WITHIN
 @OUT
 @AS_JSON
 def simulate(
     what: str, seed: int | None, seeds: int | None, strategy: str, steps: int | None, sizes: tuple[str, ...],
-    settings: tuple[str, ...], runtime: str, out: Path, as_json: bool,
+    settings: tuple[str, ...], runtime: str, coverage: bool, within: tuple[str, ...], out: Path, as_json: bool,
 ) -> int:
     """Simulate a model or a scenario.
 
@@ -113,17 +117,19 @@ def simulate(
     """
     if seed is not None and seeds is not None:
         raise Refusal("give either --seed S for one run or --seeds N for many, not both")
-    if seed and strategy == "systematic":
-        raise Refusal("systematic runs come one after the other, without seeds; give --seeds N for the first N of them")
+    if seed and strategy in strategies.IN_ORDER:
+        first = "give --seeds N for the first N of them"
+        raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
     scenario = find_scenario(what)
     spec, plan = _plan(what, scenario, steps)
     base = scenario or Scenario(what, spec.title, what)
     model = spec.make({**base.sizes, **pairs(sizes, int)}, {**base.settings, **pairs(settings, str)},
                       base.network, base.faults)
     check_folder(out)
-    screen, tables = Screen(quiet=as_json), Tables(model)
+    screen, source = Screen(quiet=as_json), strategies.Strategies(strategy)
+    tables, covered = collecting(model, coverage, within, source)
     numbers = range(seeds) if seeds is not None else range(seed or 0, (seed or 0) + 1)
-    made, source = _Made(base.expected), strategies.Strategies(strategy)
+    made = _Made(base.expected)
     alone = len(numbers) == 1
 
     def path_of(seed: int) -> Path:
@@ -151,7 +157,7 @@ def simulate(
         "verdict": made.kept.verdict.to_json(), "witnessed": sorted(made.witnessed),
         "trail": str(path), "history": str(made.history), "digest": digest,
         "seed": trail.seed, "strategy": strategy, "runtime": runtime,
-        "interrupted": made.interrupted,
+        "interrupted": made.interrupted, **({} if covered is None else {"coverage": covered.to_json()}),
     }
     if as_json:
         emit(result)

@@ -34,6 +34,11 @@ class Guard:
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.text}"
 
+    @property
+    def module(self) -> str:
+        """The name of the module that the file is."""
+        return self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
 
 Outcome = tuple[Guard, bool]
 
@@ -61,10 +66,11 @@ class Source:
 
 
 def parse(text: str, file: str) -> Source:
-    """Find the guards in the text of a source file. A body on the line of its condition cannot be told apart."""
+    """Find the guards in the functions of a source file. A body on the line of its condition cannot be told apart."""
     tests: dict[int, _Test] = {}
     returned: dict[int, Guard] = {}
-    for node in ast.walk(ast.parse(text)):
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    for node in (inner for function in functions for inner in ast.walk(function)):
         if isinstance(node, ast.If | ast.While):
             _add(tests, file, node.lineno, node.test, node.test, node.body)
         elif isinstance(node, ast.match_case) and node.guard is not None:
@@ -121,15 +127,12 @@ def _shown(module: str, name: str) -> str:
 
 
 def guards_of(modules: Iterable[str]) -> tuple[Guard, ...]:
-    """Return every guard in the loaded modules of these packages (`kafka_proto.transactions`), by file and line."""
-    packages = tuple(modules)
+    """Return every guard in these modules of protocols, as far as they are loaded, by file and line."""
     found: set[Guard] = set()
-    for module in sorted(sys.modules):
-        inside = any(module == package or module.startswith(f"{package}.") for package in packages)
-        name = getattr(sys.modules[module], "__file__", None)
-        if inside and name and module.partition(".")[0] not in NOT_PROTOCOL:
-            text = "".join(linecache.getlines(name))
-            found.update(parse(text, _shown(module, name)).guards() if text else ())
+    for module in modules:
+        name = getattr(sys.modules.get(module), "__file__", None)
+        if name and module.partition(".")[0] not in NOT_PROTOCOL:
+            found.update(parse("".join(linecache.getlines(name)), _shown(module, name)).guards())
     return tuple(sorted(found))
 
 

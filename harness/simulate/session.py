@@ -15,7 +15,7 @@ import attrs
 
 from harness.model import Kind, Model, Scenario, find_model, find_scenario, model_of
 from harness.record import Chosen, Recorder, SpooledChoices, Trail
-from harness.simulate.strategies import Strategy
+from harness.simulate.strategies import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables, initial_part
 from harness.simulate.timing import Timetable, Timing
 
@@ -128,6 +128,9 @@ class Session:
         self.initial = strategy.chance.index(count, "initial state") if count > 1 else 0
         self.node = tables.start(self.initial)
         self.labels: list[Chosen] | SpooledChoices = SpooledChoices(folder) if plan.steps > LONG else []
+        self.watcher = strategy if isinstance(strategy, Watcher) else None
+        if self.watcher is not None:
+            self.watcher.begin(tables, self.node)
         self.verdicts: dict[str, Verdict] = {}
         self.fair_from: int | None = None
         self.back_to: int | None = None
@@ -207,6 +210,8 @@ class Session:
         if self.recorder is not None:
             tables = self.tables
             self.recorder.event(len(self.labels), at_us, tables.event_part(node, n), tables.failing_part(after))
+        if self.watcher is not None:
+            self.watcher.took(option, after)
         self.node = after
         if after.failing is not None:
             self._judge(after)
@@ -231,7 +236,7 @@ class Session:
         """Take steps until there are `limit` of them: `decide` and `took` in one loop."""
         labels, tables, recorder = self.labels, self.tables, self.recorder
         pick, follow, witnessed = self.strategy.pick, self.tables.follow, self.witnessed
-        stop = self.plan.stop_at_violation
+        stop, watcher = self.plan.stop_at_violation, self.watcher
         node = self.node
         while len(labels) < limit and not (stop and self.verdicts):
             options = node.options
@@ -252,6 +257,8 @@ class Session:
                 witnessed.update(tables.reach(node, n, after))
             if recorder is not None:
                 recorder.event(len(labels), None, tables.event_part(node, n), tables.failing_part(after))
+            if watcher is not None:
+                watcher.took(option, after)
             node = after
             if node.failing is not None:
                 self._judge(node)
@@ -335,6 +342,8 @@ class Session:
             choices=self.labels if isinstance(self.labels, SpooledChoices) else tuple(self.labels),
             back_to=self.back_to, violates=verdict.violated,
         )
+        if self.watcher is not None:
+            self.watcher.over(trail)
         return Run(trail, verdict, self.recorder, frozenset(self.witnessed), verdicts)
 
 
