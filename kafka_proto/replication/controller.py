@@ -88,7 +88,7 @@ class Controller(Actor[ControllerState]):
     def timer_fired(self, local: ControllerState, timer: str) -> Iterable[Turn[ControllerState]]:
         """Tell those again who have not said that they heard of the present leader epoch."""
         q = local.partition
-        again = tuple(quorum.announcement(q, self.name, replica) for replica in quorum.deaf(q))
+        again = tuple(quorum.announcement(q, self.name, replica, again=True) for replica in quorum.deaf(q))
         yield Turn(timer, (self.name,), local, again)
 
 
