@@ -48,7 +48,7 @@ def build(
         *(PartitionProducer(name, names, sizes["records"], acks) for name in producers),
         *(PartitionConsumer(name, names, sizes["polls"]) for name in consumers),
         *(PartitionReplica(k, names) for k in constants),
-        Controller(names, sizes["elections"], unclean),
+        Controller(names, sizes["elections"], sizes["fencings"], unclean),
     ]
     known = Names(tuple(constants), producers, consumers, partial(crashes, faults))
     return Model(

@@ -24,37 +24,40 @@ class ControllerState:
 
     partition: Quorum
     elections: int
+    fencings: int
 
 
 class Controller(Actor[ControllerState]):
     """The actor that decides who leads and who is in sync.
 
-    `elections` is how often it may perturb: elect another leader while one leads, or take a replica out that did not
-    fail. Electing somebody where nobody leads is not limited.
+    `elections` is how often it may elect another leader while one leads, `fencings` how often it may take a replica out
+    of the ISR and of office that has not failed. Electing somebody where nobody leads is not limited.
     """
 
     name = CONTROLLER
 
-    def __init__(self, replicas: tuple[str, ...], elections: int, unclean: bool) -> None:
+    def __init__(self, replicas: tuple[str, ...], elections: int, fencings: int, unclean: bool) -> None:
         self.replicas = replicas
         self.unclean = unclean
-        self.initial = ControllerState(quorum.initial(replicas), elections)
+        self.initial = ControllerState(quorum.initial(replicas), elections, fencings)
 
     def step(self, local: ControllerState) -> Iterable[Turn[ControllerState]]:
         q = local.partition
         for replica in self.replicas:
             if q.leader is None and (elected := quorum.elect(q, replica)):
                 yield self.announced("ControllerElectLeader", (replica,), local, elected)
-        if not local.elections:
+        if q.leader is None:
             return
         fewer = attrs.evolve(local, elections=local.elections - 1)
-        for replica in self.replicas:
-            if q.leader is not None and (elected := quorum.elect(q, replica)):
+        for replica in self.replicas if local.elections else ():
+            if elected := quorum.elect(q, replica):
                 yield self.announced("ControllerElectLeader", (replica,), fewer, elected, Kind.PERTURBATION)
-            if q.leader is not None and (shrunk := quorum.take_out(q, replica)):
-                yield self.announced("ControllerShrinkIsr", (replica,), fewer, shrunk, Kind.PERTURBATION)
             if self.unclean and (elected := quorum.elect_uncleanly(q, replica)):
                 yield self.announced("ElectUncleanLeader", (replica,), fewer, elected, Kind.PERTURBATION)
+        fewer = attrs.evolve(local, fencings=local.fencings - 1)
+        for replica in self.replicas if local.fencings else ():
+            if shrunk := quorum.take_out(q, replica):
+                yield self.announced("ControllerShrinkIsr", (replica,), fewer, shrunk, Kind.PERTURBATION)
 
     def announced(
         self, action: str, args: tuple[str, ...], local: ControllerState, q: Quorum, kind: Kind = Kind.STEP
@@ -85,7 +88,7 @@ class Controller(Actor[ControllerState]):
     def timer_fired(self, local: ControllerState, timer: str) -> Iterable[Turn[ControllerState]]:
         """Tell those again who have not said that they heard of the present leader epoch."""
         q = local.partition
-        again = tuple(quorum.announcement(q, self.name, replica) for replica in quorum.deaf(q))
+        again = tuple(quorum.announcement(q, self.name, replica, again=True) for replica in quorum.deaf(q))
         yield Turn(timer, (self.name,), local, again)
 
 

@@ -63,6 +63,8 @@ class LeaderAndIsr(PartitionMessage):
     partition_epoch: int
     incarnation: int
     """Of the receiver: a replica that was started again meanwhile does not obey."""
+    again: bool = False
+    """Whether it was sent before, so that the controller wants to hear that it arrived."""
 
 
 @attrs.frozen

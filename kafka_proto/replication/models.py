@@ -43,7 +43,8 @@ ACTOR_SIZES = {
     "consumers": Size(0, minimum=0, maximum=4, doc="consumers"),
     "records": Size(1, maximum=20, doc="records that a producer sends"),
     "polls": Size(2, maximum=20, doc="polls of a consumer"),
-    "elections": Size(1, minimum=0, maximum=9, doc="how often the controller replaces who has not failed"),
+    "elections": Size(1, minimum=0, maximum=9, doc="how often the controller replaces a leader that has not failed"),
+    "fencings": Size(0, minimum=0, maximum=9, doc="how often the controller takes out a replica that has not failed"),
     "min-insync-replicas": Size(1, maximum=5, doc="how many must be in sync for acks=all"),
 }
 ACTOR_SETTINGS = {

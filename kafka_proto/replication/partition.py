@@ -66,17 +66,18 @@ def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
 
 
 def obey(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
-    """Obey a LeaderAndIsr request of a newer epoch, and say that it was heard, whether newer or not."""
+    """Obey a LeaderAndIsr request of a newer epoch, and say that it was heard where the controller wants to know."""
     if told.incarnation != s.incarnation:
         return Outcome(s, detail=f"epoch {told.leader_epoch}, for incarnation {told.incarnation}")
-    heard = k.to(k.controller, LeaderAndIsrResponse, leader_epoch=told.leader_epoch, incarnation=s.incarnation)
+    response = k.to(k.controller, LeaderAndIsrResponse, leader_epoch=told.leader_epoch, incarnation=s.incarnation)
+    heard = (response,) if told.again else ()
     known = s.becoming.leader_epoch if s.becoming is not None else s.leader_epoch
     if leadership.supersedes(told.leader_epoch, known):
-        return then(Outcome(s, (heard,)), take_office(k, s, told))
+        return then(Outcome(s, heard), take_office(k, s, told))
     if not s.active and s.becoming is None and leadership.is_same_epoch(told.leader_epoch, known):
         after = attrs.evolve(s, active=True, registering=False)
-        return then(Outcome(after, (heard,), detail=f"epoch {known} again"), following.fetch(k, after))
-    return Outcome(s, (heard,), detail=f"epoch {told.leader_epoch}, already known")
+        return then(Outcome(after, heard, detail=f"epoch {known} again"), following.fetch(k, after))
+    return Outcome(s, heard, detail=f"epoch {told.leader_epoch}, already known")
 
 
 def take_office(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:

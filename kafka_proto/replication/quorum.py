@@ -127,10 +127,12 @@ def deaf(q: Quorum) -> tuple[str, ...]:
     return tuple(replica for replica, epoch in q.heard.items() if epoch < q.leader_epoch)
 
 
-def announcement(q: Quorum, source: str, replica: str, partition: str | None = None) -> LeaderAndIsr:
+def announcement(
+    q: Quorum, source: str, replica: str, partition: str | None = None, again: bool = False
+) -> LeaderAndIsr:
     """Return the request that tells a replica who leads."""
     return LeaderAndIsr(
-        q.leader, q.leader_epoch, q.isr, q.partition_epoch, q.incarnations[replica],
+        q.leader, q.leader_epoch, q.isr, q.partition_epoch, q.incarnations[replica], again,
         source=source, dest=replica, partition=partition,
     )
 
