@@ -23,10 +23,13 @@ LIVENESS = ("CompactionCompletes", "ReadersCatchUp")
 
 def common(readers: tuple[str, ...], retain_null_key: bool) -> tuple[Property, ...]:
     """Return what is claimed of both compositions: C1 to C3, and that everybody gets there."""
-    views = tuple(partial(reader_view, name=name, retain_null_key=retain_null_key) for name in readers)
+    views = (
+        one_ledger, partial(view_from_earliest, retain_null_key=retain_null_key),
+        *(partial(reader_view, name=name, retain_null_key=retain_null_key) for name in readers),
+    )
     return (
         always("CompactionEquivalence", partial(compaction_equivalence, retain_null_key=retain_null_key), source="C1"),
-        always("ReaderView", lambda view, part: part(view), over=(one_ledger, *views), source="C2"),
+        always("ReaderView", lambda view, part: part(view), over=views, source="C2"),
         always("NoLeak", no_leak, source="C3"),
         eventually("CompactionCompletes", compaction_completes, source="ours"),
         eventually("ReadersCatchUp", partial(readers_catch_up, readers=readers), source="ours"),
@@ -105,6 +108,28 @@ def one_ledger(view: View) -> Reason:
         )
     if local.context and store_of(view).sealed(local.context) is None:
         return f"readers use compacted ledger {local.context}, which is not in the store"
+    return None
+
+
+def view_from_earliest(view: View, retain_null_key: bool) -> Reason:
+    """C2 at rest, of a reader from the earliest position: the ledger and then the topic behind the horizon have each
+    key's latest message, every null-key message where these are retained, and no message twice."""
+    local = broker_of(view)
+    if not is_at_rest(local):
+        return None
+    ledger = messages_of(store_of(view).sealed(local.context) or ())
+    given = (*ledger, *(message for message in messages_of(local.topic) if message.id > local.horizon))
+    who = f"a reader from the earliest position, with compacted ledger {local.context} up to {local.horizon},"
+    times = Counter(message.id for message in given)
+    for message in raw_messages(view, local.end):
+        if times[message.id] > 1:
+            return f"{who} gets message {message.id} {times[message.id]} times"
+        if not times[message.id] and retain_null_key and message.key == NULL_KEY:
+            return f"{who} never gets message {message.id} (null key)"
+    there, here = latest(raw_messages(view, local.end)), latest(given)
+    for key in sorted({*there, *here}):
+        if there.get(key) != here.get(key):
+            return f"{who} has key {key} {_last(here.get(key))}, the whole topic has it {_last(there.get(key))}"
     return None
 
 

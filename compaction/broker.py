@@ -139,7 +139,7 @@ class TopicBroker(Actor[Any]):
                 left = local.collecting - {answer.ledger}
                 return self.turn("CollectLedger", attrs.evolve(local, collecting=left, loaded=not left))
             case LedgerDeleted():
-                return self.turn("ReceiveLedgerDeleted", self.finished(local))
+                return self.turn("ReceiveLedgerDeleted", self.deleted(local))
             case LedgerCreated():
                 return self.write(local, answer.ledger)
         return self.turn("ReceiveLedgerSealed", self.sealed(local))
@@ -173,9 +173,13 @@ class TopicBroker(Actor[Any]):
         """ACTION CompactorPhaseTwoDeleteLedger: have the ledger deleted that was replaced, if there was one."""
         action = "CompactorPhaseTwoDeleteLedger"
         if not local.old_ledger:
-            return self.turn(action, self.finished(local))
+            return self.turn(action, self.deleted(local))
         delete = DeleteLedger(local.incarnation, local.old_ledger, source=self.name, dest=BOOKKEEPER)
         return self.turn(action, attrs.evolve(local, deleting=True), delete)
+
+    def deleted(self, local: Any) -> Any:
+        """Return the broker when the old ledger is gone, or there was none."""
+        return self.finished(local)
 
     def finished(self, local: L) -> L:
         """Return the broker after a compaction."""
