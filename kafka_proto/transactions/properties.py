@@ -70,6 +70,8 @@ class SpecState:
         return metadata
 
     def serves(self, view: View, b: str, p: str) -> bool:
+        if self.constants.extended:
+            return bool(view[slot("serving", b, p)])
         return bool(view[slot("txn_log_leader", p)] == b)
 
     def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:

@@ -333,6 +333,8 @@ def elect(b: str, p: str, constants: Names, variant: Variant) -> Action:
         if view.at("tc_log_metadata", b, p).leader == b:
             return
         deposed = view.at("txn_log_leader", p)
+        if constants.extended and view.at("tc_log_metadata", deposed, p).cepoch != view.at("txn_log_epoch", p):
+            return
 
         def loaded(tid: str) -> TxnMetadata | None:
             known: TxnMetadata | None = view.at("tc_tid_metadata", deposed, tid)
