@@ -42,6 +42,12 @@ class Other:
 
 
 @attrs.frozen
+class Painted:
+    one: Colour | None
+    several: tuple[Colour, ...]
+
+
+@attrs.frozen
 class Ping(Message):
     payload: Any
 
@@ -124,6 +130,14 @@ def test_canonical_bytes_of_an_enum_member_are_its_strings() -> None:
     assert canonical_bytes(FrozenMap({Colour.RED: frozenset({Colour.RED})})) == canonical_bytes(
         FrozenMap({"Red": frozenset({"Red"})})
     )
+
+
+def test_members_of_an_enum_are_read_back_alone_and_in_tuples() -> None:
+    """A field that holds a member, or a tuple of them, has members again and not text."""
+    for painted in (Painted(Colour.RED, (Colour.RED,)), Painted(None, ())):
+        again = decode(encode(painted), {"Painted": Painted})
+        assert again == painted
+        assert all(type(member) is Colour for member in again.several)
 
 
 @given(values)

@@ -242,13 +242,18 @@ def test_actor_that_writes_what_is_anothers_is_found(history: Path) -> None:
 
 
 def test_operation_that_never_began_is_found(history: Path) -> None:
-    """An operation ends after it began."""
+    """An operation that takes more than one step ends once for each time that it began."""
+    outcomes = ["invoke", "ok", "fail"]
 
     def edit(events: list[Line]) -> None:
-        event = next(event for event in events if event.get("action") == "Ask")
-        event["op"] = {"process": "f1", "name": "fetch", "outcome": "ok", "value": None}
+        asked = [event for event in events if event.get("action") == "Ask"]
+        for event, outcome in zip(asked, outcomes, strict=False):
+            event["op"] = {"process": "f1", "name": "fetch", "outcome": outcome, "value": None}
 
-    assert judged(edited(history, edit)).odd[0].sentence == "its op ends fetch of f1, which had not begun"
+    (oddity,) = judged(edited(history, edit)).odd
+    assert oddity.sentence == "its op ends fetch of f1, which had not begun"
+    outcomes.pop()
+    assert judged(edited(history, edit)).odd == ()
 
 
 def test_time_that_goes_back_is_found(history: Path) -> None:

@@ -6,6 +6,7 @@ happened; 2 and 130 as everywhere.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Container, Mapping
 from pathlib import Path
 
@@ -196,7 +197,8 @@ def _summary(name: str, totals: Totals) -> list[str]:
         every = sum(counts.values())
         known = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name != "stutter")
         stutters = f"{100 * counts.get('stutter', 0) / every:5.1f} %"
-        lines.append(f"  {every:>11,}  {stutters}  {action}{f': {known}' if known else ''}")
+        said = f"  {every:>11,}  {stutters}  {action}{f': {known}' if known else ''}"
+        lines += textwrap.wrap(said, WIDTH, subsequent_indent=" " * 25, break_on_hyphens=False)
     if totals.untaken:
         lines.append(f"  possible, but never taken: {', '.join(totals.untaken)}")
     if totals.violated:

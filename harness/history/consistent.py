@@ -8,7 +8,7 @@ against the spec elsewhere; whether the model's own actors would have decided so
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -29,10 +29,11 @@ class Oddity:
     sentence: str
 
 
-def inconsistencies(model: Model, events: Iterable[Event]) -> Iterator[Oddity]:
+def inconsistencies(model: Model, events: Sequence[Event]) -> Iterator[Oddity]:
     """Yield what is inconsistent in a run's events, the initial one first, in order."""
     known = {process.name for process in model.everyone()}
     actors = {process.name for process in model.processes}
+    begun = {event.op["name"] for event in events if event.op is not None and event.op["outcome"] == "invoke"}
     under_way: set[tuple[str, str]] = set()
     state: dict[str, Value] = {}
     at_us = 0
@@ -47,7 +48,7 @@ def inconsistencies(model: Model, events: Iterable[Event]) -> Iterator[Oddity]:
                     said += _messages(model, state, event)
                 except Exception as error:
                     said.append(f"the state before it is none of {model.name} ({type(error).__name__}: {error})")
-            said += _op(event, under_way)
+            said += _op(event, under_way, begun)
         if event.at_us is not None:
             if event.at_us < at_us:
                 said.append(f"its time, {event.at_us} us, is before that of the step before it, {at_us} us")
@@ -90,8 +91,8 @@ def _messages(model: Model, state: Mapping[str, Value], event: Event) -> Iterato
         yield "other messages that it sends are lost or held than the network loses or holds"
 
 
-def _op(event: Event, under_way: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield what is wrong with the operation that an event begins or ends. One that does both only ends it."""
+def _op(event: Event, under_way: set[tuple[str, str]], begun: set[str]) -> Iterator[str]:
+    """Yield what is wrong with the operation that an event ends. Those that never begin in a run take one step each."""
     if event.op is None:
         return
     key, outcome = (event.op["process"], event.op["name"]), event.op["outcome"]
@@ -99,7 +100,7 @@ def _op(event: Event, under_way: set[tuple[str, str]]) -> Iterator[str]:
         under_way.add(key)
     elif key in under_way:
         under_way.discard(key)
-    elif event.kind != Kind.COMMAND:
+    elif key[1] in begun:
         yield f"its op ends {key[1]} of {key[0]}, which had not begun"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from harness.history.served import Overlays, Taken
-from harness.model import Message, Model, Refusal, Value, View, canonical_text
+from harness.model import Message, Model, Refusal, Value, View
 from harness.record import Event, History
 from harness.simulate.session import Plan, Run, Session
 from harness.simulate.strategies import Strategy
@@ -102,12 +102,14 @@ class Refiner:
         self._served = self.refinement.served
         self._overlays = Overlays(self.tables)
         self._ghosts: list[Value] = []
-        self._ghost_ids: dict[str, int] = {}
+        self._ghost_ids: dict[tuple[type, Value], int] = {}
         self._footprint: dict[int, None] = {}
         self._look: Callable[[Ids], Any] = lambda state: ()
         self._abstract: dict[Any, tuple[Ids, int]] = {}
         self._ways: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
         self._barred: dict[str, frozenset[str]] = {}
+        self._met: list[dict[Any, int]] = [{} for _ in self.spec_tables.slots]
+        """Ids of values of the spec's slots: looking one up by hash is faster than by its canonical text."""
         self.possible: set[str] = set()
         """The actions that the spec could take in the states that were left by judged steps."""
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
@@ -123,6 +125,7 @@ class Refiner:
             self._ways.clear()
             self._abstract.clear()
             self._prints = [[] for _ in self.spec_tables.slots]
+            self._met = [{} for _ in self.spec_tables.slots]
 
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""
@@ -217,10 +220,10 @@ class Refiner:
         return Refined(tuple(taken), counted, extensions, dict(sorted(pairs.items())), frozenset(reached), failure)
 
     def _ghost(self, value: Value) -> int:
-        text = canonical_text(value)
-        found = self._ghost_ids.get(text)
+        key = (value.__class__, value)
+        found = self._ghost_ids.get(key)
         if found is None:
-            found = self._ghost_ids[text] = len(self._ghosts)
+            found = self._ghost_ids[key] = len(self._ghosts)
             self._ghosts.append(value)
         return found
 
@@ -253,10 +256,18 @@ class Refiner:
             said = [f"without {', '.join(missing[:4])}"] if missing else []
             said += [f"with {', '.join(odd[:4])}, which the spec has not"] if odd else []
             raise Unmapped(f"the mapping gives a state {' and '.join(said)}")
+        ids = []
         try:
-            return tables.intern(slots)
+            for slot, name in enumerate(tables.slots):
+                value, met = slots[name], self._met[slot]
+                key = (value.__class__, value)
+                found = met.get(key)
+                if found is None:
+                    found = met[key] = tables.intern_value(slot, value)
+                ids.append(found)
         except TypeError as error:
             raise Unmapped(f"the mapping gives something that is no value: {error}") from error
+        return tuple(ids)
 
     def barred(self, action: str) -> frozenset[str]:
         """Return the actions of the spec that a step of the actors with this action may not be."""

@@ -147,11 +147,22 @@ def decode(data: Any, types: Mapping[str, type]) -> Value:
         fields = {name: decode(item, types) for name, item in data.items() if name != TYPE}
         try:
             for name in enums.keys() & fields.keys():
-                fields[name] = enums[name](fields[name]) if fields[name] is not None else None
+                fields[name] = _members(enums[name], fields[name])
             return cls(**fields)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{data[TYPE]} does not fit its class: {error}") from None
     return FrozenMap({key: decode(item, types) for key, item in data.items()})
+
+
+def _members(kind: type[StrEnum], value: Value) -> Value:
+    """Return text as a member of an enumeration, and a tuple, set or map of such texts with members in it."""
+    if isinstance(value, str):
+        return kind(value)
+    if isinstance(value, tuple | frozenset):
+        return type(value)(_members(kind, item) for item in value)
+    if isinstance(value, FrozenMap):
+        return FrozenMap({key: _members(kind, item) for key, item in value.items()})
+    return value
 
 
 @cache
