@@ -13,7 +13,7 @@ import pytest
 from command_line import Outcome, call
 
 from harness.cli import commands
-from harness.model import Scenario, System, find_scenario, register, registry
+from harness.model import Checked, Scenario, System, find_scenario, register, registry
 from harness.record import read_trail
 from harness.simulate.hunt import SILENCE, Hunt, Row, chosen_scenarios
 from harness.simulate.replay import replay_plain
@@ -216,3 +216,32 @@ def test_hunt_in_other_processes_finds_the_same(rows: dict[str, Row], tmp_path: 
         here = rows[name]
         assert row.tried == here.tried
         assert (row.violated, row.steps_shrunk, row.reason) == (here.violated, here.steps_shrunk, here.reason)
+
+
+def test_scoreboard_shows_the_length_of_the_flaw_in_the_spec(add: Add, tmp_path: Path) -> None:
+    """A search finds it once for the row; a spec without the flaw is not as expected, whatever the runs find."""
+    flawed = attrs.evolve(known("s4-copied-tail"), repaired=None)
+    repaired = {**flawed.settings, "repair": "S4"}
+    spec = Checked(flawed.model, "LogsAgreeUpToHwm", flawed.sizes, flawed.settings)
+    add(attrs.evolve(flawed, name="wrong-in-both", checked=spec),
+        attrs.evolve(flawed, name="wrong", checked=attrs.evolve(spec, settings=repaired)))
+    outcome = call("hunt", "wrong-in-both", "wrong", "--seeds", RUNS, "--out", tmp_path, "--json")
+    both, one = outcome.json["scenarios"]
+    assert outcome.code == 1
+    assert (both["as_expected"], both["checked"]["steps"], both["steps_shrunk"]) == (True, 8, 8)
+    assert (one["as_expected"], one["checked"]["steps"], one["violated"]) == (False, None, "LogsAgreeUpToHwm")
+    text = (tmp_path / "scoreboard.txt").read_text(encoding="utf-8")
+    said = " ".join(text.split())
+    assert next(line for line in text.splitlines() if line.startswith("ok  wrong-in-both")).endswith("8     8")
+    assert f"in {flawed.model} LogsAgreeUpToHwm is violated after 8 steps, the fewest possible" in said
+    assert f"but a search of {flawed.model} does not find LogsAgreeUpToHwm" in said
+
+
+def test_scoreboard_names_the_strategies_that_missed(add: Add, tmp_path: Path) -> None:
+    """With the number of their runs, where another strategy found what was expected."""
+    add(attrs.evolve(known("s4-copied-tail"), name="wrong", repaired=None))
+    outcome = call("hunt", "wrong", "--seeds", 10, "--out", tmp_path)
+    row, = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))["scenarios"]
+    missed = [name for name in NAMES if row["strategies"][name]["found_at"] is None]
+    assert row["missed_by"] == missed and missed
+    assert f"missed by {', '.join(f'{name} (10 runs)' for name in missed)}" in " ".join(outcome.out.split())

@@ -125,7 +125,9 @@ class GuidedStrategy(Watcher):
         self.beginning, self._script = BEGINNINGS[0], list[str]()
         draws: tuple[int, ...] = ()
         if self._kept:
-            self.beginning = BEGINNINGS[drawn(chance, [campaign.beginnings[name].rate for name in BEGINNINGS], *CHOSEN)]
+            fresh, *changed = (campaign.beginnings[name].rate for name in BEGINNINGS)
+            if drawn(chance, [fresh, max(changed)], *CHOSEN):
+                self.beginning = BEGINNINGS[1 + drawn(chance, changed, *CHOSEN)]
         if self.beginning != BEGINNINGS[0]:
             parent = self._drawn()
             parent.used += 1
