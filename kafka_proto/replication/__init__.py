@@ -2,7 +2,9 @@
 
 Rooms: `records`; decisions in `log`, `truncation`, `leadership`, `isr` and `high_watermark`; the spec composition in
 `spec` and `kafka_replication`; one module per version, from `truncate_to_high_watermark` to `kip_320`, and `async_isr`;
-`variants`; `properties`; `models`.
+`variants`; `properties`; `models`. The actor composition: `messages`; one replica of one partition as pure functions in
+`partition` (`replica_state`, `leading`, `following`), what the controller decides in `quorum`; the actors `replica`,
+`controller` and `clients`, composed in `actors`; `actor_properties`; `scenarios`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from harness.model import System
 
 
 def system() -> System:
-    """Return the models of the replication protocol."""
+    """Return the models and scenarios of the replication protocol."""
     from kafka_proto.replication.models import MODELS
+    from kafka_proto.replication.scenarios import SCENARIOS
 
-    return System("replication", MODELS)
+    return System("replication", MODELS, SCENARIOS)

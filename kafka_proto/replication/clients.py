@@ -15,6 +15,10 @@ from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
 from kafka_proto.replication.messages import Error, Poll, PollResponse, Produce, ProduceResponse, is_definite
 
 
+AT_ONCE = 3
+"""How often a record that is refused is sent again at once, before the producer backs off."""
+
+
 @attrs.frozen
 class Acknowledged:
     """A record that was acknowledged by all in-sync replicas."""
@@ -41,6 +45,8 @@ class ProducerState:
     correlation: int = 0
     leader: str | None = None
     """Who leads, as the last answer had it."""
+    tries: int = 0
+    """How often the record was refused since it was begun, or since the producer last backed off."""
     acknowledged: tuple[Acknowledged, ...] = ()
 
 
@@ -63,7 +69,7 @@ class PartitionProducer(Actor[ProducerState]):
                 for replica in self.asked(local):
                     turn = self.request(begun, replica, "Send", (self.name, replica, f"acks={acks}"))
                     yield attrs.evolve(turn, kind=Kind.COMMAND, op=op)
-        if local.sending is not None and not local.awaits:
+        if local.sending is not None and not local.awaits and local.tries <= AT_ONCE:
             for replica in self.asked(local):
                 yield self.request(local, replica, "SendAgain", (self.name, replica))
 
@@ -92,7 +98,7 @@ class PartitionProducer(Actor[ProducerState]):
         if message.error is Error.NONE:
             yield self.succeeded(after, action, who, message)
         elif is_definite(message.error):
-            yield Turn(action, who, after)
+            yield Turn(action, who, attrs.evolve(after, tries=local.tries + 1))
         else:
             yield self.gave_up(after, action, who, message.error)
 
@@ -104,20 +110,25 @@ class PartitionProducer(Actor[ProducerState]):
         if local.sending.acks == "all":
             kept = (*kept, Acknowledged(response.offset, local.sending.value))
         value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "offset": response.offset})
-        after = attrs.evolve(local, sending=None, acknowledged=kept)
+        after = attrs.evolve(local, sending=None, tries=0, acknowledged=kept)
         return Turn(action, who, after, op=Op(self.name, "send", "ok", value))
 
     def gave_up(self, local: ProducerState, action: str, who: tuple[str, ...], error: Error) -> Turn[ProducerState]:
         """End the operation: nobody knows whether the record is in the log."""
         assert local.sending is not None
         value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "error": str(error)})
-        after = attrs.evolve(local, sending=None, awaits=False)
+        after = attrs.evolve(local, sending=None, tries=0, awaits=False)
         return Turn(action, who, after, op=Op(self.name, "send", "info", value))
 
     def timers(self, local: ProducerState) -> tuple[str, ...]:
-        return ("RequestTimeout",) if local.awaits else ()
+        if local.awaits:
+            return ("RequestTimeout",)
+        return ("RetryBackoff",) if local.tries > AT_ONCE else ()
 
     def timer_fired(self, local: ProducerState, timer: str) -> Iterable[Turn[ProducerState]]:
+        if timer == "RetryBackoff":
+            yield Turn(timer, (self.name,), attrs.evolve(local, tries=0, leader=None))
+            return
         after = attrs.evolve(local, leader=None)
         yield self.gave_up(after, timer, (self.name,), Error.REQUEST_TIMED_OUT)
 

@@ -17,7 +17,7 @@ from kafka_proto.replication.messages import (
     OffsetsForLeaderEpoch,
     OffsetsForLeaderEpochResponse,
 )
-from kafka_proto.replication.replica_state import Outcome, Replica, ReplicaState, Response, then
+from kafka_proto.replication.replica_state import Outcome, Replica, ReplicaState, Response, then, truncated
 from kafka_proto.replication.truncation import EpochEnd
 from kafka_proto.replication.variants import Truncation
 
@@ -41,13 +41,6 @@ def follow_from(k: Replica, s: ReplicaState, told: LeaderAndIsr, offset: int) ->
         partition_epoch=told.partition_epoch, active=True, becoming=None, cut=0, request=None,
     )
     return then(Outcome(after, detail=f"from {end_offset}", flush=True), fetch(k, after))
-
-
-def truncated(s: ReplicaState, end_offset: int) -> ReplicaState:
-    """Return the state with the log cut, and a high watermark that is not above its end (`TruncateTo`)."""
-    return attrs.evolve(
-        s, log=s.log[:end_offset], high_watermark=hw.after_truncation(s.high_watermark, end_offset)
-    )
 
 
 def look_up(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
@@ -99,7 +92,7 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Outcome
         return Outcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
-    flush = k.flushes_each and response.entry is not None
+    flush = response.entry is not None
     return then(Outcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
 
 

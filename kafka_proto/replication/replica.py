@@ -1,7 +1,7 @@
 """The replica of the actor composition: one actor that is one replica of the one partition.
 
 What it does is said in `partition`. Here its functions become turns, its answers to clients messages, and its flushing
-is decided: every change of the log at once, or (`flush=lazy`) by a step of its own, so that a crash loses the rest.
+is decided: every record at once, or (`flush=lazy`) by a step of its own, so that a crash loses the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PartitionReplica(Actor[ReplicaState]):
 
     def restarted(self, local: ReplicaState) -> ReplicaState:
         """Start a new incarnation: it is on disk with whatever it hears from the controller."""
-        return partition.restarted(local)
+        return partition.restarted(local, loses_tail=not self.k.flushes_each)
 
     def step(self, local: ReplicaState) -> Iterable[Turn[ReplicaState]]:
         if local.incarnation and not local.active and not local.registering:
@@ -37,13 +37,11 @@ class PartitionReplica(Actor[ReplicaState]):
             yield Turn("RegisterBroker", (self.name,), after, (self.registration(local),), flush=True)
         if partition.may_increase_high_watermark(self.k, local):
             outcome = partition.increase_high_watermark(self.k, local)
-            yield self.turn("IncreaseHighWatermark", (self.name,), local, outcome)
+            yield self.turn("IncreaseHighWatermark", (self.name,), outcome)
         for follower in self.others:
             if partition.may_expand_isr(self.k, local, follower):
                 outcome = partition.propose_isr(self.k, local, local.isr | {follower})
-                yield self.turn("ProposeExpandIsr", (self.name, follower), local, outcome)
-        if local.unflushed:
-            yield Turn("FlushLog", (self.name,), attrs.evolve(local, unflushed=False), flush=True)
+                yield self.turn("ProposeExpandIsr", (self.name, follower), outcome)
 
     def on_message(self, local: ReplicaState, message: Message) -> Iterable[Turn[ReplicaState]]:
         action, who = f"Receive{message.type}", (self.name, message.source)
@@ -56,19 +54,12 @@ class PartitionReplica(Actor[ReplicaState]):
             case _:
                 outcome = partition.receive(self.k, local, message)
         if outcome is not None:
-            yield self.turn(action, who, local, attrs.evolve(outcome, detail=""))
+            yield self.turn(action, who, attrs.evolve(outcome, detail=""))
 
-    def turn(
-        self, action: str, who: tuple[str, ...], before: ReplicaState, outcome: Outcome
-    ) -> Turn[ReplicaState]:
+    def turn(self, action: str, who: tuple[str, ...], outcome: Outcome) -> Turn[ReplicaState]:
         """Return the turn that an outcome is: clients whose record is completed are answered."""
-        after = outcome.state
-        if outcome.flush:
-            after = attrs.evolve(after, unflushed=False)
-        elif after.log != before.log:
-            after = attrs.evolve(after, unflushed=True)
-        answers = tuple(self.answered(after, done) for done in outcome.completed)
-        return Turn(action, who, after, (*outcome.sent, *answers), outcome.flush, outcome.detail)
+        answers = tuple(self.answered(outcome.state, done) for done in outcome.completed)
+        return Turn(action, who, outcome.state, (*outcome.sent, *answers), outcome.flush, outcome.detail)
 
     def answered(self, local: ReplicaState, done: Completed) -> ProduceResponse:
         """Return the answer to who waits for a record."""
@@ -93,14 +84,17 @@ class PartitionReplica(Actor[ReplicaState]):
         return (
             *(("RequestTimeout",) if waits else ()),
             *(("ReplicaLagTime",) if partition.lagging(self.k, local) else ()),
+            *(("LogFlushInterval",) if not self.k.flushes_each and local.flushed < len(local.log) else ()),
         )
 
     def timer_fired(self, local: ReplicaState, timer: str) -> Iterable[Turn[ReplicaState]]:
-        """Ask again for what was not answered; or propose to go on without a follower that lags."""
+        """Ask again for what was not answered; propose to go on without the followers that lag; or flush the log."""
         if timer == "RequestTimeout":
             again = (self.registration(local),) if local.registering else ()
             yield Turn(timer, (self.name,), local, (*again, *partition.resend(local)))
             return
-        for follower in sorted(partition.lagging(self.k, local)):
-            outcome = partition.propose_isr(self.k, local, local.isr - {follower})
-            yield self.turn("ProposeShrinkIsr", (self.name, follower), local, outcome)
+        if timer == "LogFlushInterval":
+            yield Turn("FlushLog", (self.name,), attrs.evolve(local, flushed=len(local.log)), flush=True)
+            return
+        outcome = partition.propose_isr(self.k, local, local.isr - partition.lagging(self.k, local))
+        yield self.turn("ProposeShrinkIsr", (self.name,), outcome)

@@ -11,6 +11,7 @@ from typing import TypeVar
 import attrs
 
 from harness.model import FrozenMap, Message, Value, durable, persisted, volatile
+from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.leadership import presumes_leadership
 from kafka_proto.replication.messages import (
     AlterPartition,
@@ -38,7 +39,7 @@ class Replica:
     version: Version
     min_insync_replicas: int = 1
     flushes_each: bool = True
-    """Whether every change of the log is on disk before anything leaves; if not, a crash loses the newest ones."""
+    """Whether every record is safe from a crash before anything leaves; if not, a crash loses the newest ones."""
     partition: str | None = None
     controller: str = "controller"
 
@@ -84,8 +85,8 @@ class ReplicaState:
     proposal: AlterPartition | None = volatile(default=None)
     callbacks: tuple[tuple[int, Value], ...] = volatile(default=())
     """Offset and callback of the records whose commit somebody waits for."""
-    unflushed: bool = volatile(default=False)
-    """Whether the log has records that are not on disk, for a host that flushes later."""
+    flushed: int = persisted(default=0)
+    """Up to which offset the log is safe from a crash, for a host that flushes its log later than it says so."""
     registering: bool = volatile(default=False)
     """Whether it waits for the controller to take note of its new incarnation, for a host that is one replica."""
 
@@ -129,9 +130,21 @@ def follows(k: Replica, s: ReplicaState) -> bool:
     return s.active and s.becoming is None and s.leader is not None and s.leader != k.name
 
 
-def restarted(s: ReplicaState) -> ReplicaState:
-    """Return the state in which a replica starts again: what is on disk, in a new incarnation."""
-    return attrs.evolve(ReplicaState(**durable(s)), incarnation=s.incarnation + 1)
+def restarted(s: ReplicaState, loses_tail: bool = False) -> ReplicaState:
+    """Return the state in which a replica starts again: what is on disk, in a new incarnation.
+
+    `loses_tail` says whether the log ends at what was flushed: the rest was in the operating system's hands.
+    """
+    again = attrs.evolve(ReplicaState(**durable(s)), incarnation=s.incarnation + 1)
+    return truncated(again, min(s.flushed, len(s.log))) if loses_tail else again
+
+
+def truncated(s: ReplicaState, end_offset: int) -> ReplicaState:
+    """Return the state with the log cut, and a high watermark that is not above its end (`TruncateTo`)."""
+    return attrs.evolve(
+        s, log=s.log[:end_offset], high_watermark=hw.after_truncation(s.high_watermark, end_offset),
+        flushed=min(s.flushed, end_offset),
+    )
 
 
 TYPES: tuple[type, ...] = (ReplicaState, Follower)
