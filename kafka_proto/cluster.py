@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import Faults, FrozenMap, Message, Model, ModelSpec, Network, Process, Setting, Size, System, View
+from harness.model import Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, System, View
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
@@ -39,7 +39,10 @@ SETTINGS = {
         ("flushed", "unflushed", "lost"), "flushed",
         doc="what a crash leaves: all, all that a step of its own has flushed, or nothing",
     ),
-    "election": Setting(("clean", "unclean"), "clean", doc="whether the controller may elect who is not in sync"),
+    "election": Setting(
+        ("clean", "elr", "unclean"), "clean",
+        doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966); anybody",
+    ),
 }
 TYPES: tuple[type, ...] = (
     *SPEC_TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
@@ -57,7 +60,9 @@ def build(
     hosts = replicas_of(constants, sizes["replication-factor"])
     home = spec.spread(constants.transactional_ids, constants.txn_log_partitions)
     disk = Disk(settings["disk"] != "unflushed", settings["disk"] == "lost")
-    controller = StackController(hosts, constants.brokers, constants.elections, settings["election"] == "unclean")
+    controller = StackController(
+        hosts, constants.brokers, constants.elections, settings["election"], sizes["min-insync-replicas"]
+    )
     rules = {
         p: {
             b: Replica(b, VERSIONS["kip-320"], sizes["min-insync-replicas"], disk.flushes_each, p, CONTROLLER)
@@ -67,7 +72,8 @@ def build(
     }
     brokers = [
         StackBroker(
-            b, n, {p: rules[p][b] for p in hosts if b in rules[p]}, constants.txn_log_partitions, home, variant, disk
+            b, n, {p: rules[p][b] for p in hosts if b in rules[p]}, constants.txn_log_partitions, home, variant, disk,
+            waits_for_min_isr=settings["election"] == "elr",
         )
         for n, b in enumerate(constants.brokers)
     ]
@@ -139,6 +145,3 @@ def system() -> System:
     title = "coordinators on a replicated transaction log: the whole stack on a faulty network"
     return System("cluster", (ModelSpec("cluster", title, build, SIZES, SETTINGS, ("bag", "fifo"), may_fault=True),),
                   SCENARIOS)
-
-
-__all__ = ["FrozenMap", "build", "system"]

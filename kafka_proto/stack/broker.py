@@ -43,7 +43,7 @@ class StackBroker(CoordinatorRole[Broker]):
 
     def __init__(
         self, name: str, number: int, hosts: Mapping[str, Replica], partitions: tuple[str, ...],
-        home: Mapping[str, str], variant: Variant, disk: Disk,
+        home: Mapping[str, str], variant: Variant, disk: Disk, waits_for_min_isr: bool = False,
     ) -> None:
         self.name = name
         self.hosts = hosts
@@ -51,6 +51,8 @@ class StackBroker(CoordinatorRole[Broker]):
         self.home = home
         self.variant = variant
         self.disk = disk
+        self.waits_for_min_isr = waits_for_min_isr
+        """KIP-966: whether the high watermark stays while the ISR is smaller than `min.insync.replicas`."""
         self.first_block = number * PID_BLOCK
         self.initial = Broker(known=FrozenMap({p: NOBODY for p in partitions}))
         for p in hosts:
@@ -174,7 +176,7 @@ class StackBroker(CoordinatorRole[Broker]):
         k = self.hosts[p]
         before = local.stored[p]["log"]
         local, outcome = self.complete(with_replica(local, p, outcome.state), p, outcome)
-        while partition.may_increase_high_watermark(k, replica(local, p)):
+        while self.may_raise(k, replica(local, p)):
             raised = partition.increase_high_watermark(k, replica(local, p))
             local = with_replica(local, p, raised.state)
             if p in local.loaded:
@@ -185,6 +187,12 @@ class StackBroker(CoordinatorRole[Broker]):
         changed = appended or local.stored[p]["log"] != before
         local = attrs.evolve(local, unflushed=not outcome.flush and (local.unflushed or changed))
         return Turn(action, who, local, outcome.sent, outcome.flush, outcome.detail)
+
+    def may_raise(self, k: Replica, state: ReplicaState) -> bool:
+        """Say whether the high watermark may pass a record."""
+        if self.waits_for_min_isr and not leading.has_enough_in_sync(k, state):
+            return False
+        return partition.may_increase_high_watermark(k, state)
 
     def complete(self, local: Broker, p: str, outcome: Outcome) -> tuple[Broker, Outcome]:
         """Run the callbacks of the records that are completed; a transaction that is prepared now is completed next."""

@@ -15,7 +15,7 @@ from harness.model import Actor, FrozenMap, Kind, Message, Turn
 from kafka_proto.replication import quorum
 from kafka_proto.replication.messages import AlterPartition, LeaderAndIsr, LeaderAndIsrResponse, RegisterBroker
 from kafka_proto.replication.quorum import Quorum
-from kafka_proto.replication.records import NIL
+from kafka_proto.replication.records import NIL, Isr
 from kafka_proto.transactions.controller import CONTROLLER, PID_BLOCK
 from kafka_proto.transactions.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -27,6 +27,8 @@ class ClusterState:
     partitions: FrozenMap[str, Quorum]
     next_block: int
     elections: int = 0
+    eligible: FrozenMap[str, Isr] = FrozenMap()
+    """KIP-966: who left the ISR of a partition as it became too small, and still holds all that is committed."""
 
 
 class StackController(Actor[ClusterState]):
@@ -35,11 +37,13 @@ class StackController(Actor[ClusterState]):
     name = CONTROLLER
 
     def __init__(
-        self, hosts: Mapping[str, tuple[str, ...]], brokers: tuple[str, ...], elections: int, may_be_unclean: bool
+        self, hosts: Mapping[str, tuple[str, ...]], brokers: tuple[str, ...], elections: int, election: str,
+        min_insync_replicas: int,
     ) -> None:
         self.brokers = brokers
         self.elections = elections
-        self.may_be_unclean = may_be_unclean
+        self.election = election
+        self.min_insync_replicas = min_insync_replicas
         first = {p: first_election(replicas, brokers) for p, replicas in hosts.items()}
         self.initial = ClusterState(FrozenMap(first), len(brokers))
 
@@ -53,7 +57,7 @@ class StackController(Actor[ClusterState]):
                 clean = quorum.elect(q, b)
                 if clean is not None:
                     yield self.announced("ElectLeader", (b, p), held, p, clean, kind=Kind.PERTURBATION)
-                elif self.may_be_unclean and b != q.leader:
+                elif self.election == "unclean" and b != q.leader:
                     unclean = quorum.elect_uncleanly(q, b)
                     if unclean is not None:
                         yield self.announced("ElectUncleanLeader", (b, p), held, p, unclean, kind=Kind.PERTURBATION)
@@ -62,7 +66,7 @@ class StackController(Actor[ClusterState]):
         match message:
             case AlterPartition(partition=str(p)):
                 q, answer = quorum.alter(local.partitions[p], message)
-                yield Turn("ReceiveAlterPartition", (message.source,), with_quorum(local, p, q), (answer,))
+                yield Turn("ReceiveAlterPartition", (message.source,), self.altered(local, p, q), (answer,))
             case LeaderAndIsrResponse(partition=str(p)):
                 q = quorum.acknowledged(local.partitions[p], message)
                 yield Turn("ReceiveLeaderAndIsrResponse", (message.source,), with_quorum(local, p, q))
@@ -74,6 +78,10 @@ class StackController(Actor[ClusterState]):
                 after = attrs.evolve(local, next_block=local.next_block + 1)
                 yield Turn("ReceiveAllocateProducerIdsRequest", (message.source,), after, (block,))
 
+    def altered(self, local: ClusterState, p: str, q: Quorum) -> ClusterState:
+        """Return the state after a leader's proposal."""
+        return attrs.evolve(with_quorum(local, p, q), eligible=local.eligible.set(p, self.left(local, p, q)))
+
     def register(self, local: ClusterState, message: RegisterBroker) -> Turn[ClusterState]:
         """A broker was started again: it leaves each ISR and office; others are elected at once where it led.
 
@@ -82,12 +90,27 @@ class StackController(Actor[ClusterState]):
         b, sent = message.source, []
         for p, before in local.partitions.items():
             q = quorum.register(before, b, message.incarnation)
-            if q.leader is None:
-                q = quorum.elect(q, min(q.isr)) or q
-            local = with_quorum(local, p, q)
+            if q.incarnations != before.incarnations:
+                local, q = self.after_failure(local, p, q, b)
             told = self.brokers if q.leader_epoch != before.leader_epoch else (b,)
             sent += [self.tell(p, q, broker) for broker in told]
         return Turn("ReceiveRegisterBroker", (b,), local, tuple(sent))
+
+    def after_failure(self, local: ClusterState, p: str, q: Quorum, b: str) -> tuple[ClusterState, Quorum]:
+        """Elect somebody where nobody leads: a member of the ISR, or (KIP-966) who left it last rather than `b`."""
+        eligible = self.left(local, p, q) - {b}
+        if q.leader is None:
+            q = quorum.elect(q, min(q.isr)) or q
+            if q.isr == {b} and eligible:
+                q = quorum.elect_uncleanly(q, min(eligible)) or q
+        kept = local.eligible.set(p, eligible - q.isr)
+        return attrs.evolve(with_quorum(local, p, q), eligible=kept), q
+
+    def left(self, local: ClusterState, p: str, q: Quorum) -> Isr:
+        """Return who left the ISR of a partition since it is too small, if that matters."""
+        if self.election != "elr" or len(q.isr) >= self.min_insync_replicas:
+            return frozenset()
+        return (local.eligible.get(p, frozenset()) | local.partitions[p].isr) - q.isr
 
     def announced(
         self, action: str, who: tuple[str, ...], local: ClusterState, p: str, q: Quorum, kind: Kind

@@ -19,7 +19,7 @@ from kafka_proto.stack.controller import ClusterState
 from kafka_proto.stack.state import Broker, entry_of, log_of
 from kafka_proto.transactions import properties as transactions
 from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.messages import Error, InitPidResponse, Response
+from kafka_proto.transactions.messages import Error, Response
 from kafka_proto.transactions.producer import Producer
 from kafka_proto.transactions.records import Callback, ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.spec import Names
@@ -32,7 +32,7 @@ INVARIANTS = (*OF_TRANSACTIONS, *OF_THE_LOG)
 LIVENESS = transactions.LIVENESS
 WITNESSES = (
     "LoadInProgressAnswered", "PartialTxnCompleted", "CoordinatorResigned", "LogTruncated", "RefusedEntrySurvives",
-    "ProducerFenced", "NotCoordinatorRetrySucceeds",
+    "FollowerRejoinsIsr", "ProducerFenced", "NotCoordinatorRetrySucceeds",
 )
 
 
@@ -88,6 +88,7 @@ def properties(
         sometimes("LoadInProgressAnswered", load_in_progress, on="step"),
         sometimes("CoordinatorResigned", resigned, on="step"),
         sometimes("LogTruncated", truncated, on="step"),
+        sometimes("FollowerRejoinsIsr", lambda view, step: step.action == "ProposeExpandIsr", on="step"),
         sometimes("RefusedEntrySurvives", lambda view, step: refused_survives(constants, hosts, view, step), on="step"),
     )
 
@@ -214,6 +215,3 @@ def refused_survives(
 def is_refusal(message: Message) -> bool:
     """Say whether a response tells a client to look for another coordinator."""
     return isinstance(message, Response) and message.code is Error.NOT_COORDINATOR
-
-
-__all__ = ["INVARIANTS", "LIVENESS", "WITNESSES", "InitPidResponse", "StackState", "properties"]
