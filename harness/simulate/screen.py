@@ -141,7 +141,7 @@ class Screen:
             for name, setting in spec.settings.items():
                 many = "any of " if setting.several else ""
                 default = f" ({setting.default})" if setting.default else ""
-                values = f"{name}={many}{'|'.join(setting.values)}{default}"
+                values = f"{name}={many}{(', ' if setting.several else '|').join(setting.values)}{default}"
                 lines += self._wrapped(f"settings  {values}", "    ", "              ")
         lines += ["", "Scenarios (kafka-proto hunt [SCENARIO ...] or kafka-proto simulate SCENARIO)"]
         for row in rows:
