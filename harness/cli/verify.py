@@ -132,14 +132,15 @@ def _told(one: Judged) -> list[str]:
     lines += [f"  {broken.name}: {broken.reason}" for broken in claimed]
     if one.explanation is not None:
         lines += [f"  {line}" for line in one.explanation.lines(WIDTH - 2)]
-    lines += [f"  {sentence}" for sentence in one.differs]
-    lines += [f"  step {oddity.step}: {oddity.sentence}" for oddity in one.odd]
+    said = [*one.differs, *(f"step {oddity.step}: {oddity.sentence}" for oddity in one.odd)]
     if one.departed is not None:
-        lines.append(f"  step {one.departed.step}: {one.departed.sentence}")
+        said.append(f"step {one.departed.step}: {one.departed.sentence}")
     others = [broken for broken in one.broken if not broken.claimed]
-    lines += [f"  {other.name}, which is not claimed, fails at step {other.step}: {other.reason}" for other in others]
+    said += [f"{other.name}, which is not claimed, fails at step {other.step}: {other.reason}" for other in others]
     if one.unjudged:
-        lines.append(f"  not judged, for want of the trail beside it: {', '.join(one.unjudged)}")
+        said.append(f"not judged, for want of the trail beside it: {', '.join(one.unjudged)}")
+    for sentence in said:
+        lines += textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
     if one.refined is None:
         lines.append(f"  {one.model} has no refinement: its steps are not held against a spec")
     return lines
@@ -174,7 +175,7 @@ def _simulate(
         emit({"simulated": results})
     if totals.interrupted:
         raise KeyboardInterrupt(f"interrupted; {totals.runs:,} of {counted(seeds, 'run')} of {name} were finished")
-    return 1 if any(result["failed"] for result in results) else 0
+    return 1 if any(result["failed"] or result["violated"] for result in results) else 0
 
 
 def _summary(name: str, totals: Totals) -> list[str]:
