@@ -15,6 +15,7 @@ from compaction.clients import BROKER, PRODUCER, Producer, Reader
 from compaction.compactor import CompactorState, first_lost
 from compaction.reader import read_twice
 from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
+from compaction.refinement import refinement
 from compaction.variants import Rules, rules
 from harness.model import Faults, Model, Network, Property, Reason, View, always
 
@@ -48,6 +49,7 @@ def build(
         ),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=lambda view: waits_for(view, names),
+        refinement=lambda: refinement(sizes, settings, chosen, faults),
     )
 
 

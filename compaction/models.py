@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compaction import actors, trimming_actors
+from compaction.extensions import EXTENSIONS, extended
 from compaction.properties import properties
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import constants, initial, next_state, spec_variables, waits_for
@@ -35,6 +36,9 @@ SETTINGS = {
     "consumer": Setting(YES_OR_NO, "false", doc="whether there is a consumer"),
     "retain-null-key": Setting(YES_OR_NO, "true", doc="whether messages without a key stay in compacted ledgers"),
     "repair": Setting(("S11", "S12", "S13"), several=True, doc="flaws of the spec to repair"),
+    "extend": Setting(
+        tuple(EXTENSIONS), several=True, doc="extension actions: what actors do beyond the spec, see docs/models.md"
+    ),
 }
 
 
@@ -43,6 +47,7 @@ def build(
 ) -> Model:
     """Build `compaction/pulsar`. Raises Refusal where the choices of all messages at the start are too many."""
     k = constants(sizes, settings)
+    on = settings["extend"].split(",")
     starts = 1 if k.models_producer else (len(k.key_set) * len(k.value_set)) ** k.messages
     if starts > MOST_INITIAL_STATES:
         raise Refusal(
@@ -50,9 +55,9 @@ def build(
             f"{MOST_INITIAL_STATES}; use fewer messages, keys or values, or set producer=true"
         )
     return Model(
-        "compaction/pulsar", tuple(next_state(k)), tuple(initial(k)), network, faults, properties(k), FAIRNESS,
-        history_variables, sizes, settings, types=(PhaseOneResult, Cursor), waits_for=lambda view: waits_for(view, k),
-        claimed=CLAIMED,
+        "compaction/pulsar", (*next_state(k), *extended(on, k)), tuple(initial(k)), network, faults, properties(k),
+        FAIRNESS, history_variables, sizes, settings, types=(PhaseOneResult, Cursor),
+        waits_for=lambda view: waits_for(view, k), claimed=CLAIMED,
         spec_variables=spec_variables,
     )
 

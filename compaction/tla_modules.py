@@ -24,7 +24,8 @@ def pulsar(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
     }
     return TlaModule(
         "compaction", {}, plain, (NIL, *map(str, CompactorState)), INVARIANTS, OURS,
-        source="https://github.com/thetumbled/pulsar-tlaplus, commit 6402c8d", as_written=not settings["repair"],
+        source="https://github.com/thetumbled/pulsar-tlaplus, commit 6402c8d",
+        as_written=not settings["repair"] and not settings["extend"],
     )
 
 
