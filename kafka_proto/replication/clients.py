@@ -14,7 +14,6 @@ import attrs
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
 from kafka_proto.replication.messages import Error, Poll, PollResponse, Produce, ProduceResponse, is_definite
 
-
 AT_ONCE = 3
 """How often a record that is refused is sent again at once, before the producer backs off."""
 
