@@ -87,9 +87,9 @@ EXHIBITS: tuple[Scenario, ...] = (
     *exhibit(
         Scenario(
             "rp-06-first-try", "RP-06: the rejected first try at KIP-320 lets a late fetch through",
-            actors("kip-320-first-try"), {**CALM, "replicas": 3, "elections": 1, "fencings": 2, "producers": 2}, {"acks": "1"},
-            network="fifo", claims=("WeakIsr",), expected="WeakIsr", witnesses=NEW_LEADER, steps=45, timeouts=0,
-            runs=1500,
+            actors("kip-320-first-try"), {**CALM, "replicas": 3, "elections": 1, "fencings": 2, "producers": 2},
+            {"acks": "1"}, network="fifo", claims=("WeakIsr",), expected="WeakIsr", witnesses=NEW_LEADER, steps=45,
+            timeouts=0, runs=1500,
             checked=Checked("replication/kip-320-first-try", "WeakIsr", {"replicas": 3}, symmetry=True),
         ),
         {}, actors("kip-320"),
