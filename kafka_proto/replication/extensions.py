@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from harness.model import View, slot
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import isr, leadership, log
 from kafka_proto.replication import kafka_replication as base
+from kafka_proto.replication import leadership, log
 from kafka_proto.replication.kip_320 import is_following_leader_epoch
 from kafka_proto.replication.spec import (
     Action,
@@ -19,7 +19,6 @@ from kafka_proto.replication.spec import (
     Names,
     action,
     end_of,
-    epoch_of,
     follower_leader_epoch,
     hw_of,
     isr_of,
@@ -35,7 +34,6 @@ EXTENSIONS: Mapping[str, str] = {
     "DeposedLeaderIncHighWatermark": "a leader that has not heard of its successor counts the fetches that it heard",
     "ForgetHighWatermark": "a high watermark is on disk as of its last checkpoint, and a crash takes it back there",
     "LateShrinkIsr": "who lagged when its leader proposed to go on without it has caught up when the controller agrees",
-    "LateExpandIsr": "a leader that has crashed since it proposed a member knows an older high watermark",
 }
 """The extension actions, and why the truth has each."""
 
@@ -73,7 +71,12 @@ def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iter
 
 @action("ForgetHighWatermark", one_replica)
 def forget_high_watermark(k: Names, view: View, replica: str) -> Iterable[Change]:
-    """A replica crashes, and comes back with the high watermark of some checkpoint."""
+    """A replica crashes, and comes back with the high watermark of some checkpoint.
+
+    One that leads is deposed before it acts on that: it is forgotten then.
+    """
+    if base.is_true_leader(view, replica):
+        return
     for known in range(hw_of(view, replica)):
         yield Change(((slot("replicaState", replica, "hw"), known),), f"{replica} to {known}")
 
@@ -87,26 +90,8 @@ def late_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Iterabl
         yield base.shrink_to(leader, isr_of(view, leader), follower)
 
 
-@action("LateExpandIsr", two_replicas)
-def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
-    """The true leader lets a follower in while its high watermark is below its epoch again; the follower's end is not.
-
-    So the follower holds all that may be committed of earlier epochs.
-    """
-    members = isr_of(view, leader)
-    if not base.is_true_leader(view, leader) or follower in members:
-        return
-    records, epoch = log_of(view, leader), epoch_of(view, leader)
-    if isr.is_in_current_epoch(hw_of(view, leader), records, epoch):
-        return
-    reached = isr.has_reached_high_watermark(hw_of(view, leader), end_of(view, follower))
-    if reached and isr.is_in_current_epoch(end_of(view, follower), records, epoch) and is_following_leader_epoch(view, leader, follower):
-        yield base.expand_to(leader, members, follower)
-
-
 ACTIONS: tuple[Action, ...] = (
     empty_fetch, follow_empty_log, deposed_leader_inc_high_watermark, forget_high_watermark, late_shrink_isr,
-    late_expand_isr,
 )
 
 

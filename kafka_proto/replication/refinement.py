@@ -13,7 +13,7 @@ from functools import partial
 
 import attrs
 
-from harness.model import Faults, Model, Refinement, Value, View, slot
+from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, slot
 from kafka_proto.replication import spec
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.extensions import ACTIONS, EXTENSIONS
@@ -33,9 +33,12 @@ UNBOUNDED = 1_000_000
 
 @attrs.frozen
 class Ghost:
-    """What the mapping remembers of a run: every record so far, by epoch, offset and value, in order of appearance."""
+    """What the mapping remembers of a run."""
 
     records: tuple[tuple[int, int, Value], ...] = ()
+    """Every record so far, by epoch, offset and value, in order of appearance."""
+    high_watermarks: FrozenMap[str, int] = FrozenMap()
+    """What each replica knew last; a leader that has crashed forgets it in the spec when it is deposed."""
 
 
 def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
@@ -62,9 +65,10 @@ def refinement(sizes: Mapping[str, int], faults: Faults) -> Refinement:
         model, partial(abstract, names), Ghost(), (FetchResponse, OffsetsForLeaderEpochResponse), EXTENSIONS,
         steps=len(names.replicas),
         by={
-            "ForgetHighWatermark": ("Crash",),
+            "ForgetHighWatermark": (
+                "Crash", "ReceiveRegisterBroker", "ControllerElectLeader", "ControllerShrinkIsr",
+            ),
             "LateShrinkIsr": ("ReceiveAlterPartition",),
-            "LateExpandIsr": ("ReceiveAlterPartition",),
             "DeposedLeaderIncHighWatermark": ("IncreaseHighWatermark",),
             "FencedLeaderIncHighWatermark": ("IncreaseHighWatermark",),
             "LeaderWrite": ("ReceiveProduce",),
@@ -80,6 +84,9 @@ def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], 
     known = dict.fromkeys(before.records)
     for s in replicas.values():
         known.update(dict.fromkeys((entry.epoch, at, entry.value) for at, entry in enumerate(s.log)))
+    marks = FrozenMap({
+        name: known_high_watermark(q, name, s, before.high_watermarks.get(name, 0)) for name, s in replicas.items()
+    })
     number = {record: n for n, record in enumerate(known)}
     state: dict[str, Value] = {
         "nextLeaderEpoch": q.leader_epoch + 1,
@@ -94,11 +101,17 @@ def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], 
         records = tuple(Record(number[e.epoch, at, e.value], e.epoch) for at, e in enumerate(s.log))
         state[slot("replicaLog", name, "records")] = records
         state[slot("replicaLog", name, "endOffset")] = len(records)
-        state[slot("replicaState", name, "hw")] = s.high_watermark
+        state[slot("replicaState", name, "hw")] = marks[name]
         state[slot("replicaState", name, "leaderEpoch")] = s.leader_epoch
         state[slot("replicaState", name, "leader")] = s.leader
         state[slot("replicaState", name, "isr")] = known_isr(q, name, s)
-    return state, Ghost(tuple(number))
+    return state, Ghost(tuple(number), marks)
+
+
+def known_high_watermark(q: Quorum, name: str, s: ReplicaState, before: int) -> int:
+    """Return a replica's high watermark in the spec's terms: a leader that has crashed keeps it until it is deposed."""
+    leads = is_true_leader(name, s.leader, s.leader_epoch, q.leader, q.leader_epoch)
+    return before if leads and not s.active else s.high_watermark
 
 
 def known_isr(q: Quorum, name: str, s: ReplicaState) -> Isr:
