@@ -12,7 +12,7 @@ from functools import partial
 
 import attrs
 
-from harness.model import Faults, Model, Network, Process, View
+from harness.model import Faults, Model, Network, Process, Refinement, View
 from harness.model.faults import BUDGET
 from kafka_proto.replication import clients, controller, messages, replica_state
 from kafka_proto.replication.actor_properties import UNCLEAN, Names, properties
@@ -20,6 +20,7 @@ from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import deaf
+from kafka_proto.replication.refinement import refinement
 from kafka_proto.replication.replica import PartitionReplica
 from kafka_proto.replication.spec import replicas
 from kafka_proto.replication.variants import VERSIONS
@@ -55,8 +56,17 @@ def build(
         f"replication/{version}/actors", tuple(processes), ({},), network, faults,
         tuple(p for p in properties(known) if unclean or p.name != UNCLEAN),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=partial(waits_for, known),
+        waits_for=partial(waits_for, known), refinement=held_against(version, sizes, settings, faults),
     )
+
+
+def held_against(
+    version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults
+) -> Callable[[], Refinement] | None:
+    """Return what builds the refinement, None where there is none: docs/gaps.md says why."""
+    if version != "kip-320" or settings["flush"] != "each" or settings["election"] != "clean":
+        return None
+    return partial(refinement, sizes, faults)
 
 
 def builder(version: str) -> Callable[..., Model]:

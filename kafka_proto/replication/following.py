@@ -92,7 +92,7 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Outcome
         return Outcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
-    flush = response.entry is not None
+    flush = k.flushes_each and response.entry is not None
     return then(Outcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
 
 

@@ -147,7 +147,7 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
     if acks == "all":
         after = attrs.evolve(after, callbacks=(*s.callbacks, (offset, callback)))
     done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
-    return then(Outcome(after, (), done, f"offset {offset}", flush=True), serve(k, after))
+    return then(Outcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
 
 
 def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:

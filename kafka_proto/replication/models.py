@@ -14,6 +14,7 @@ from kafka_proto.replication import (
     kip_320_first_try,
     truncate_to_high_watermark,
 )
+from kafka_proto.replication.extensions import EXTENSIONS, extended
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
 from kafka_proto.replication.spec import Action, initial, names, spec_variables
@@ -29,6 +30,9 @@ COUNTS = {
     "counts": Setting(
         ("potential-isr", "isr"), "potential-isr", doc="whom the high watermark is about: proposed members too, or not"
     )
+}
+EXTEND = {
+    "extend": Setting(tuple(EXTENSIONS), several=True, doc="what actors do beyond the spec, see docs/models.md")
 }
 ASYNC_ISR_SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition, the leader among them"),
@@ -78,14 +82,15 @@ def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Map
         sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
     ) -> Model:
         k = names(sizes, settings)
-        processes = tuple(process for action in next_state for process in action.processes(k))
+        actions = extended(next_state, settings.get("extend", ""))
+        processes = tuple(process for action in actions for process in action.processes(k))
         return Model(
             name, processes, (initial(k),), network, faults, properties(k), fairness, history_variables, sizes,
             settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),
             claimed=CHECKED, spec_variables=spec_variables,
         )
 
-    return ModelSpec(name, title, build, SIZES, SETTINGS)
+    return ModelSpec(name, title, build, SIZES, {**SETTINGS, **EXTEND} if name == "replication/kip-320" else SETTINGS)
 
 
 MODELS: tuple[ModelSpec, ...] = (

@@ -75,8 +75,8 @@ EXHIBITS: tuple[Scenario, ...] = (
     *exhibit(
         Scenario(
             "rp-05-unfenced-fetch", "RP-05: a follower of an older epoch counts (KAFKA-6880, KIP-320)",
-            actors("kip-279"), {**CALM, "replicas": 3, "elections": 1, "fencings": 1, "producers": 2}, {"acks": "1"},
-            network="fifo", claims=("StrongIsr",), expected="StrongIsr", witnesses=NEW_LEADER, steps=40, timeouts=0,
+            actors("kip-279"), {**CALM, "replicas": 3, "elections": 2, "fencings": 1, "producers": 2}, {"acks": "1"},
+            network="fifo", claims=("StrongIsr",), expected="StrongIsr", witnesses=NEW_LEADER, steps=50, timeouts=0,
             runs=1500,
             checked=Checked(
                 "replication/kip-279", "StrongIsr", {"replicas": 3, "log-size": 1, "max-records": 1}, symmetry=True
@@ -87,9 +87,9 @@ EXHIBITS: tuple[Scenario, ...] = (
     *exhibit(
         Scenario(
             "rp-06-first-try", "RP-06: the rejected first try at KIP-320 lets a late fetch through",
-            actors("kip-320-first-try"), {**CALM, "replicas": 3, "elections": 1, "fencings": 2}, {"acks": "1"},
-            network="fifo", claims=("WeakIsr",), expected="WeakIsr", witnesses=NEW_LEADER, steps=45, timeouts=0,
-            runs=1500,
+            actors("kip-320-first-try"), {**CALM, "replicas": 3, "elections": 1, "fencings": 2, "producers": 2},
+            {"acks": "1"}, network="fifo", claims=("WeakIsr",), expected="WeakIsr", witnesses=NEW_LEADER, steps=45,
+            timeouts=0, runs=1500,
             checked=Checked("replication/kip-320-first-try", "WeakIsr", {"replicas": 3}, symmetry=True),
         ),
         {}, actors("kip-320"),

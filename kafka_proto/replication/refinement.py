@@ -1,0 +1,129 @@
+"""What a state of replication's actors is in the terms of Kip320, so that recorded runs can be held against the spec.
+
+A record is told by its leader epoch, offset and value, and numbered as it first appears. A replica that looks up where
+to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and the last one of its
+epoch when it is deposed: so a change of the ISR is a step of the spec where the controller makes it. Fetches and
+look-ups count when they are served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import attrs
+
+from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, slot
+from kafka_proto.replication import spec
+from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.extensions import ACTIONS, EXTENSIONS
+from kafka_proto.replication.kip_320 import NEXT
+from kafka_proto.replication.leadership import is_true_leader, presumes_leadership
+from kafka_proto.replication.messages import FetchResponse, OffsetsForLeaderEpochResponse
+from kafka_proto.replication.properties import properties
+from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Record
+from kafka_proto.replication.replica_state import ReplicaState
+from kafka_proto.replication.spec import Names
+from kafka_proto.replication.variants import Rules
+
+UNBOUNDED = 1_000_000
+"""More records than any run has: the bounds of the spec, lifted."""
+
+
+@attrs.frozen
+class Ghost:
+    """What the mapping remembers of a run."""
+
+    records: tuple[tuple[int, int, Value], ...] = ()
+    """Every record so far, by epoch, offset and value, in order of appearance."""
+    high_watermarks: FrozenMap[str, int] = FrozenMap()
+    """What each replica knew last; a leader that has crashed forgets it in the spec when it is deposed."""
+
+
+def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
+    """Return the last leader epoch that a run can reach.
+
+    The first election, one for each perturbation, and one more where it leaves nobody leading; so for each restart.
+    """
+    crashes = faults.crash + sum(timed.kind == "crash" for timed in faults.timed)
+    return sizes["elections"] + 2 * sizes["fencings"] + 2 * crashes
+
+
+def refinement(sizes: Mapping[str, int], faults: Faults) -> Refinement:
+    """Return the spec of KIP-320's actors at a size, its bounds lifted and its extensions on, and the mapping to it."""
+    names = Names(
+        spec.replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
+        Rules(keeps_last_isr_member=True, applies_none_requests=True),
+    )
+    processes = tuple(process for action in (*NEXT, *ACTIONS) for process in action.processes(names))
+    model = Model(
+        "replication/kip-320", processes, (spec.initial(names),), properties=properties(names),
+        types=(Record, LeaderAndIsrRequest),
+    )
+    return Refinement(
+        model, partial(abstract, names), Ghost(), (FetchResponse, OffsetsForLeaderEpochResponse), EXTENSIONS,
+        steps=len(names.replicas),
+        by={
+            "ForgetHighWatermark": (
+                "Crash", "ReceiveRegisterBroker", "ControllerElectLeader", "ControllerShrinkIsr",
+            ),
+            "LateShrinkIsr": ("ReceiveAlterPartition",),
+            "DeposedLeaderIncHighWatermark": ("IncreaseHighWatermark",),
+            "FencedLeaderIncHighWatermark": ("IncreaseHighWatermark",),
+            "LeaderWrite": ("ReceiveProduce",),
+            "FollowEmptyLog": ("ReceiveLeaderAndIsr",),
+        },
+    )
+
+
+def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], Ghost]:
+    """Return the spec's state that a state of the actors stands for, and every record up to then."""
+    q: Quorum = view[CONTROLLER].partition
+    replicas: dict[str, ReplicaState] = {name: view[name] for name in k.replicas}
+    known = dict.fromkeys(before.records)
+    for s in replicas.values():
+        known.update(dict.fromkeys((entry.epoch, at, entry.value) for at, entry in enumerate(s.log)))
+    marks = FrozenMap({
+        name: known_high_watermark(q, name, s, before.high_watermarks.get(name, 0)) for name, s in replicas.items()
+    })
+    number = {record: n for n, record in enumerate(known)}
+    state: dict[str, Value] = {
+        "nextLeaderEpoch": q.leader_epoch + 1,
+        "nextRecordId": len(number),
+        slot("quorumState", "leader"): q.leader,
+        slot("quorumState", "leaderEpoch"): q.leader_epoch,
+        slot("quorumState", "isr"): q.isr,
+    }
+    for n, epoch in enumerate(k.epochs):
+        state[slot("leaderAndIsrRequests", epoch)] = q.announced[n] if n < len(q.announced) else None
+    for name, s in replicas.items():
+        records = tuple(Record(number[e.epoch, at, e.value], e.epoch) for at, e in enumerate(s.log))
+        state[slot("replicaLog", name, "records")] = records
+        state[slot("replicaLog", name, "endOffset")] = len(records)
+        state[slot("replicaState", name, "hw")] = marks[name]
+        state[slot("replicaState", name, "leaderEpoch")] = s.leader_epoch
+        state[slot("replicaState", name, "leader")] = s.leader
+        state[slot("replicaState", name, "isr")] = known_isr(q, name, s)
+    return state, Ghost(tuple(number), marks)
+
+
+def known_high_watermark(q: Quorum, name: str, s: ReplicaState, before: int) -> int:
+    """Return a replica's high watermark in the spec's terms: a leader that has crashed keeps it until it is deposed."""
+    leads = is_true_leader(name, s.leader, s.leader_epoch, q.leader, q.leader_epoch)
+    return before if leads and not s.active else s.high_watermark
+
+
+def known_isr(q: Quorum, name: str, s: ReplicaState) -> Isr:
+    """Return the ISR that a replica knows in the spec's terms: a leader hears of a change when it is made.
+
+    A follower knows the ISR with which its epoch began, also where it heard of the epoch later.
+    """
+    if not presumes_leadership(name, s.leader):
+        return q.announced[s.leader_epoch].isr if s.leader_epoch != NIL else s.isr
+    if is_true_leader(name, s.leader, s.leader_epoch, q.leader, q.leader_epoch):
+        return q.isr
+    return q.last_isr[str(s.leader_epoch)]
+
+
+TYPES: tuple[type, ...] = (Ghost,)

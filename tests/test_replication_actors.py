@@ -1,0 +1,311 @@
+"""The actors of replication: what holds of KIP-320 under every fault, and where the older versions go wrong."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.model import (
+    NO_FAULTS,
+    Actor,
+    Faults,
+    FrozenMap,
+    Message,
+    Model,
+    Turn,
+    View,
+    find_model,
+    find_scenario,
+    model_of,
+)
+from harness.record import Recorder
+from harness.simulate.on_trio import run_on_trio
+from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.strategies import RandomStrategy, Strategies
+from harness.simulate.tables import Tables
+from kafka_proto.replication import partition, truncation
+from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
+from kafka_proto.replication.clients import Read
+from kafka_proto.replication.messages import (
+    AlterPartition,
+    Fetch,
+    FetchResponse,
+    LeaderAndIsr,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse,
+)
+from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
+from kafka_proto.replication.records import Entry
+from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
+from kafka_proto.replication.truncation import EpochEnd
+from kafka_proto.replication.variants import VERSIONS
+
+SIZES = {"replicas": 3, "producers": 1, "consumers": 1, "records": 2, "polls": 2, "elections": 2, "fencings": 1}
+EVERYBODY = ("r1", "r2", "r3")
+BUDGETS: dict[str, tuple[str, Faults]] = {
+    "drop": ("bag", Faults(drop=3)),
+    "duplicate": ("bag", Faults(duplicate=3)),
+    "delay": ("bag", Faults(delay=3)),
+    "reorder": ("fifo", Faults(reorder=3)),
+    "partition": ("bag", Faults(partition=2, one_way=1, targets=EVERYBODY)),
+    "pause": ("bag", Faults(pause=2, targets=EVERYBODY)),
+    "crash": ("bag", Faults(crash=3, targets=EVERYBODY)),
+    "everything": ("fifo", Faults(1, 1, 1, 1, 1, 1, 1, 1, 1, targets=EVERYBODY)),
+}
+FOUND = {
+    "rp-01-truncate-to-high-watermark": 20, "rp-02-diverging-tails": 330, "rp-03-unknown-epoch": 80,
+    "rp-04-fast-failover": 80, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300, "rp-10-unseen-member": 30,
+}
+"""Random runs within which each exhibit is found."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def seldom_collected() -> Iterator[None]:
+    """Tables are many objects that live long: looking them through as often as usual would take half of the time."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(100_000, 20, 100)
+    yield
+    gc.set_threshold(*before)
+
+
+def kip_320(
+    sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None, network: str = "bag",
+    faults: Faults = NO_FAULTS,
+) -> Model:
+    """The actors of KIP-320 at a size."""
+    return find_model("replication/kip-320/actors").make(sizes or SIZES, settings, network, faults)
+
+
+def first(tables: Tables, plan: Plan, strategy: str, runs: int) -> Run | None:
+    """The first run of a strategy that violates something."""
+    source = Strategies(strategy)
+    for seed in range(runs):
+        chosen = source.run(seed)
+        assert chosen is not None
+        run = run_plain(tables, plan, chosen)
+        if not run.verdict.ok:
+            return run
+    return None
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_kip_320_keeps_every_promise_under_faults(budget: str) -> None:
+    """No property of any kind fails, and everybody catches up in the end, whatever goes wrong meanwhile."""
+    network, faults = BUDGETS[budget]
+    tables = Tables(kip_320(network=network, faults=faults))
+    assert first(tables, Plan((*SAFETY, *LIVENESS), 120), "random", 12) is None
+
+
+@pytest.mark.parametrize("row", [row for row in EXHIBITS if row.expected], ids=lambda row: row.name)
+def test_exhibit_is_found_and_its_twin_is_silent(row: Any) -> None:
+    """A flawed version violates what it is said to, in a random run; as many of its twin's are silent."""
+    within = FOUND[row.name]
+    run = first(Tables(model_of(row)), plan_of(row), "random", within)
+    assert run is not None and run.verdict.violated == row.expected
+    twin = find_scenario(row.repaired)
+    assert twin is not None and twin.sizes == row.sizes and twin.faults == row.faults and twin.claims == row.claims
+    assert first(Tables(model_of(twin)), plan_of(twin), "random", min(within, 100)) is None
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
+def test_operations_are_silent(row: Any) -> None:
+    """What operators do to a cluster breaks nothing that is claimed."""
+    assert first(Tables(model_of(row)), plan_of(row), "random", 5) is None
+
+
+Change = Callable[[Turn[Any]], Turn[Any]]
+
+
+class Mutant(Actor[Any]):
+    """An actor whose turns by some action are changed."""
+
+    def __init__(self, actor: Actor[Any], action: str, change: Change) -> None:
+        self.name, self.initial, self.may_crash = actor.name, actor.initial, actor.may_crash
+        self._actor, self._action, self._change = actor, action, change
+
+    def turns(self, local: Any) -> Iterable[Turn[Any]]:
+        return self._changed(self._actor.turns(local))
+
+    def on_message(self, local: Any, message: Message) -> Iterable[Turn[Any]]:
+        return self._changed(self._actor.on_message(local, message))
+
+    def restarted(self, local: Any) -> Any:
+        return self._actor.restarted(local)
+
+    def _changed(self, turns: Iterable[Turn[Any]]) -> list[Turn[Any]]:
+        return [self._change(turn) if turn.action == self._action else turn for turn in turns]
+
+
+def loses_all(turn: Turn[Any]) -> Turn[Any]:
+    """A leader forgets its log when it raises its high watermark."""
+    return attrs.evolve(turn, local=attrs.evolve(turn.local, log=()))
+
+
+def invents(turn: Turn[Any]) -> Turn[Any]:
+    """A follower writes something else than it was sent."""
+    log = tuple(Entry(entry.epoch, f"not {entry.value}") for entry in turn.local.log)
+    return attrs.evolve(turn, local=attrs.evolve(turn.local, log=log))
+
+
+def lets_strangers_in(turn: Turn[Any]) -> Turn[Any]:
+    """The controller takes a member in an incarnation that it does not know."""
+    quorum = turn.local.partition
+    entered = FrozenMap({member: 7 for member in quorum.isr})
+    return attrs.evolve(turn, local=attrs.evolve(turn.local, partition=attrs.evolve(quorum, entered=entered)))
+
+
+def serves_anything(turn: Turn[Any]) -> Turn[Any]:
+    """A consumer is told what nobody wrote."""
+    reads = tuple(attrs.evolve(read, value=f"poll {n}") for n, read in enumerate(turn.local.reads))
+    return attrs.evolve(turn, local=attrs.evolve(turn.local, reads=reads))
+
+
+def swallows(turn: Turn[Any]) -> Turn[Any]:
+    """A leader does not answer a fetch that it could answer."""
+    return attrs.evolve(turn, sent=())
+
+
+MUTATIONS = {
+    "StrongIsr": ("ReceiveFetchResponse", invents), "WeakIsr": ("ReceiveFetchResponse", invents),
+    "LogMatching": ("ReceiveFetchResponse", invents), "FollowerLogMatches": ("ReceiveFetchResponse", invents),
+    "AckDurability": ("IncreaseHighWatermark", loses_all), "StableReads": ("ReceivePollResponse", serves_anything),
+    "IsrEligibility": ("ReceiveAlterPartition", lets_strangers_in), "FollowersCatchUp": ("ReceiveFetch", swallows),
+}
+
+
+@pytest.mark.parametrize("claim", MUTATIONS)
+def test_property_fails_where_an_actor_is_wrong(claim: str) -> None:
+    """Each property is violated by a wrong turn of one kind, and holds in the same runs without it."""
+    action, change = MUTATIONS[claim]
+    sound = kip_320({**SIZES, "elections": 1, "polls": 4})
+    actors = tuple(Mutant(p, action, change) if isinstance(p, Actor) else p for p in sound.processes)
+    plan = Plan((claim,), 80)
+    found = first(Tables(attrs.evolve(sound, processes=actors)), plan, "random", 40)
+    assert found is not None and found.verdict.violated == claim
+    assert first(Tables(sound), plan, "random", 20) is None
+
+
+def test_unanswered_send_is_noticed() -> None:
+    """Who waits for ever for an answer is named."""
+    sound = kip_320({**SIZES, "consumers": 0})
+    prop = sound.property("EverybodyIsAnswered")
+    producer = sound.actors["p1"]
+    waiting = next(iter(producer.turns(producer.initial))).local
+    assert prop.reason(View({"p1": waiting})) == "p1 waits for an answer"
+    assert prop.reason(View({"p1": producer.initial})) is None
+
+
+@pytest.mark.parametrize(
+    ("reads", "why"),
+    [
+        ((Read(0, "a", 1, 0), Read(0, "b", 1, 1)), "offset 0 was served as a, and as b"),
+        ((Read(0, "a", 2, 0), Read(1, None, 1, 1)), "epoch 0 served the high watermark 2, epoch 1 only 1"),
+        ((Read(0, "a", 2, 0), Read(1, "b", 2, 1)), None),
+    ],
+    ids=("content changes", "high watermark goes back", "stable"),
+)
+def test_reads_are_stable_or_told(reads: tuple[Read, ...], why: str | None) -> None:
+    """Content that changes and a high watermark that goes back are told, good reads are not."""
+    assert unstable(iter(reads)) == why
+
+
+LOGS = [
+    ((0, 0, 1), (0, 0, 1)), ((0, 0, 2), (0, 0, 1, 1)), ((0, 2), (0, 1, 1)), ((), (0, 0)), ((0, 0, 3), (0, 1, 2)),
+    ((1, 1), (0, 0)), ((0, 0, 1, 3), (0, 0, 2, 2)), ((0, 1), (0,)),
+]
+
+
+@pytest.mark.parametrize(("leader", "follower"), LOGS)
+def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower: tuple[int, ...]) -> None:
+    """KIP-279's look-ups, one after the other, cut where the spec cuts with both logs before its eyes.
+
+    A record is its epoch and offset: who leads an epoch writes each of its offsets once.
+    """
+    leads, follows = (tuple(Entry(e, f"{e}@{n}") for n, e in enumerate(log)) for log in (leader, follower))
+    k = {name: Replica(name, VERSIONS["kip-279"]) for name in ("r1", "r2")}
+    one = ReplicaState(log=leads)
+    told = LeaderAndIsr("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
+    one = partition.obey(k["r1"], one, attrs.evolve(told, dest="r1")).state
+    outcome = partition.obey(k["r2"], ReplicaState(log=follows), told)
+    asked = 0
+    while isinstance(outcome.state.request, OffsetsForLeaderEpoch):
+        asked += 1
+        reply = heard(k["r1"], one, outcome.state.request).sent[0]
+        assert isinstance(reply, OffsetsForLeaderEpochResponse)
+        outcome = heard(k["r2"], outcome.state, reply)
+    assert asked <= len(set(follower))
+    assert len(outcome.state.log) == truncation.by_matching_records(leads, follows)
+
+
+def heard(k: Replica, s: ReplicaState, message: Message) -> Outcome:
+    """What a message comes to that is one for a replica."""
+    outcome = partition.receive(k, s, message)
+    assert outcome is not None
+    return outcome
+
+
+def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
+    """KIP-320: a fetch of an older epoch is refused and does not count, one of a newer epoch waits."""
+    k = Replica("r1", VERSIONS["kip-320"])
+    told = LeaderAndIsr("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
+    leads = partition.obey(k, ReplicaState(log=(Entry(0, "a"),)), told).state
+    fetch = Fetch(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
+    refused = heard(k, leads, fetch)
+    assert isinstance(refused.sent[0], FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
+    assert not refused.state.followers
+    waits = heard(k, leads, attrs.evolve(fetch, leader_epoch=3))
+    assert waits.sent == () and set(waits.state.parked) == {"r2"} and not waits.state.followers
+    served = heard(k, leads, attrs.evolve(fetch, leader_epoch=2))
+    assert isinstance(served.sent[0], FetchResponse) and served.sent[0].entry == Entry(0, "a")
+    assert set(served.state.followers) == {"r2"}
+    unfenced = heard(Replica("r1", VERSIONS["kip-279"]), leads, fetch)
+    assert set(unfenced.state.followers) == {"r2"}
+
+
+def test_leader_that_crashed_does_not_lead_on() -> None:
+    """A replica that is started again neither leads nor follows before the controller has heard of it."""
+    k = Replica("r1", VERSIONS["kip-320"])
+    told = LeaderAndIsr("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
+    leads = partition.obey(k, ReplicaState(), told).state
+    assert partition.leads(k, leads)
+    again = partition.restarted(leads)
+    assert not partition.leads(k, again) and again.leader == "r1" and again.incarnation == 1
+    assert not partition.leads(k, heard(k, again, told).state)
+    assert partition.produce(k, again, "m", "all", None).completed[0].error == "NOT_LEADER_OR_FOLLOWER"
+
+
+def test_proposed_members_count_from_the_moment_of_sending() -> None:
+    """KIP-497: with a proposal out, the high watermark waits for the new member; RP-10 does not."""
+    isr = frozenset(("r1",))
+    told = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
+    for version, rises in ((VERSIONS["async-isr"], False),
+                           (attrs.evolve(VERSIONS["async-isr"], counts_pending_isr=False), True)):
+        k = Replica("r1", version)
+        s = partition.obey(k, ReplicaState(), told).state
+        s = heard(k, s, Fetch(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+        assert partition.may_expand_isr(k, s, "r2")
+        proposed = partition.propose_isr(k, s, isr | {"r2"})
+        assert isinstance(proposed.sent[0], AlterPartition) and proposed.sent[0].incarnations["r2"] == 0
+        s = partition.produce(k, proposed.state, "m", "all", None).state
+        assert partition.may_increase_high_watermark(k, s) is rises
+
+
+def test_runs_have_one_digest_on_plain_and_trio() -> None:
+    """The same trail gives the same history in both runtimes, crashes and all."""
+    model = kip_320(faults=Faults(crash=1, delay=1, targets=EVERYBODY))
+    plan = Plan((*SAFETY, *LIVENESS), 80)
+    for seed in range(3):
+        tables = Tables(model)
+        plain = run_plain(tables, plan, RandomStrategy(seed), Recorder())
+        trio = run_on_trio(tables, plan, RandomStrategy(seed), Recorder())
+        assert plain.digest is not None and plain.digest == trio.digest
+
+
+def test_epoch_end_of_an_unknown_epoch_is_nothing() -> None:
+    """A leader whose log starts above the epoch asked for has nothing of it."""
+    assert truncation.largest_epoch((Entry(3, "a"),), 2) == EpochEnd(-1, 0)
