@@ -29,10 +29,12 @@ EXTENSIONS: Mapping[str, str] = {
     "Crash": "a broker forgets what is not on disk, and the messages to it are lost",
     "CommitUnanswered": "an entry commits whose leader crashed or resigned: nobody runs its callback",
     "DropUncommitted": "the log gives up the entries of a leader that has stopped serving",
-    "LoadTxnLog": "a leader that crashed joins its own epoch again: what was not committed is given up",
-    "ElectFromLog": "an elected broker loads the committed log, not its predecessor's memory; it may be elected anew",
+    "LoadTxnLog": "a leader that crashed joins its own epoch again, over or not: what was not committed is given up",
+    "ElectFromLog": "an elected broker loads the committed log, not its predecessor's memory; it may be elected anew, "
+                    "and may be gone before the log hears of it",
     "ElectUnheard": "the log does not hear of an election before the next one",
     "TakeOverLate": "a broker learns of its election, and loads, when somebody else is elected already",
+    "FollowLate": "a broker learns of an epoch, and follows, when the next one has begun already",
     "FailCommitted": "a deposed leader fails a request whose entry is committed, before it hears of that",
     "LoseMessage": "the network loses a message",
     "CopyMessage": "the network doubles a message",
@@ -189,6 +191,7 @@ def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[
             found += [make(b, p, constants, extensions) for name, make in rows.items() if name in extensions]
             elections = {
                 "ElectFromLog": elect_from_log, "ElectUnheard": elect_unheard, "TakeOverLate": take_over_late,
+                "FollowLate": follow_late,
             }
             found += [make_(b, p, constants, variant) for name, make_ in elections.items() if name in extensions]
         if "Crash" in extensions:
@@ -285,7 +288,7 @@ def load_txn_log(b: str, p: str, constants: Names, extensions: Extensions) -> sp
     """EXTENSION LoadTxnLog(b, p): a leader that has stopped serving starts over in its epoch."""
 
     def steps(view: View) -> Iterable[Step]:
-        if view.at("txn_log_leader", p) == b and has_stopped(view, b, p, constants):
+        if has_stopped(view, b, p, constants):
             serving = spec.serving(b, p, True, constants)
             yield Step("LoadTxnLog", (b, p), (*given_up(view, b, p, constants), *serving))
 
@@ -305,6 +308,7 @@ def elect_from_log(b: str, p: str, constants: Names, variant: Variant) -> spec.A
         writes = given_up(view, b, p, constants)
         writes += spec.elected(view, b, p, known.get, constants, variant)
         yield Step("ElectFromLog", (b, p), tuple(writes))
+        yield Step("ElectFromLog", (b, p), (*writes, *spec.serving(b, p, False, constants)), detail="gone")
 
     return spec.Action(f"ElectFromLog[{b}][{p}]", steps)
 
@@ -330,11 +334,12 @@ def take_over_late(b: str, p: str, constants: Names, variant: Variant) -> spec.A
         known: LogMetadata = view.at("tc_log_metadata", b, p)
         if known.leader == b and spec.serves(view, b, p, constants):
             return
-        led = [view.at("tc_log_metadata", other, p).cepoch for other in constants.brokers]
+        others: list[LogMetadata] = [view.at("tc_log_metadata", other, p) for other in constants.brokers]
+        led_by_others = [other.cepoch for other in others if other.leader != b]
         committed = view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]
         loaded = coordinator.replay(committed)
         for epoch in range(known.cepoch + 1, view.at("txn_log_epoch", p)):
-            if epoch in led:
+            if epoch in led_by_others:
                 continue
             writes = [(slot("tc_log_metadata", b, p), LogMetadata(epoch, b)), *given_up(view, b, p, constants)]
             writes += spec.serving(b, p, True, constants)
@@ -342,6 +347,21 @@ def take_over_late(b: str, p: str, constants: Names, variant: Variant) -> spec.A
             yield Step("TakeOverLate", (b, p), tuple(writes), detail=str(epoch))
 
     return spec.Action(f"TakeOverLate[{b}][{p}]", steps)
+
+
+def follow_late(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
+    """EXTENSION FollowLate(b, p): as BecomeFollower, in an epoch that is over."""
+
+    def steps(view: View) -> Iterable[Step]:
+        known: LogMetadata = view.at("tc_log_metadata", b, p)
+        for epoch in range(known.cepoch + 1, view.at("txn_log_epoch", p)):
+            for leader in constants.brokers:
+                if coordinator.must_follow(b, known.leader, known.cepoch, leader, epoch, variant):
+                    now = LogMetadata(epoch, leader)
+                    writes, responses = spec.following(view, b, p, now, constants, variant)
+                    yield Step("FollowLate", (b, p), writes, responses, detail=f"{leader} {epoch}")
+
+    return spec.Action(f"FollowLate[{b}][{p}]", steps)
 
 
 def fail_committed(b: str, p: str, constants: Names, extensions: Extensions) -> spec.Action:

@@ -99,11 +99,11 @@ class Mapped:
 
     def abstract(self, view: View, before: Ghost) -> tuple[Mapping[str, Value], Ghost]:
         """Return the spec's state that a state of the actors stands for, and what is remembered after it."""
-        ghost = self.remember(view, before)
+        near = {b: self.loaded(view, b) for b in self.brokers}
+        ghost = self.remember(view, before, near)
         naming = Naming(ghost)
         state: dict[str, Value] = dict(self.fixed)
         late: list[Message] = []
-        near = {b: self.loaded(view, b) for b in self.brokers}
         for p in self.logs:
             partition = Partition(self, view, p, ghost, near)
             state[slot("txn_log_leader", p)] = partition.leader
@@ -123,18 +123,17 @@ class Mapped:
         elections = sum(led - 1 for led in ghost.led.values())
         return {**state, "pid_source": len(ghost.pids), "aux_coord_ctr": elections}, ghost
 
-    def remember(self, view: View, ghost: Ghost) -> Ghost:
+    def remember(self, view: View, ghost: Ghost, near: Mapping[str, broker.Broker]) -> Ghost:
         """Return the ghost with what is new in a state."""
         terms, led, followed = ghost.terms, ghost.led, ghost.followed
         for p, now in view[CONTROLLER].leaders.items():
             if now not in terms[p]:
                 terms = terms.set(p, (*terms[p], now))
             partition: log.LogPartition = view[log.log_name(p)]
-            leader = leader_of(terms[p], partition.cepoch)
-            if partition.joined[leader] == partition.cepoch:
-                led = led.set(p, partition.cepoch)
-            epochs = {b: self.follows(view[b].known[p], b, partition.joined[b], led[p]) for b in self.brokers}
-            followed = followed.set(p, FrozenMap({b: max(epochs[b], followed[p][b]) for b in self.brokers}))
+            epochs = (term.cepoch for term in terms[p] if partition.joined[term.leader] == term.cepoch)
+            led = led.set(p, max(led[p], *epochs, 0))
+            now_in = {b: self.follows(near[b], b, p, partition.joined[b], terms[p], led[p]) for b in self.brokers}
+            followed = followed.set(p, FrozenMap({b: max(now_in[b], followed[p][b]) for b in self.brokers}))
         known = [found.pid for b in self.brokers for found in view[b].metadata.values()]
         new = tuple(pid for pid in dict.fromkeys(known) if pid not in ghost.pids)
         requests, coordinators = ghost.requests, ghost.coordinators
@@ -151,8 +150,16 @@ class Mapped:
         crashes = ghost.crashes.update({b: ghost.crashes[b] + 1 for b in sorted(down - ghost.down)})
         return Ghost(terms, led, followed, ghost.pids + new, requests, crashes, down, coordinators)
 
-    def follows(self, known: LogMetadata, b: str, joined: int, led: int) -> int:
-        """Return the epoch that a broker is in: one that it has joined, or follows already, up to that of the log."""
+    def follows(
+        self, local: broker.Broker, b: str, p: str, joined: int, terms: Iterable[LogMetadata], led: int
+    ) -> int:
+        """Return the epoch that a broker is in: one that it has joined, or follows already, up to that of the log.
+
+        One that it was to lead and that is over does not count unless it serves.
+        """
+        known = local.known[p]
+        if joined < led and leader_of(terms, joined) == b and p not in local.loaded:
+            joined = 0
         return min(max(joined, 0 if known.leader == b else known.cepoch), led)
 
     def loaded(self, view: View, b: str) -> broker.Broker:

@@ -382,22 +382,29 @@ def become_follower(b: str, p: str, constants: Names, variant: Variant) -> Actio
         leader, epoch = view.at("txn_log_leader", p), view.at("txn_log_epoch", p)
         if not coordinator.must_follow(b, known.leader, known.cepoch, leader, epoch, variant):
             return
-        log, hwm = view.at("tc_log", b, p), view.at("tc_log_hwm", b, p)
-        follows = view.at("tc_log", leader, p) if variant.copies_leaders_log else log[:hwm]
-        writes: list[tuple[str, Value]] = [
-            (slot("tc_log_metadata", b, p), LogMetadata(epoch, leader)),
-            (slot("tc_log", b, p), follows),
-            *serving(b, p, False, constants),
-        ]
-        for tid in constants.transactional_ids:
-            if view.at("t_to_p_mapping", tid) == p:
-                writes.append((slot("tc_tid_metadata", b, tid), None))
-                writes.append((slot("tc_tid_transition", b, tid), None))
-        given_up = coordinator.uncommitted(log, hwm) if serves(view, b, p, constants) else ()
-        responses = coordinator.failed_responses(given_up)
-        yield Step("BecomeFollower", (b, p), tuple(writes), responses)
+        writes, responses = following(view, b, p, LogMetadata(epoch, leader), constants, variant)
+        yield Step("BecomeFollower", (b, p), writes, responses)
 
     return Action(f"BecomeFollower[{b}][{p}]", steps)
+
+
+def following(
+    view: View, b: str, p: str, now: LogMetadata, constants: Names, variant: Variant
+) -> tuple[tuple[tuple[str, Value], ...], tuple[Response, ...]]:
+    """Return the writes and responses of a broker that follows a leader from now on."""
+    log, hwm = view.at("tc_log", b, p), view.at("tc_log_hwm", b, p)
+    follows = view.at("tc_log", now.leader, p) if variant.copies_leaders_log else log[:hwm]
+    writes: list[tuple[str, Value]] = [
+        (slot("tc_log_metadata", b, p), now),
+        (slot("tc_log", b, p), follows),
+        *serving(b, p, False, constants),
+    ]
+    for tid in constants.transactional_ids:
+        if view.at("t_to_p_mapping", tid) == p:
+            writes.append((slot("tc_tid_metadata", b, tid), None))
+            writes.append((slot("tc_tid_transition", b, tid), None))
+    given_up = coordinator.uncommitted(log, hwm) if serves(view, b, p, constants) else ()
+    return tuple(writes), coordinator.failed_responses(given_up)
 
 
 def complete_partial_txn(b: str, tid: str, constants: Names) -> Action:
