@@ -120,10 +120,7 @@ class StackBroker(CoordinatorRole[Broker]):
             case PartitionMessage(partition=str(p)) if p in self.hosts:
                 outcome = partition.receive(self.hosts[p], replica(local, p), message)
                 if outcome is not None:
-                    yield self.turn(
-                        f"Receive{message.type}", (self.name, message.source), local, p,
-                        attrs.evolve(outcome, detail=""),
-                    )
+                    yield self.turn(f"Receive{message.type}", (self.name, message.source), local, p, outcome)
             case _:
                 yield from self.receive_request(local, message)
 
@@ -140,7 +137,7 @@ class StackBroker(CoordinatorRole[Broker]):
             local = attrs.evolve(self.resigned(local, p), known=known, registering=waits)
         if p in self.hosts:
             outcome = partition.obey(self.hosts[p], replica(local, p), told)
-            return self.turn(action, who, local, p, attrs.evolve(outcome, detail=""))
+            return self.turn(action, who, local, p, outcome)
         heard = LeaderAndIsrResponse(
             told.leader_epoch, told.incarnation, source=self.name, dest=told.source, partition=p
         )
@@ -183,10 +180,10 @@ class StackBroker(CoordinatorRole[Broker]):
                 record = log_of(local, p)[raised.state.high_watermark - 1]
                 local = self.learned(local, entry_of(record, Callback("")))
             local, raised = self.complete(local, p, raised)
-            outcome = then(outcome, attrs.evolve(raised, detail=""))
+            outcome = then(outcome, raised)
         changed = appended or local.stored[p]["log"] != before
         local = attrs.evolve(local, unflushed=not outcome.flush and (local.unflushed or changed))
-        return Turn(action, who, local, outcome.sent, outcome.flush, outcome.detail)
+        return Turn(action, who, local, outcome.sent, outcome.flush)
 
     def may_raise(self, k: Replica, state: ReplicaState) -> bool:
         """Say whether the high watermark may pass a record."""
@@ -207,7 +204,7 @@ class StackBroker(CoordinatorRole[Broker]):
                 outcome = attrs.evolve(outcome, sent=(*outcome.sent, completion.response))
             if completion.entry is not None:
                 local, appended = self.produce(local, p, completion.entry)
-                outcome = then(outcome, attrs.evolve(appended, detail=""))
+                outcome = then(outcome, appended)
         return local, outcome
 
     def registration(self, local: Broker) -> RegisterBroker:
