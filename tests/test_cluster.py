@@ -86,6 +86,12 @@ def test_scenario_that_loses_records_differs_from_its_twin_in_one_thing(scenario
     assert len({*one.settings.items()} - {*other.settings.items()} | {*one.sizes.items()} - {*other.sizes.items()}) == 1
 
 
+def test_names_of_scenarios_are_unique() -> None:
+    """No two scenarios of any protocol share a name: it is by its name that one is asked for."""
+    names = [scenario.name for scenario in scenarios()]
+    assert len(names) == len(set(names)) and len(ROWS) == 15
+
+
 @pytest.mark.parametrize("scenario", ROWS, ids=lambda scenario: scenario.name)
 def test_histories_of_the_stack_are_equal_in_both_runtimes(scenario: Scenario) -> None:
     """The plain and the trio runtime make the same history of one trail."""
