@@ -37,7 +37,7 @@ SIZES = {
 SETTINGS = {
     "disk": Setting(
         ("flushed", "unflushed", "lost"), "flushed",
-        doc="what a crash leaves: all, all that a step of its own has flushed, or nothing",
+        doc="what a crash leaves: all, all that was flushed when a timer fired last, or nothing",
     ),
     "election": Setting(
         ("clean", "elr", "unclean"), "clean",

@@ -31,7 +31,7 @@ class Disk:
     """What a crash does to a broker's disk."""
 
     flushes_each: bool = True
-    """Whether a record is on disk before anything leaves the broker that depends on it."""
+    """Whether a record is on disk before anything leaves the broker that depends on it, or when a timer fires."""
     is_lost: bool = False
     """Whether a broker that crashed starts again with an empty disk."""
 
@@ -72,7 +72,7 @@ class StackBroker(CoordinatorRole[Broker]):
         """Start a new incarnation from what is on disk, or from nothing where the disk is lost."""
         after = attrs.evolve(local, incarnation=local.incarnation + 1)
         for p in self.hosts:
-            survivor = partition.restarted(replica(local, p))
+            survivor = partition.restarted(replica(local, p), loses_tail=not self.disk.flushes_each)
             if self.disk.is_lost:
                 survivor = ReplicaState(incarnation=survivor.incarnation)
             after = with_replica(after, p, survivor)
@@ -87,8 +87,6 @@ class StackBroker(CoordinatorRole[Broker]):
         for tid, p in self.home.items():
             if p in self.hosts and self.may_append(local, p):
                 yield from self.complete_partial_txn(local, tid)
-        if local.unflushed:
-            yield Turn("FlushLog", (self.name,), attrs.evolve(local, unflushed=False), flush=True)
 
     def lead(self, local: Broker, p: str) -> Iterable[Turn[Broker]]:
         """What a leader does of its own accord: it loads the log, and lets followers into the ISR."""
@@ -120,10 +118,7 @@ class StackBroker(CoordinatorRole[Broker]):
             case PartitionMessage(partition=str(p)) if p in self.hosts:
                 outcome = partition.receive(self.hosts[p], replica(local, p), message)
                 if outcome is not None:
-                    yield self.turn(
-                        f"Receive{message.type}", (self.name, message.source), local, p,
-                        attrs.evolve(outcome, detail=""),
-                    )
+                    yield self.turn(f"Receive{message.type}", (self.name, message.source), local, p, outcome)
             case _:
                 yield from self.receive_request(local, message)
 
@@ -140,11 +135,11 @@ class StackBroker(CoordinatorRole[Broker]):
             local = attrs.evolve(self.resigned(local, p), known=known, registering=waits)
         if p in self.hosts:
             outcome = partition.obey(self.hosts[p], replica(local, p), told)
-            return self.turn(action, who, local, p, attrs.evolve(outcome, detail=""))
+            return self.turn(action, who, local, p, outcome)
         heard = LeaderAndIsrResponse(
             told.leader_epoch, told.incarnation, source=self.name, dest=told.source, partition=p
         )
-        return Turn(action, who, local, (heard,))
+        return Turn(action, who, local, (heard,) if told.again else ())
 
     def append_entry(
         self, local: Broker, action: str, who: tuple[str, ...], entry: Entry, waits: bool
@@ -152,9 +147,7 @@ class StackBroker(CoordinatorRole[Broker]):
         """Produce a transition with `acks=all`; what waits for it is the entry's callback."""
         p = self.home[entry.tid]
         pending, outcome = self.produce(local, p, entry)
-        if replica(pending, p).log == replica(local, p).log:
-            return self.turn(action, who, local, p, outcome)
-        return self.turn(action, who, pending, p, outcome, appended=True)
+        return self.turn(action, who, pending, p, outcome)
 
     def produce(self, local: Broker, p: str, entry: Entry) -> tuple[Broker, Outcome]:
         """Append an entry to the leader's log and make its transition pending, unless the log refuses it."""
@@ -165,16 +158,13 @@ class StackBroker(CoordinatorRole[Broker]):
             local = attrs.evolve(local, transitions=local.transitions.set(entry.tid, entry.transition))
         return with_replica(local, p, outcome.state), outcome
 
-    def turn(
-        self, action: str, who: tuple[str, ...], local: Broker, p: str, outcome: Outcome, appended: bool = False
-    ) -> Turn[Broker]:
+    def turn(self, action: str, who: tuple[str, ...], local: Broker, p: str, outcome: Outcome) -> Turn[Broker]:
         """Return the turn that an outcome of a replica is, with all that follows from it at once.
 
         Clients whose entry failed are answered, the high watermark rises as far as it may, and the coordinator learns
         what it passes.
         """
         k = self.hosts[p]
-        before = local.stored[p]["log"]
         local, outcome = self.complete(with_replica(local, p, outcome.state), p, outcome)
         while self.may_raise(k, replica(local, p)):
             raised = partition.increase_high_watermark(k, replica(local, p))
@@ -183,10 +173,8 @@ class StackBroker(CoordinatorRole[Broker]):
                 record = log_of(local, p)[raised.state.high_watermark - 1]
                 local = self.learned(local, entry_of(record, Callback("")))
             local, raised = self.complete(local, p, raised)
-            outcome = then(outcome, attrs.evolve(raised, detail=""))
-        changed = appended or local.stored[p]["log"] != before
-        local = attrs.evolve(local, unflushed=not outcome.flush and (local.unflushed or changed))
-        return Turn(action, who, local, outcome.sent, outcome.flush, outcome.detail)
+            outcome = then(outcome, raised)
+        return Turn(action, who, local, outcome.sent, outcome.flush)
 
     def may_raise(self, k: Replica, state: ReplicaState) -> bool:
         """Say whether the high watermark may pass a record."""
@@ -207,8 +195,15 @@ class StackBroker(CoordinatorRole[Broker]):
                 outcome = attrs.evolve(outcome, sent=(*outcome.sent, completion.response))
             if completion.entry is not None:
                 local, appended = self.produce(local, p, completion.entry)
-                outcome = then(outcome, attrs.evolve(appended, detail=""))
+                outcome = then(outcome, appended)
         return local, outcome
+
+    def flushed(self, local: Broker) -> Broker:
+        """Return the state in which all records are on disk."""
+        for p in self.hosts:
+            state = replica(local, p)
+            local = with_replica(local, p, attrs.evolve(state, flushed=len(state.log)))
+        return local
 
     def registration(self, local: Broker) -> RegisterBroker:
         return RegisterBroker(local.incarnation, source=self.name, dest=CONTROLLER)
@@ -217,14 +212,22 @@ class StackBroker(CoordinatorRole[Broker]):
         states = [(k, replica(local, p)) for p, k in self.hosts.items()]
         asks = local.registering or any(partition.resend(state) for _, state in states)
         lags = any(partition.lagging(k, state) for k, state in states)
-        return (*(("BrokerRequestTimeout",) if asks else ()), *(("ReplicaLagTime",) if lags else ()))
+        dirty = not self.disk.flushes_each and any(state.flushed < len(state.log) for _, state in states)
+        return (
+            *(("BrokerRequestTimeout",) if asks else ()),
+            *(("ReplicaLagTime",) if lags else ()),
+            *(("LogFlushInterval",) if dirty else ()),
+        )
 
     def timer_fired(self, local: Broker, timer: str) -> Iterable[Turn[Broker]]:
-        """Ask again for what was not answered; or propose to go on without a follower that lags."""
+        """Ask again for what was not answered; flush the logs; or propose to go on without a follower that lags."""
         if timer == "BrokerRequestTimeout":
             again = tuple(message for p in self.hosts for message in partition.resend(replica(local, p)))
             register = (self.registration(local),) if local.registering else ()
             yield Turn(timer, (self.name,), local, (*register, *again))
+            return
+        if timer == "LogFlushInterval":
+            yield Turn("FlushLog", (self.name,), self.flushed(local), flush=True)
             return
         for p, k in self.hosts.items():
             state = replica(local, p)

@@ -119,15 +119,15 @@ class StackController(Actor[ClusterState]):
         sent = tuple(self.tell(p, q, b) for b in self.brokers)
         return Turn(action, who, with_quorum(local, p, q), sent, kind=kind)
 
-    def tell(self, p: str, q: Quorum, b: str) -> LeaderAndIsr:
-        return quorum.announcement(q, self.name, b, p)
+    def tell(self, p: str, q: Quorum, b: str, again: bool = False) -> LeaderAndIsr:
+        return quorum.announcement(q, self.name, b, p, again)
 
     def timers(self, local: ClusterState) -> tuple[str, ...]:
         return ("ResendLeaderAndIsr",) if any(quorum.deaf(q) for q in local.partitions.values()) else ()
 
     def timer_fired(self, local: ClusterState, timer: str) -> Iterable[Turn[ClusterState]]:
         """Tell again those who have not said that they heard."""
-        again = tuple(self.tell(p, q, b) for p, q in local.partitions.items() for b in quorum.deaf(q))
+        again = tuple(self.tell(p, q, b, again=True) for p, q in local.partitions.items() for b in quorum.deaf(q))
         yield Turn(timer, (self.name,), local, again)
 
 

@@ -34,79 +34,79 @@ def cluster(
 CUT = Timed("partition", ("b1", "b2"), at_ms=40, until_ms=600)
 LOST = Timed("crash", ("b1",), at_ms=250, until_ms=300)
 LAST_REPLICA = cluster(
-    "last-replica-standing",
+    "stack-last-replica-standing",
     "the ISR shrinks to its leader, whose disk is lost: what two replicas had to hold is gone (KIP-966)",
     Faults(timed=(CUT, LOST)), TWO, claims=LOG, mode="timed", runs=200, settings={"disk": "lost"},
-    expected="AckedTransactionsSurvive", repaired="last-replica-standing-repaired",
+    expected="AckedTransactionsSurvive", repaired="stack-last-replica-standing-repaired",
 )
 ONE_REPLICA = cluster(
-    "one-replica-is-enough", "min.insync.replicas=1: what one broker held is acknowledged, and its disk is lost",
+    "stack-one-replica-is-enough", "min.insync.replicas=1: what one broker held is acknowledged, and its disk is lost",
     Faults(timed=(CUT, LOST)), {**TWO, "min-insync-replicas": 1}, claims=LOG, mode="timed", runs=200,
     settings={"disk": "lost", "election": "elr"},
-    expected="AckedTransactionsSurvive", repaired="one-replica-is-enough-repaired",
+    expected="AckedTransactionsSurvive", repaired="stack-one-replica-is-enough-repaired",
 )
 UNCLEAN = cluster(
-    "unclean-election", "min.insync.replicas=1, and a broker that is not in sync is elected: its log is the truth now",
+    "stack-unclean-election", "min.insync.replicas=1, and a broker that is not in sync is elected",
     Faults(timed=(CUT,)), {**TWO, "min-insync-replicas": 1}, elections=2, claims=LOG, mode="timed", runs=200,
-    settings={"election": "unclean"}, expected="AckedTransactionsSurvive", repaired="unclean-election-repaired",
+    settings={"election": "unclean"}, expected="AckedTransactionsSurvive", repaired="stack-unclean-election-repaired",
 )
 FAILING = (LAST_REPLICA, ONE_REPLICA, UNCLEAN)
 TWINS = (
     attrs.evolve(
-        LAST_REPLICA, name="last-replica-standing-repaired", title="who left the ISR last may be elected",
+        LAST_REPLICA, name="stack-last-replica-standing-repaired", title="who left the ISR last may be elected",
         settings={"disk": "lost", "election": "elr"}, expected=None, repaired=None,
     ),
     attrs.evolve(
-        ONE_REPLICA, name="one-replica-is-enough-repaired", title="min.insync.replicas=2", expected=None, repaired=None,
-        sizes={**TWO, "elections": 0},
+        ONE_REPLICA, name="stack-one-replica-is-enough-repaired", title="min.insync.replicas=2",
+        sizes={**TWO, "elections": 0}, expected=None, repaired=None,
     ),
     attrs.evolve(
-        UNCLEAN, name="unclean-election-repaired", title="only members of the ISR are elected", settings={},
+        UNCLEAN, name="stack-unclean-election-repaired", title="only members of the ISR are elected", settings={},
         expected=None, repaired=None,
     ),
 )
 
 SCENARIOS: tuple[Scenario, ...] = (
     cluster(
-        "cluster-happy-path", "two producers on a replicated log, nothing goes wrong",
+        "stack-happy-path", "two producers on a replicated log, nothing goes wrong",
         claims=(*INVARIANTS, *LIVENESS), timeouts=0,
     ),
     cluster(
-        "cluster-coordinator-moves", "leaders of the log change in the middle of transactions", elections=2,
+        "stack-coordinator-moves", "leaders of the log change in the middle of transactions", elections=2,
         claims=(*INVARIANTS, *LIVENESS), timeouts=0,
         witnesses=("CoordinatorResigned", "RefusedEntrySurvives", "NotCoordinatorRetrySucceeds"),
     ),
     cluster(
-        "rolling-restart", "all brokers are started again one after the other, during transactions",
+        "stack-rolling-restart", "all brokers are started again one after the other, during transactions",
         Faults(timed=tuple(Timed("crash", (b,), at_ms=15 + 90 * n, until_ms=55 + 90 * n) for n, b in enumerate(B))),
         mode="timed", witnesses=("LoadInProgressAnswered", "FollowerRejoinsIsr"),
     ),
     cluster(
-        "isolated-leader", "the leader is cut off from its followers, but not from clients and controller",
+        "stack-isolated-leader", "the leader is cut off from its followers, but not from clients and controller",
         Faults(partition=2, one_way=1, targets=("b1",), links=(("b1", "b2"), ("b1", "b3"))), elections=1,
         witnesses=("CoordinatorResigned", "LogTruncated"),
     ),
     cluster(
-        "late-controller", "one broker hears of every change of the controller late",
+        "stack-late-controller", "one broker hears of every change of the controller late",
         Faults(rules=(Rule("delay", message="LeaderAndIsr", dest="b1"),)), elections=2,
         witnesses=("CoordinatorResigned",),
     ),
     cluster(
-        "lost-disk", "one broker loses its disk", Faults(crash=1, targets=("b1",)), elections=1,
+        "stack-lost-disk", "one broker loses its disk", Faults(crash=1, targets=("b1",)), elections=1,
         settings={"disk": "lost", "election": "elr"}, claims=(*LOG, *INVARIANTS[2:7], GET_PID),
         witnesses=("FollowerRejoinsIsr",),
     ),
     cluster(
-        "lost-tail", "a crash loses what was not flushed", Faults(crash=1, targets=("b1", "b2")), elections=1,
+        "stack-lost-tail", "a crash loses what was not flushed", Faults(crash=1, targets=("b1", "b2")), elections=1,
         settings={"disk": "unflushed", "election": "elr"}, claims=(*LOG, *INVARIANTS[2:7]),
     ),
     cluster(
-        "slow-follower", "a follower pauses and is late: it leaves the ISR and comes back",
+        "stack-slow-follower", "a follower pauses and is late: it leaves the ISR and comes back",
         Faults(delay=2, timed=(Timed("pause", ("b3",), at_ms=15, until_ms=300),)), elections=1, mode="timed",
         witnesses=("FollowerRejoinsIsr",),
     ),
     cluster(
-        "two-failures", "two of three brokers fail, min.insync.replicas=2",
+        "stack-two-failures", "two of three brokers fail, min.insync.replicas=2",
         Faults(crash=2, targets=B), elections=2, witnesses=("LoadInProgressAnswered",),
     ),
     *FAILING, *TWINS,

@@ -46,8 +46,6 @@ class Broker(Coordinator):
     """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
     registering: bool = volatile(default=False)
     """Whether it has told the controller that it was started again, and waits to be told who leads."""
-    unflushed: bool = volatile(default=False)
-    """Whether a crash would lose records."""
 
 
 def replica(local: Broker, p: str) -> ReplicaState:

@@ -1,0 +1,157 @@
+"""Each property of the stack can fail: a broker that does one thing wrong breaks it in some seeded run.
+
+A mutant is the broker with one method replaced. Its sound twin is the broker as it is, silent in the runs of
+test_cluster and in the same seeds here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.model import NO_FAULTS, Faults, Message, Turn, find_model
+from harness.simulate.replay import try_choices
+from harness.simulate.session import Plan, Run, run_plain
+from harness.simulate.strategies import PctStrategy
+from harness.simulate.tables import Tables
+from kafka_proto import cluster
+from kafka_proto.replication import partition
+from kafka_proto.replication.messages import OffsetsForLeaderEpochResponse
+from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
+from kafka_proto.replication.truncation import EpochEnd
+from kafka_proto.stack.broker import StackBroker
+from kafka_proto.stack.properties import INVARIANTS, OF_THE_LOG
+from kafka_proto.stack.state import Broker, TxnRecord, replica, with_replica
+from kafka_proto.transactions.records import Entry
+
+ONE, TWO = {"elections": 1}, {"elections": 2}
+CRASH = Faults(crash=1, targets=("b1",))
+WITHIN = 60
+
+
+class AnswersEarly(StackBroker):
+    """A coordinator that answers when its entry is in its own log."""
+
+    def produce(self, local: Broker, p: str, entry: Entry) -> tuple[Broker, Outcome]:
+        pending = attrs.evolve(local, transitions=local.transitions.set(entry.tid, entry.transition))
+        record = TxnRecord(entry.tid, entry.transition)
+        outcome = partition.produce(self.hosts[p], replica(local, p), record, "1", entry.callback)
+        return with_replica(pending, p, outcome.state), outcome
+
+
+class DoesNotResign(StackBroker):
+    """A coordinator that goes on with what it knew when it is deposed, and when it is elected again."""
+
+    def resigned(self, local: Broker, p: str) -> Broker:
+        return local
+
+
+class SkipsLoading(StackBroker):
+    """A coordinator that serves a log without having read it."""
+
+    def serving(self, local: Broker, p: str, log: Iterable[Entry]) -> Broker:
+        return super().serving(local, p, ())
+
+
+class CountsItself(StackBroker):
+    """A leader whose high watermark is the end of its own log."""
+
+    def may_raise(self, k: Replica, state: ReplicaState) -> bool:
+        return partition.leads(k, state) and state.high_watermark < len(state.log)
+
+
+class KeepsTail(StackBroker):
+    """A follower that does not truncate."""
+
+    def on_message(self, local: Broker, message: Message) -> Iterable[Turn[Broker]]:
+        if isinstance(message, OffsetsForLeaderEpochResponse) and message.answer is not None:
+            log = local.stored[message.partition or ""]["log"]
+            message = attrs.evolve(message, answer=EpochEnd(log[-1].epoch, len(log)))
+        return super().on_message(local, message)
+
+
+class ForgetsLog(StackBroker):
+    """A broker whose log is not persisted."""
+
+    def restarted(self, local: Broker) -> Broker:
+        after = super().restarted(local)
+        for p in self.hosts:
+            after = with_replica(after, p, attrs.evolve(replica(after, p), log=(), high_watermark=0))
+        return after
+
+
+class KeepsIncarnation(StackBroker):
+    """A broker that starts again, with an empty disk, as if it had never failed."""
+
+    def restarted(self, local: Broker) -> Broker:
+        after = attrs.evolve(super().restarted(local), incarnation=local.incarnation)
+        for p in self.hosts:
+            after = with_replica(after, p, attrs.evolve(replica(after, p), incarnation=local.incarnation))
+        return after
+
+
+@attrs.frozen
+class Broken:
+    """A mutant, what it breaks, and where."""
+
+    mutant: type[StackBroker]
+    violates: str
+    sizes: Mapping[str, int]
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    faults: Faults = NO_FAULTS
+    alone: bool = False
+    """Whether only this property is claimed, as another one fails sooner."""
+
+
+TABLE = (
+    Broken(AnswersEarly, "AckedTransactionsSurvive", ONE),
+    Broken(DoesNotResign, "CommittedTidKnown", TWO),
+    Broken(SkipsLoading, "OnePidPerTid", ONE, alone=True),
+    Broken(SkipsLoading, "CommittedTidKnown", ONE),
+    Broken(CountsItself, "StrongIsr", ONE),
+    Broken(CountsItself, "LogsAgreeUpToHwm", TWO, alone=True),
+    Broken(KeepsTail, "StrongIsr", TWO),
+    Broken(KeepsTail, "LogMatching", TWO, alone=True),
+    Broken(ForgetsLog, "StrongIsr", ONE, faults=CRASH),
+    Broken(KeepsIncarnation, "AckedTransactionsSurvive", ONE, {"disk": "lost"}, CRASH, alone=True),
+)
+
+
+def tables_of(row: Broken, mutant: type[StackBroker], monkeypatch: pytest.MonkeyPatch) -> Tables:
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "StackBroker", mutant)
+        return Tables(find_model("cluster").make(row.sizes, row.settings, faults=row.faults))
+
+
+def first_failing(tables: Tables, plan: Plan, within: int) -> Run | None:
+    runs = (run_plain(tables, plan, PctStrategy(seed)) for seed in range(within))
+    return next((run for run in runs if not run.verdict.ok), None)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.mutant.__name__}-{row.violates}")
+def test_broker_that_does_one_thing_wrong_is_caught(row: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its property fails within some runs; the broker as it is keeps it in the same runs, and in the same schedule."""
+    claims = (row.violates,) if row.alone or row.settings else INVARIANTS
+    plan = Plan(claims, steps=80, timeouts=6)
+    run = first_failing(tables_of(row, row.mutant, monkeypatch), plan, 5 * WITHIN)
+    assert run is not None and run.verdict.violated == row.violates, run and run.verdict
+    sound = tables_of(row, StackBroker, monkeypatch)
+    assert first_failing(sound, plan, min(WITHIN, run.trail.seed + 10)) is None
+    assert try_choices(sound, run.trail, run.trail.choices).verdict.ok
+
+
+def test_every_property_of_the_log_fails_for_some_mutant() -> None:
+    """None of the properties that the stack adds is one that cannot fail."""
+    assert {row.violates for row in TABLE} >= set(OF_THE_LOG)
+
+
+def test_clients_share_an_epoch_where_a_coordinator_answers_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user sees of a lost record: two clients that hold one producer id with one epoch."""
+    sizes = {"clients": 3, "brokers": 2, "replication-factor": 2, "elections": 1}
+    row = Broken(AnswersEarly, "ClientsHaveDifferentProducerEpochs", sizes)
+    tables: Any = tables_of(row, row.mutant, monkeypatch)
+    run = first_failing(tables, Plan((row.violates,), steps=120, timeouts=6), 10 * WITHIN)
+    assert run is not None and run.verdict.reason is not None and "both hold producer id" in run.verdict.reason
