@@ -21,14 +21,18 @@ SAFETY = ("CompactionEquivalence", "ReaderView", "NoLeak")
 LIVENESS = ("CompactionCompletes", "ReadersCatchUp")
 
 
-def common(readers: tuple[str, ...], retain_null_key: bool) -> tuple[Property, ...]:
-    """Return what is claimed of both compositions: C1 to C3, and that everybody gets there."""
+def common(readers: tuple[str, ...], retain_null_key: bool, deletes: bool) -> tuple[Property, ...]:
+    """Return what is claimed of both compositions: C1 to C3, and that everybody gets there.
+
+    `deletes` says whether a tombstone takes its key, and itself, out of the compacted ledger.
+    """
+    equivalence = partial(compaction_equivalence, retain_null_key=retain_null_key, deletes=deletes)
     views = (
         one_ledger, partial(view_from_earliest, retain_null_key=retain_null_key),
         *(partial(reader_view, name=name, retain_null_key=retain_null_key) for name in readers),
     )
     return (
-        always("CompactionEquivalence", partial(compaction_equivalence, retain_null_key=retain_null_key), source="C1"),
+        always("CompactionEquivalence", equivalence, source="C1"),
         always("ReaderView", lambda view, part: part(view), over=views, source="C2"),
         always("NoLeak", no_leak, source="C3"),
         eventually("CompactionCompletes", compaction_completes, source="ours"),
@@ -69,7 +73,7 @@ def is_at_rest(local: Broker) -> bool:
     return local.loaded and local.state is CompactorState.PHASE_ONE
 
 
-def compaction_equivalence(view: View, retain_null_key: bool) -> Reason:
+def compaction_equivalence(view: View, retain_null_key: bool, deletes: bool) -> Reason:
     """C1: the ledger that readers use, and what was sent behind the horizon, say the same of each key as all that was
     sent; where null keys are retained, the ledger has them all."""
     local = broker_of(view)
@@ -84,6 +88,9 @@ def compaction_equivalence(view: View, retain_null_key: bool) -> Reason:
         if there.get(key) != here.get(key):
             return f"{covered} have key {key} {_last(here.get(key))}, the whole topic has it {_last(there.get(key))}"
     kept = {message.id for message in ledger}
+    for message in ledger:
+        if deletes and message.key != NULL_KEY and message.value == NULL_VALUE:
+            return f"compacted ledger {local.context} has message {message.id}, which deletes key {message.key}"
     for message in raw:
         if retain_null_key and message.key == NULL_KEY and message.id <= local.horizon and message.id not in kept:
             return f"{covered} lack message {message.id} with the null key"

@@ -44,7 +44,7 @@ def build(
     return Model(
         "compaction/pulsar/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
         (
-            *actor_properties.common(names, chosen.retain_null_key), *spec_invariants(chosen),
+            *actor_properties.common(names, chosen.retain_null_key, deletes=False), *spec_invariants(chosen),
             *actor_properties.witnesses(names),
         ),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,

@@ -31,7 +31,10 @@ def build(
     return Model(
         "compaction/pulsar-trimming/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},),
         network, faults,
-        (*actor_properties.common(names, retain_null_key), *actor_properties.witnesses(names), *WITNESSES),
+        (
+            *actor_properties.common(names, retain_null_key, deletes=True), *actor_properties.witnesses(names),
+            *WITNESSES,
+        ),
         history_variables=history_variables, sizes=sizes, settings=settings,
         types=(*TYPES, *trimming_broker.TYPES), waits_for=lambda view: waits_for(view, names),
     )

@@ -14,6 +14,7 @@ import pytest
 from test_actor_mutations import Mutant, knowing
 from test_compaction_actors import MODELS, runs_of
 
+from compaction.compactor import latest_for_key
 from harness.model import NO_FAULTS, Faults, Model, Turn, find_model
 from harness.simulate.session import Plan, Run
 from harness.simulate.tables import Tables
@@ -50,6 +51,12 @@ def does_not_persist(before: Any, turn: Turn[Any]) -> Turn[Any]:
     return knowing(turn, cursor=before.cursor)
 
 
+def keeps_tombstones(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """Phase one notes the last message of each key, whether it deletes the key or not."""
+    latest = latest_for_key((m.id, m.key) for entry in before.topic for m in entry.messages)
+    return knowing(turn, phase_one_result=attrs.evolve(turn.local.phase_one_result, latest_for_key=latest))
+
+
 def loses_values(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A reader takes down each message as a tombstone."""
     seen = tuple(attrs.evolve(message, value=0) for message in turn.local.seen)
@@ -72,6 +79,8 @@ def row(
 TABLE = [
     row("CompactionEquivalence", "have key 1 not at all", TRIMMING, {"flaw": "PC-05"}),
     row("CompactionEquivalence", "with the null key", PLAIN, wrong=("broker", "WriteLedger", installs_nothing)),
+    row("CompactionEquivalence", "which deletes key 1", TRIMMING,
+        wrong=("broker", "CompactorPhaseOne", keeps_tombstones)),
     row("ReaderView", "twice: from compacted ledger", PLAIN, {"repair": "S11"}, readers=2),
     row("ReaderView", "gets message 1 2 times", TRIMMING, {"flaw": "PC-06"}),
     row("ReaderView", "given message 1, the latest of key", PLAIN, wrong=("broker", "ServeRead", serves_nothing)),
