@@ -66,7 +66,8 @@ EXHIBITS: tuple[Scenario, ...] = (
     *exhibit(
         Scenario(
             "rp-04-fast-failover", "RP-04: one look-up leaves different records at one offset (KAFKA-6361)",
-            actors("kip-101"), {**CALM, "elections": 2, "producers": 3}, {"acks": "1", "election": "unclean"},
+            actors("kip-101"), {**CALM, "elections": 2, "fencings": 1, "producers": 3},
+            {"acks": "1", "election": "unclean"},
             claims=("FollowerLogMatches",), expected="FollowerLogMatches", witnesses=(*NEW_LEADER, UNCLEAN), steps=45,
             timeouts=0, runs=1000,
         ),
