@@ -58,7 +58,7 @@ BUDGETS: dict[str, tuple[str, Faults]] = {
 }
 FOUND = {
     "rp-01-truncate-to-high-watermark": 20, "rp-02-diverging-tails": 330, "rp-03-unknown-epoch": 80,
-    "rp-04-fast-failover": 80, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300, "rp-10-unseen-member": 30,
+    "rp-04-fast-failover": 30, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300, "rp-10-unseen-member": 30,
 }
 """Random runs within which each exhibit is found."""
 

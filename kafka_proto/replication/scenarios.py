@@ -66,7 +66,8 @@ EXHIBITS: tuple[Scenario, ...] = (
     *exhibit(
         Scenario(
             "rp-04-fast-failover", "RP-04: one look-up leaves different records at one offset (KAFKA-6361)",
-            actors("kip-101"), {**CALM, "elections": 2, "producers": 3}, {"acks": "1", "election": "unclean"},
+            actors("kip-101"), {**CALM, "elections": 2, "fencings": 1, "producers": 3},
+            {"acks": "1", "election": "unclean"},
             claims=("FollowerLogMatches",), expected="FollowerLogMatches", witnesses=(*NEW_LEADER, UNCLEAN), steps=45,
             timeouts=0, runs=1000,
         ),
@@ -116,17 +117,19 @@ OPERATIONS: tuple[Scenario, ...] = (
         witnesses=("HighWatermarkRises", "RecordAcknowledged", "RecordRead"), runs=60, steps=120,
     ),
     Scenario(
-        "late-leader-and-isr", "leaders change, and some replicas hear of it late", KIP_320,
+        "replication-late-leader-and-isr", "leaders change, and some replicas hear of it late", KIP_320,
         {**BUSY, "elections": 3, "fencings": 1}, faults=Faults(delay=3, drop=2), claims=EVERYTHING,
         witnesses=NEW_LEADER, runs=60, steps=120,
     ),
     Scenario(
-        "rolling-crash", "one replica after the other crashes and comes back", KIP_320, {**BUSY, "elections": 1},
+        "replication-rolling-crash", "one replica after the other crashes and comes back", KIP_320,
+        {**BUSY, "elections": 1},
         faults=Faults(crash=3, targets=EVERYBODY), claims=EVERYTHING, witnesses=("IsrShrinks", "IsrExpands"), runs=60,
         steps=120,
     ),
     Scenario(
-        "isolated-leader", "a leader is cut off from everybody but its clients", KIP_320, {**BUSY, "elections": 2},
+        "replication-isolated-leader", "a leader is cut off from everybody but its clients", KIP_320,
+        {**BUSY, "elections": 2},
         faults=Faults(
             partition=2, one_way=1, targets=EVERYBODY,
             links=tuple((a, b) for a in EVERYBODY for b in (*EVERYBODY, "controller") if a < b or b == "controller"),
@@ -134,24 +137,25 @@ OPERATIONS: tuple[Scenario, ...] = (
         claims=EVERYTHING, witnesses=("HighWatermarkRises", "IsrShrinks"), runs=60, steps=120,
     ),
     Scenario(
-        "slow-follower", "a follower pauses, falls out of the ISR and catches up", KIP_320, BUSY,
+        "replication-slow-follower", "a follower pauses, falls out of the ISR and catches up", KIP_320, BUSY,
         faults=Faults(pause=2, skew=1, targets=("r2", "r3")), claims=EVERYTHING, witnesses=("HighWatermarkRises",),
         runs=60, steps=120,
     ),
     Scenario(
-        "doubled-and-reordered", "requests and answers are doubled and reordered", KIP_320, {**BUSY, "elections": 2},
+        "replication-doubled-and-reordered", "requests and answers are doubled and reordered", KIP_320,
+        {**BUSY, "elections": 2},
         network="fifo", faults=Faults(duplicate=3, reorder=3), claims=EVERYTHING, witnesses=NEW_LEADER, runs=60,
         steps=120,
     ),
     Scenario(
-        "tail-loss", "a crash loses what was not flushed, min.insync.replicas is 2", KIP_320,
+        "replication-tail-loss", "a crash loses what was not flushed, min.insync.replicas is 2", KIP_320,
         {**CALM, "records": 3, "min-insync-replicas": 2, "consumers": 1}, {"flush": "lazy"},
         faults=Faults(crash=2, targets=("r1", "r2")),
         claims=("FollowerLogMatches", "IsrEligibility", *LIVENESS), witnesses=("RecordAcknowledged",), runs=60,
         steps=120,
     ),
     Scenario(
-        "timed-failover", "the leader of three is down for a while, in timed mode", KIP_320,
+        "replication-timed-failover", "the leader of three is down for a while, in timed mode", KIP_320,
         {**BUSY, "elections": 2}, faults=Faults(targets=("r1",), timed=(Timed("crash", ("r1",), 20, 300),)),
         claims=EVERYTHING, witnesses=("RecordAcknowledged",), mode="timed", runs=40, steps=150,
     ),
