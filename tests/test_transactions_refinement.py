@@ -164,7 +164,7 @@ MUTANTS: tuple[tuple[Callable[[Any, Turn[Any]], Turn[Any] | None], str, str], ..
 
 @pytest.mark.parametrize(("change", "action", "name"), MUTANTS)
 def test_wrong_turn_of_an_actor_leaves_the_spec(change: Any, action: str, name: str) -> None:
-    """An actor that decides otherwise takes a step that the spec does not have; a sound one in as many runs does not."""
+    """An actor that decides otherwise takes a step that the spec has not; a sound one does not."""
     model, plan = scenario(name)
     plan = attrs.evolve(plan, claims=())
     assert refine_runs(mutated(model, action, change), plan, range(8), stop=True).failed == 1
