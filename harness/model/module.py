@@ -56,9 +56,17 @@ def module_of(model: str, sizes: Mapping[str, int], settings: Mapping[str, str])
     """Return the TLA+ module of a model, or None where its protocol names none."""
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         file = f"{entry.module}.{FILE}"
-        if find_spec(file) is None:
+        if not _exists(file):
             continue
         modules: Mapping[str, ModuleOf] = import_module(file).MODULES
         if model in modules:
             return modules[model](sizes, settings)
     return None
+
+
+def _exists(module: str) -> bool:
+    """Say whether there is a module; none is inside a system that is one file."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

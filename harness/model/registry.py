@@ -92,6 +92,8 @@ class ModelSpec:
         if setting is None:
             known = ", ".join(self.settings) or "none"
             raise Refusal(f"model {self.name} has no setting {name!r}; its settings are: {known}")
+        if value == setting.default:
+            return value
         given = [part for part in value.split(",") if part] if setting.several else [value]
         wrong = [part for part in given if part not in setting.values]
         if wrong or len(set(given)) != len(given):

@@ -38,7 +38,7 @@ def build(
     """Build diary 02 at a size, with the repairs and the extension actions that the settings name."""
     variant = repaired(DIARY_02, settings["repair"])
     on = frozenset(name for name in settings["extend"].split(",") if name)
-    extensions = Extensions(on, int(settings["bound"]))
+    extensions = Extensions(on, int(settings["bound"] or 1))
     return compose(variant, extensions, sizes, settings, network, faults, history_variables)
 
 

@@ -31,7 +31,7 @@ EXTEND = {
         tuple(EXTENSIONS), several=True, doc="extension actions: what actors do beyond the spec, see docs/models.md"
     ),
     "bound": Setting(
-        ("0", "1", "2", "3", "4"), "1", doc="extension steps that nobody needs (a crash, a lost message) in a run"
+        ("0", "1", "2", "3", "4"), doc="extension steps that nobody needs (a crash, a lost message) in a run; or else 1"
     ),
 }
 

@@ -63,15 +63,15 @@ class Ghost:
 def refinement(
     variant: Variant, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faulty: bool,
     brokers: Sequence[broker.TransactionCoordinator], logs: Sequence[log.TransactionLog],
+    on: Iterable[str] = tuple(EXTENSIONS),
 ) -> Refinement:
-    """Return the spec of actors at a size, its bounds lifted, and the mapping to its states."""
+    """Return the spec of actors at a size, its bounds lifted and extensions `on`, and the mapping to its states."""
     lifted = {**sizes, "elections": ELECTIONS}
-    extensions = Extensions(frozenset(EXTENSIONS))
+    extensions = Extensions(frozenset(on))
     model = diary_02.compose(variant, extensions, lifted, settings, BAG, NO_FAULTS, False)
     mapping = Mapped(spec.names(lifted, True), network, faulty, brokers, logs, model)
-    return Refinement(
-        model, mapping.abstract, mapping.start, extensions=EXTENSIONS, steps=len(brokers) + 1,
-    )
+    reasons = {name: EXTENSIONS[name] for name in EXTENSIONS if name in extensions}
+    return Refinement(model, mapping.abstract, mapping.start, extensions=reasons, steps=len(brokers) + 1)
 
 
 class Mapped:
