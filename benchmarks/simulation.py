@@ -150,7 +150,7 @@ def main() -> None:
     mark = "reached" if step <= 2.5 * bare else "missed"
     print(f"a trio step without history {step * 1e6:.1f} us, a bare hand-off {bare * 1e6:.1f} us: "
           f"ratio {step / bare:.2f}   goal at most 2.5  {mark}")
-    for name in ("transactions/repaired", "transactions/repaired/actors"):
+    for name in ("transactions/repaired", "transactions/repaired/actors", "cluster"):
         print(f"{'never the same run twice, history, ' + name:62} {cold(name, seconds, True):>10,.0f} steps/s")
 
 

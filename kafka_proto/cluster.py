@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, System, View
+from harness.model import Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, View
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
@@ -138,10 +138,9 @@ def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:
     return tuple(found)
 
 
-def system() -> System:
-    """Return the model and its scenarios."""
-    from kafka_proto.stack.scenarios import SCENARIOS
-
-    title = "coordinators on a replicated transaction log: the whole stack on a faulty network"
-    return System("cluster", (ModelSpec("cluster", title, build, SIZES, SETTINGS, ("bag", "fifo"), may_fault=True),),
-                  SCENARIOS)
+MODELS = (
+    ModelSpec(
+        "cluster", "coordinators on a replicated transaction log: the whole stack on a faulty network", build, SIZES,
+        SETTINGS, ("bag", "fifo"), may_fault=True,
+    ),
+)
