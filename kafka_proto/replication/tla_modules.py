@@ -32,7 +32,8 @@ def version(name: str, local_next: tuple[Action, ...] = ()) -> ModuleOf:
         }
         return TlaModule(
             name, {"Replicas": replicas(sizes["replicas"])}, plain, (), ("WeakIsr", "StrongIsr", "LeaderInIsr"), OURS,
-            tuple(action.name for action in local_next), source=SOURCE, as_written=not settings["repair"] and not settings.get("extend"),
+            tuple(action.name for action in local_next), source=SOURCE,
+            as_written=not settings["repair"] and not settings.get("extend"),
         )
 
     return module
