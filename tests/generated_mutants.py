@@ -103,7 +103,7 @@ def mutants(file: str) -> Iterator[Mutant]:
         start, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
         new = (raw[:start] + edit.new.encode() + raw[end:]).decode()
         was = " ".join(raw[start:end].decode().split())
-        yield Mutant(f"{file}:{node.lineno} {where}: {was} | {edit.kind}", file, text, new)
+        yield Mutant(f"{file}:{node.lineno}:{node.col_offset + 1} {where}: {was} | {edit.kind}", file, text, new)
 
 
 def files() -> Iterator[str]:

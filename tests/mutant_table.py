@@ -71,6 +71,8 @@ ISR = edits(f"{IN_REPLICATION}/isr.py", (
      "has_offset(follower_end_offset, high_watermark - 2)", "StrongIsr", "search-two-replicas", 0),
     ("old-epoch-is-good-enough", "return record is not None and record.epoch == leader_epoch",
      "return record is not None", "StrongIsr", "search-three-replicas", 0),
+    ("failed-leader-stays", "return None, (isr if isr == {replica} else isr - {replica})", "return None, isr",
+     REFINEMENT, "rolling-crash", 8),
 ))
 HIGH_WATERMARK = edits(f"{IN_REPLICATION}/high_watermark.py", (
     ("high-watermark-above-the-log", "return min(leader_high_watermark, end_offset)",
@@ -110,6 +112,12 @@ PARTITION = edits(f"{IN_REPLICATION}/partition.py", (
 REPLICA_STATE = edits(f"{IN_REPLICATION}/replica_state.py", (
     ("replica-log-forgotten", "log: tuple[Entry, ...] = persisted(default=())",
      "log: tuple[Entry, ...] = volatile(default=())", "LogMatching", "rolling-crash", 70),
+    ("leader-epoch-forgotten", "leader_epoch: int = persisted(default=NIL)",
+     "leader_epoch: int = volatile(default=NIL)", REFINEMENT, "rolling-crash", 12),
+))
+QUORUM = edits(f"{IN_REPLICATION}/quorum.py", (
+    ("epoch-not-counted", "epoch = q.leader_epoch + 1", "epoch = max(q.leader_epoch, 0)",
+     REFINEMENT, "late-leader-and-isr", 3),
 ))
 
 COMPACTOR = edits("compaction/compactor.py", (
@@ -149,7 +157,7 @@ BOOKKEEPER = edits("compaction/bookkeeper.py", (
 
 MUTANTS: Sequence[Mutant] = (
     *COORDINATOR, *CLIENT, *BROKER, *LEADERSHIP, *ISR, *HIGH_WATERMARK, *TRUNCATION, *LEADING, *FOLLOWING, *PARTITION,
-    *REPLICA_STATE, *COMPACTOR, *READER, *COMPACTION_BROKER, *BOOKKEEPER,
+    *REPLICA_STATE, *QUORUM, *COMPACTOR, *READER, *COMPACTION_BROKER, *BOOKKEEPER,
 )
 
 IN_COORDINATOR = "kafka_proto/transactions/coordinator.py"

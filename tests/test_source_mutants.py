@@ -134,11 +134,12 @@ def test_table_has_enough_mutants_of_every_kind() -> None:
     assert len({mutant.file for mutant in FORGOTTEN}) == 3
 
 
-def test_generated_mutants_are_right_python_and_differ_from_the_source() -> None:
-    """Every decision module has some, all of them compile, and none is the source or another one of the same file."""
-    for file in files():
-        made = list(mutants(file))
-        assert made and len({mutant.new for mutant in made} | {mutant.old for mutant in made}) > len(made) * 0.9
-        for mutant in made:
-            compile(mutant.new, file, "exec")
-            assert mutant.new != mutant.old
+@pytest.mark.parametrize("module", ("coordinator.py", "isr.py", "compactor.py"))
+def test_generated_mutants_are_right_python_and_differ_from_the_source(module: str) -> None:
+    """A module of each protocol has many; all of them compile, and none is the source or another one."""
+    (file,) = (file for file in files() if file.endswith(f"/{module}"))
+    made = list(mutants(file))
+    assert len(made) > ENOUGH and len({mutant.name for mutant in made}) == len({mutant.new for mutant in made})
+    for mutant in made:
+        compile(mutant.new, file, "exec")
+        assert mutant.new != mutant.old
