@@ -91,7 +91,8 @@ TRUNCATION = edits(f"{IN_REPLICATION}/truncation.py", (
      "StrongIsr", "search-by-epoch", 0),
 ))
 LEADING = edits(f"{IN_REPLICATION}/leading.py", (
-    ("acknowledged-too-early", "if at < offset)\n", "if at <= offset)\n", "AckDurability", "replication-late-leader-and-isr", 5),
+    ("acknowledged-too-early", "if at < offset)\n", "if at <= offset)\n",
+     "AckDurability", "replication-late-leader-and-isr", 5),
     ("acks-all-as-one", "if acks == \"1\" else ()", "if acks != \"0\" else ()",
      "AckDurability", "replication-late-leader-and-isr", 5),
     ("unheard-of-let-in", "or follower in s.isr or end_offset is None:", "or follower in s.isr:",
