@@ -22,7 +22,10 @@ REPLICATION = tuple(f"{name}-repaired" for name in (
     "rp-05-unfenced-fetch", "rp-06-first-try", "rp-10-unseen-member",
 ))
 """Likewise for replication: rows that are silent because one flaw is repaired, so that a mutant can undo the repair."""
-OPERATIONS = ("replication-calm", "late-leader-and-isr", "rolling-crash", "doubled-and-reordered", "tail-loss")
+OPERATIONS = (
+    "replication-calm", "replication-late-leader-and-isr", "replication-rolling-crash",
+    "replication-doubled-and-reordered", "replication-tail-loss",
+)
 """Rows of replication in which everything is claimed."""
 LOSSY = Faults(drop=1, duplicate=1, delay=1, crash=1, targets=("broker", "producer", "r1"))
 CRASH = Faults(crash=2, targets=("broker",))

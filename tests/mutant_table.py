@@ -72,7 +72,7 @@ ISR = edits(f"{IN_REPLICATION}/isr.py", (
     ("old-epoch-is-good-enough", "return record is not None and record.epoch == leader_epoch",
      "return record is not None", "StrongIsr", "search-three-replicas", 0),
     ("failed-leader-stays", "return None, (isr if isr == {replica} else isr - {replica})", "return None, isr",
-     REFINEMENT, "rolling-crash", 8),
+     REFINEMENT, "replication-rolling-crash", 8),
 ))
 HIGH_WATERMARK = edits(f"{IN_REPLICATION}/high_watermark.py", (
     ("high-watermark-above-the-log", "return min(leader_high_watermark, end_offset)",
@@ -91,33 +91,34 @@ TRUNCATION = edits(f"{IN_REPLICATION}/truncation.py", (
      "StrongIsr", "search-by-epoch", 0),
 ))
 LEADING = edits(f"{IN_REPLICATION}/leading.py", (
-    ("acknowledged-too-early", "if at < offset)\n", "if at <= offset)\n", "AckDurability", "late-leader-and-isr", 5),
+    ("acknowledged-too-early", "if at < offset)\n", "if at <= offset)\n",
+     "AckDurability", "replication-late-leader-and-isr", 5),
     ("acks-all-as-one", "if acks == \"1\" else ()", "if acks != \"0\" else ()",
-     "AckDurability", "late-leader-and-isr", 5),
+     "AckDurability", "replication-late-leader-and-isr", 5),
     ("unheard-of-let-in", "or follower in s.isr or end_offset is None:", "or follower in s.isr:",
-     "IsrEligibility", "late-leader-and-isr", 6),
+     "IsrEligibility", "replication-late-leader-and-isr", 6),
 ))
 FOLLOWING = edits(f"{IN_REPLICATION}/following.py", (
     ("any-response-is-awaited",
      "return s.request is not None and (response.incarnation, response.correlation) == (\n"
      "        s.request.incarnation, s.request.correlation\n    )",
-     "return s.request is not None", "FollowerLogMatches", "doubled-and-reordered", 8),
+     "return s.request is not None", "FollowerLogMatches", "replication-doubled-and-reordered", 8),
     ("no-truncation", "    end_offset = min(offset, len(s.log))\n", "    end_offset = len(s.log)\n",
      "FollowerLogMatches", "rp-04-fast-failover-repaired", 8),
 ))
 PARTITION = edits(f"{IN_REPLICATION}/partition.py", (
     ("word-for-an-older-incarnation", "if told.incarnation != s.incarnation:", "if False:",
-     "FollowersCatchUp", "rolling-crash", 20),
+     "FollowersCatchUp", "replication-rolling-crash", 20),
 ))
 REPLICA_STATE = edits(f"{IN_REPLICATION}/replica_state.py", (
     ("replica-log-forgotten", "log: tuple[Entry, ...] = persisted(default=())",
-     "log: tuple[Entry, ...] = volatile(default=())", "LogMatching", "rolling-crash", 70),
+     "log: tuple[Entry, ...] = volatile(default=())", "LogMatching", "replication-rolling-crash", 70),
     ("leader-epoch-forgotten", "leader_epoch: int = persisted(default=NIL)",
-     "leader_epoch: int = volatile(default=NIL)", REFINEMENT, "rolling-crash", 12),
+     "leader_epoch: int = volatile(default=NIL)", REFINEMENT, "replication-rolling-crash", 12),
 ))
 QUORUM = edits(f"{IN_REPLICATION}/quorum.py", (
     ("epoch-not-counted", "epoch = q.leader_epoch + 1", "epoch = max(q.leader_epoch, 0)",
-     REFINEMENT, "late-leader-and-isr", 3),
+     REFINEMENT, "replication-late-leader-and-isr", 3),
 ))
 
 COMPACTOR = edits("compaction/compactor.py", (
@@ -172,10 +173,10 @@ REDUNDANT: Sequence[tuple[Mutant, str]] = (
             campaign="coordinator-moves", within=10), "search-two-clients"),
     (Mutant("true-leader-presumes", "kafka_proto/replication/leadership.py",
             "quorum_leader == replica and presumes_leadership(replica, leader) and", "quorum_leader == replica and",
-            campaign="late-leader-and-isr", within=10), "search-three-replicas"),
+            campaign="replication-late-leader-and-isr", within=10), "search-three-replicas"),
     (Mutant("committed-is-not-truncated", "kafka_proto/replication/high_watermark.py",
             "return min(high_watermark, end_offset)", "return high_watermark",
-            campaign="late-leader-and-isr", within=10), "search-three-replicas"),
+            campaign="replication-late-leader-and-isr", within=10), "search-three-replicas"),
 )
 """Edits that leave out a guard and change nothing, and a search of the spec in which the guard is asked."""
 
