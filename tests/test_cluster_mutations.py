@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.model import NO_FAULTS, Faults, Message, Turn, find_model
+from harness.model import NO_FAULTS, Faults, Message, Turn, find_model, find_scenario, model_of
 from harness.simulate.replay import try_choices
-from harness.simulate.session import Plan, Run, run_plain
-from harness.simulate.strategies import PctStrategy
+from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.strategies import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from kafka_proto import cluster
 from kafka_proto.replication import partition
@@ -141,6 +141,25 @@ def test_broker_that_does_one_thing_wrong_is_caught(row: Broken, monkeypatch: py
     sound = tables_of(row, StackBroker, monkeypatch)
     assert first_failing(sound, plan, min(WITHIN, run.trail.seed + 10)) is None
     assert try_choices(sound, run.trail, run.trail.choices).verdict.ok
+
+
+class WaitsForEpoch(StackBroker):
+    """A leader that lets nobody in before its high watermark has reached its epoch, as KIP-320's module has it."""
+
+    def may_expand_isr(self, k: Replica, state: ReplicaState, follower: str) -> bool:
+        return partition.may_expand_isr(k, state, follower)
+
+
+def test_high_watermark_and_isr_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With KIP-966 a leader that is alone must let followers in by Kafka's rule: by the spec's it waits for ever."""
+    scenario = find_scenario("stack-last-replica-standing-repaired")
+    assert scenario is not None
+    monkeypatch.setattr(cluster, "StackBroker", WaitsForEpoch)
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in range(WITHIN))
+    verdict = next(run.verdict for run in runs if not run.verdict.ok)
+    assert verdict.violated == "EventuallyAllClientsGetPid" and verdict.reason is not None
+    assert "above its high watermark" in verdict.reason
 
 
 def test_every_property_of_the_log_fails_for_some_mutant() -> None:

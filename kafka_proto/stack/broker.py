@@ -95,9 +95,22 @@ class StackBroker(CoordinatorRole[Broker]):
             entries = (entry_of(record, Callback("")) for record in log_of(local, p))
             yield Turn("LoadTxnLog", (self.name, p), self.serving(local, p, entries))
         for follower in state.followers:
-            if partition.may_expand_isr(k, state, follower):
+            if self.may_expand_isr(k, state, follower):
                 outcome = partition.propose_isr(k, state, state.isr | {follower})
                 yield self.turn("ProposeExpandIsr", (self.name, p, follower), local, p, outcome)
+
+    def may_expand_isr(self, k: Replica, state: ReplicaState, follower: str) -> bool:
+        """Say whether a leader may propose to let a follower in.
+
+        Where the high watermark waits for a larger ISR, the ISR must not wait for the high watermark: it is enough that
+        the follower holds all that the leader held when it was elected, which is Kafka's own rule.
+        """
+        if not self.waits_for_min_isr or leading.has_enough_in_sync(k, state):
+            return partition.may_expand_isr(k, state, follower)
+        end_offset = leading.known_end_offset(state, follower)
+        if not partition.leads(k, state) or state.proposal is not None or follower in state.isr or end_offset is None:
+            return False
+        return end_offset >= start_of_epoch(state)
 
     def may_load(self, k: Replica, state: ReplicaState) -> bool:
         """Say whether a leader may load its log: all that was in it when it was elected is committed.
@@ -234,3 +247,9 @@ class StackBroker(CoordinatorRole[Broker]):
             for follower in sorted(partition.lagging(k, state)):
                 outcome = partition.propose_isr(k, state, state.isr - {follower})
                 yield self.turn("ProposeShrinkIsr", (self.name, p, follower), local, p, outcome)
+
+
+def start_of_epoch(state: ReplicaState) -> int:
+    """Return the offset at which a leader's own epoch begins in its log: its end where it has written nothing yet."""
+    earlier = (entry.epoch < state.leader_epoch for entry in state.log)
+    return sum(earlier)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import attrs
 
 from harness.model import NO_FAULTS, Faults, Rule, Scenario, Timed
-from kafka_proto.stack.properties import INVARIANTS, LIVENESS
+from kafka_proto.stack.properties import INVARIANTS, LIVENESS, OF_TRANSACTIONS
 
 GET_PID, _ = LIVENESS
 SAFE = (*INVARIANTS, GET_PID)
-LOG = ("TypeOK", "NoBadStateResponse", "LogMatching", "AckedTransactionsSurvive")
+LOSSY = ("TypeOK", "NoBadStateResponse", "LogMatching", "AckedTransactionsSurvive", GET_PID)
 """What is claimed where the log may lose records: not that each ISR holds all, as it does not in between."""
 WORKLOAD = "every client inits with an id of its choice, then adds every topic partition"
 B = ("b1", "b2", "b3")
@@ -36,18 +36,18 @@ LOST = Timed("crash", ("b1",), at_ms=250, until_ms=300)
 LAST_REPLICA = cluster(
     "stack-last-replica-standing",
     "the ISR shrinks to its leader, whose disk is lost: what two replicas had to hold is gone (KIP-966)",
-    Faults(timed=(CUT, LOST)), TWO, claims=LOG, mode="timed", runs=200, settings={"disk": "lost"},
+    Faults(timed=(CUT, LOST)), TWO, claims=LOSSY, mode="timed", runs=200, settings={"disk": "lost"},
     expected="AckedTransactionsSurvive", repaired="stack-last-replica-standing-repaired",
 )
 ONE_REPLICA = cluster(
     "stack-one-replica-is-enough", "min.insync.replicas=1: what one broker held is acknowledged, and its disk is lost",
-    Faults(timed=(CUT, LOST)), {**TWO, "min-insync-replicas": 1}, claims=LOG, mode="timed", runs=200,
+    Faults(timed=(CUT, LOST)), {**TWO, "min-insync-replicas": 1}, claims=LOSSY, mode="timed", runs=200,
     settings={"disk": "lost", "election": "elr"},
     expected="AckedTransactionsSurvive", repaired="stack-one-replica-is-enough-repaired",
 )
 UNCLEAN = cluster(
     "stack-unclean-election", "min.insync.replicas=1, and a broker that is not in sync is elected",
-    Faults(timed=(CUT,)), {**TWO, "min-insync-replicas": 1}, elections=2, claims=LOG, mode="timed", runs=200,
+    Faults(timed=(CUT,)), {**TWO, "min-insync-replicas": 1}, elections=2, claims=LOSSY, mode="timed", runs=200,
     settings={"election": "unclean"}, expected="AckedTransactionsSurvive", repaired="stack-unclean-election-repaired",
 )
 FAILING = (LAST_REPLICA, ONE_REPLICA, UNCLEAN)
@@ -93,12 +93,12 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     cluster(
         "stack-lost-disk", "one broker loses its disk", Faults(crash=1, targets=("b1",)), elections=1,
-        settings={"disk": "lost", "election": "elr"}, claims=(*LOG, *INVARIANTS[2:7], GET_PID),
+        settings={"disk": "lost", "election": "elr"}, claims=(*OF_TRANSACTIONS, *LOSSY[2:]),
         witnesses=("FollowerRejoinsIsr",),
     ),
     cluster(
         "stack-lost-tail", "a crash loses what was not flushed", Faults(crash=1, targets=("b1", "b2")), elections=1,
-        settings={"disk": "unflushed", "election": "elr"}, claims=(*LOG, *INVARIANTS[2:7]),
+        settings={"disk": "unflushed", "election": "elr"}, claims=(*OF_TRANSACTIONS, *LOSSY[2:]),
     ),
     cluster(
         "stack-slow-follower", "a follower pauses and is late: it leaves the ISR and comes back",
