@@ -158,6 +158,7 @@ class Search:
     def _scout(self) -> None:
         """Search a little to learn how many values the fields have, and choose their widths."""
         layout = self.space.layout
+        self.space.listens = self.engine == "python"
         states = self.model.initial_states()
         while True:
             try:
@@ -208,6 +209,8 @@ class Search:
         self.fresh.clear()
         space.actions.clear()
         space.most = 0
+        space.dismissed.clear()
+        space.listens = self.engine == "python"
         space.arrange()
         symmetry = Symmetry(space.layout, self.model.symmetric, orbits) if self.symmetric else None
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
@@ -244,7 +247,7 @@ class Search:
             for told in saved.hits:
                 group = self.hits if told["settled"] else self.fresh
                 group[told["name"]] = Hit(told["kind"], told["depth"], told["states"])
-            self.loop.settled.update(self.hits)
+            self._settle()
             self._levels()
         except Overflow:
             self._fit()
@@ -294,13 +297,18 @@ class Search:
                 self._check_memory()
             self.hits.update(self.fresh)
             self.fresh.clear()
-            loop.settled.update(self.hits)
+            self._settle()
             if self.wants_stop:
                 self.interrupted = True
                 return self.save()
             if self.due():
                 self.save()
         self.save()
+
+    def _settle(self) -> None:
+        """Ask no more about what is found."""
+        self.loop.settled.update(self.hits)
+        self.space.dismiss(self.hits)
 
     def _rearrange(self, loop: Loop) -> None:
         """Allow contexts more entries as the search gets longer, so that fewer look-ups are left."""
