@@ -12,6 +12,13 @@ from itertools import combinations
 
 from harness.model import Model, State, Value, View, canonical_text, parts, slot
 
+DIGIT = 30
+"""Bits of a digit of Python's integers."""
+ROOM = 1.4
+"""How many times the bits that the fields need when they are given widths in pure Python."""
+EACH = 2
+"""Bits that each field is given besides, as one value may become four in the end."""
+
 
 class Overflow(Exception):
     """A field has more values than fit into its width."""
@@ -107,10 +114,22 @@ class Layout:
         """Return the bits that the fields need for the values met so far."""
         return sum(map(_bits, self.fields))
 
-    def digits(self, room: float) -> int:
-        """Return the bits of the digits of Python's integers that hold so many times what the fields need now."""
-        needed = self.needed()
-        return -(-int(needed * room + len(self.fields)) // 30) * 30
+    def fit_digits(self) -> None:
+        """Fit the fields into whole digits of Python's integers, with the room that they turned out to need later on.
+
+        Channels grow most.
+        """
+        needed = [_bits(field) for field in self.fields]
+        spare = -(-int(sum(needed) * ROOM + EACH * len(needed)) // DIGIT) * DIGIT - sum(needed)
+        order = sorted(self.fields, key=lambda field: (field.number >= len(self.channels), -needed[field.number]))
+        wishes = [*(order * EACH), *(order[: len(self.channels)] * 4)]
+        while len(wishes) < spare:
+            wishes += order
+        for field, bits in zip(self.fields, needed, strict=True):
+            field.bits = bits
+        for field in wishes[:spare]:
+            field.bits += 1
+        self._stack()
 
     def fit_into(self, most: int) -> bool:
         """Fit the fields into so many bits, with as much room for more values as there is; say whether they fit."""

@@ -29,8 +29,6 @@ Progress = Callable[[int, int, int, int], None]
 
 SCOUTED = 2_000
 """States after which the widths of the fields are chosen anew from what was met."""
-ROOM = 1.5
-"""How many times the bits that the fields need when they are given widths in pure Python."""
 RESERVE = 8
 """Bits that a kernel's states must have left while it is early, or else variables share fields at once."""
 SAMPLED = 20_000
@@ -186,7 +184,7 @@ class Search:
         if self.engine == "kernel" and not layout.fit_into(kernel.BITS):
             self.engine = "python"
         if self.engine == "python":
-            layout.fit_into(layout.digits(ROOM))
+            layout.fit_digits()
         self.space.repack()
 
     def _share_fields(self) -> bool:
