@@ -12,5 +12,6 @@ from harness.model import System
 def system() -> System:
     """Return the models of topic compaction."""
     from compaction.models import MODELS
+    from compaction.scenarios import SCENARIOS
 
-    return System("compaction", MODELS)
+    return System("compaction", MODELS, SCENARIOS)

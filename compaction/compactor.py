@@ -55,21 +55,30 @@ TRANSITIONS: Mapping[CompactorState, Mapping[str, CompactorState]] = {
 """For each state, the actions that may be taken in it and the state after each."""
 
 
+def latest_for_key(messages: Iterable[tuple[int, int]]) -> FrozenMap[int, int]:
+    """Return the last id of each key but the null key; messages are given by id and key, ids ascending."""
+    return FrozenMap({key: id_ for id_, key in messages if key != NULL_KEY})
+
+
 def phase_one(keys: Sequence[int]) -> PhaseOneResult:
     """Read all messages, given by their keys, and note the last id of each key (`CompactorPhaseOne`)."""
-    latest = {key: id_ for id_, key in enumerate(keys, 1) if key != NULL_KEY}
-    return PhaseOneResult(len(keys), FrozenMap(latest))
+    return PhaseOneResult(len(keys), latest_for_key(enumerate(keys, 1)))
 
 
-def compacted(keys: Sequence[int], result: PhaseOneResult, retain_null_key: bool) -> Ledger:
-    """Return what phase two writes: up to where phase one read, the last message of each key (`CompactMessages`).
+def is_kept(id_: int, key: int, result: PhaseOneResult, retain_null_key: bool) -> bool:
+    """Say whether phase two writes a message: the last one of its key.
 
     Messages with the null key are no versions of each other: all stay, or none.
     """
+    if key == NULL_KEY:
+        return retain_null_key
+    return result.latest_for_key.get(key) == id_
+
+
+def compacted(keys: Sequence[int], result: PhaseOneResult, retain_null_key: bool) -> Ledger:
+    """Return what phase two writes: up to where phase one read, the last message of each key (`CompactMessages`)."""
     read = enumerate(keys[: result.read_position], 1)
-    return tuple(
-        id_ for id_, key in read if (retain_null_key if key == NULL_KEY else result.latest_for_key[key] == id_)
-    )
+    return tuple(id_ for id_, key in read if is_kept(id_, key, result, retain_null_key))
 
 
 def next_ledger(newest: int, limit: int) -> int | None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compaction import actors, trimming_actors
 from compaction.properties import properties
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import constants, initial, next_state, spec_variables, waits_for
+from compaction.variants import FLAWS
 from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size
 
 FAIRNESS: Mapping[str, str] = {}
@@ -55,6 +57,30 @@ def build(
     )
 
 
+ACTOR_SIZES = {
+    "messages": Size(3, maximum=9, doc="messages that are sent"),
+    "keys": Size(2, maximum=4, doc="keys, the null key aside"),
+    "values": Size(1, maximum=4, doc="values, the null value aside"),
+    "readers": Size(1, minimum=0, maximum=4, doc="readers of the compacted topic"),
+    "disconnects": Size(1, minimum=0, maximum=4, doc="times that each reader disconnects of its own accord"),
+}
+RETAIN_NULL_KEY = SETTINGS["retain-null-key"]
+TRIMMING_SIZES = {
+    **ACTOR_SIZES,
+    "batch": Size(2, maximum=4, doc="most messages of a batch"),
+    "reconnects": Size(1, minimum=0, maximum=4, doc="times that the compactor's raw reader reconnects per compaction"),
+}
+FLAW = Setting(tuple(FLAWS), "none", doc="the published bug to build in")
+REPAIR = Setting(("S11", "S12"), "S11,S12", several=True, doc="flaws of the spec to repair")
+
 MODELS: tuple[ModelSpec, ...] = (
     ModelSpec("compaction/pulsar", "topic compaction of Pulsar (module compaction)", build, SIZES, SETTINGS),
+    ModelSpec(
+        "compaction/pulsar/actors", "the spec's compaction as actors on a faulty network", actors.build, ACTOR_SIZES,
+        {"retain-null-key": RETAIN_NULL_KEY, "repair": REPAIR}, ("bag", "fifo"), may_fault=True,
+    ),
+    ModelSpec(
+        "compaction/pulsar-trimming/actors", "compaction as actors, on a topic that is trimmed", trimming_actors.build,
+        TRIMMING_SIZES, {"retain-null-key": RETAIN_NULL_KEY, "flaw": FLAW}, ("bag", "fifo"), may_fault=True,
+    ),
 )

@@ -1,4 +1,7 @@
-"""What the compactor keeps. Messages are spoken of by their ids, which count from 1 in the order of sending."""
+"""What the compactor keeps. Messages are spoken of by their ids, which count from 1 in the order of sending.
+
+The spec needs no more than ids. Actors exchange and keep the messages themselves, in entries.
+"""
 
 from __future__ import annotations
 
@@ -29,3 +32,20 @@ class Cursor:
 
     compaction_horizon: int
     compacted_topic_context: int
+
+
+@attrs.frozen
+class TopicMessage:
+    """A message of the topic; a null value (0) is a tombstone, which deletes the key."""
+
+    id: int
+    key: int
+    value: int
+
+
+@attrs.frozen
+class Entry:
+    """A batch of messages, written and read as one. Its id is the id of the last message that was sent in it."""
+
+    id: int
+    messages: tuple[TopicMessage, ...]

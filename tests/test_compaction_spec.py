@@ -28,7 +28,7 @@ from harness.record.tla import tla_encode
 DATA = Path(__file__).parent / "data"
 GRAPH = "compaction_M2C2K1V1_producer_retainFalse_crash1.json.gz"
 INVARIANTS = (*CHECKED, *FLAWED)
-(SPEC,) = system().models
+SPEC = system().models[0]
 
 
 def made(sizes: str, **settings: str) -> Model:

@@ -91,10 +91,11 @@ def heard() -> None:
 
 
 @contextmanager
-def after_the_run() -> Iterator[None]:
-    """Hold interrupts back until a run on trio is over: one in the middle would tear its tasks apart.
+def after_the_run() -> Iterator[Callable[[], bool]]:
+    """Hold interrupts back until a run is over, and give a function that says whether there was one.
 
-    The third one gives the run up, with all that was not yet written.
+    An interrupt in the middle would tear the tasks of a run on trio apart, or a trail from its history. The third one
+    gives the run up, with all that was not yet written.
     """
     count = 0
 
@@ -102,12 +103,15 @@ def after_the_run() -> Iterator[None]:
         nonlocal count
         count += 1
         if count == 3:
+            from harness.record.files import remove_parts
+
+            remove_parts()
             _say("interrupted; the run under way was given up and nothing was written", INTERRUPTED)
             os._exit(INTERRUPTED)
 
     before = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
-        yield
+        yield lambda: count > 0
     finally:
         for number, handler in before:
             signal.signal(number, handler)

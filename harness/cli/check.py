@@ -281,16 +281,15 @@ def _counterexamples(
     if not found:
         return {}
     from harness.history import render
-    from harness.record import header_of, history_of
+    from harness.record import read_history
     from harness.simulate.hunt import write_run
 
     tables = {}
     for violation in found:
         seen = spec.make(*given)
         path = out / f"{spec.name.replace('/', '-')}-{violation.name}.trail.jsonl"
-        run = write_run(_trail(seen, names, violation, fairness), path)[1]
-        assert run.recorder is not None
-        history = history_of(header_of(run.trail, seen, "plain"), run.recorder, run.verdict.to_json(), seen)
+        written, run = write_run(_trail(seen, names, violation, fairness), path)
+        history = read_history(written, seen)
         tables[violation.name] = render(history, seen, "text", width=100, fair_from=run.trail.fair_from)
         entry = {"property": violation.name, "length": violation.length, "reason": violation.reason, "trail": str(path)}
         if isinstance(violation, Violation):

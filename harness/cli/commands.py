@@ -17,21 +17,23 @@ import attrs
 import click
 
 from harness.cli import after_the_run, heard, whole
+from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
+from harness.explore.flaw import fewest_steps
 from harness.history import FORMS, render, tla
 from harness.model import ModelSpec, Refusal, Scenario, find_model, find_scenario, model_specs, scenarios
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
-from harness.record.files import read_lines, write_atomically
+from harness.record.files import each_text, parse_line, write_atomically
 from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.history import history_of
 from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import format_said
 from harness.record.words import counted
 from harness.simulate import strategies
-from harness.simulate.hunt import Hunt, Row, chosen_scenarios, write_run
+from harness.simulate.hunt import Hunt, Row, chosen_scenarios, record_run, write_run
 from harness.simulate.replay import DEADLOCK, replay_plain
 from harness.simulate.screen import Screen, scoreboard
-from harness.simulate.session import Plan, Run, everything, plan_of, run_plain
+from harness.simulate.session import Plan, Run, Session, drive, everything, plan_of, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
 from harness.simulate.tables import Tables
 
@@ -65,7 +67,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool)
     chosen = chosen_scenarios(scenario)
     check_folder(out)
     with screen.progress("hunting") as progress:
-        hunting = Hunt(chosen, out, seeds, progress=progress)
+        hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps)
         rows = hunting.run()
         heard()
     complete = not hunting.interrupted and hunting.failure is None
@@ -100,53 +102,69 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[Row], planned:
 @SIZES
 @SETTINGS
 @click.option("--runtime", type=RUNTIMES, default="plain", show_default=True)
+@COVERAGE
+@WITHIN
 @OUT
 @AS_JSON
 def simulate(
     what: str, seed: int | None, seeds: int | None, strategy: str, steps: int | None, sizes: tuple[str, ...],
-    settings: tuple[str, ...], runtime: str, out: Path, as_json: bool,
+    settings: tuple[str, ...], runtime: str, coverage: bool, within: tuple[str, ...], out: Path, as_json: bool,
 ) -> int:
     """Simulate a model or a scenario.
 
     Writes one run under --out as a trail and a history: the first that violates what the scenario expects, else the
-    first that violates anything, else the first.
+    first that violates anything, else the first. A single run is written while it goes on, and may be of any length.
     """
     if seed is not None and seeds is not None:
         raise Refusal("give either --seed S for one run or --seeds N for many, not both")
-    if seed and strategy == "systematic":
-        raise Refusal("systematic runs come one after the other, without seeds; give --seeds N for the first N of them")
+    if seed and strategy in strategies.IN_ORDER:
+        first = "give --seeds N for the first N of them"
+        raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
     scenario = find_scenario(what)
     spec, plan = _plan(what, scenario, steps)
     base = scenario or Scenario(what, spec.title, what)
     model = spec.make({**base.sizes, **pairs(sizes, int)}, {**base.settings, **pairs(settings, str)},
                       base.network, base.faults)
     check_folder(out)
-    screen, tables = Screen(quiet=as_json), Tables(model)
+    screen, source = Screen(quiet=as_json), strategies.Strategies(strategy)
+    tables, covered = collecting(model, coverage, within, source)
     numbers = range(seeds) if seeds is not None else range(seed or 0, (seed or 0) + 1)
     made = _Made(base.expected)
-    with screen.progress("simulating") as progress:
+    alone = len(numbers) == 1
+
+    def path_of(seed: int) -> Path:
+        return out / f"{what.replace('/', '-')}-{strategy}-{seed}.trail.jsonl"
+
+    with screen.progress("simulating", "steps" if alone else "runs") as progress:
         try:
-            _simulate(tables, plan, strategies.Strategies(strategy), numbers, runtime, made, progress)
+            if alone:
+                _record(tables, plan, source, numbers[0], runtime, made, path_of, progress)
+            else:
+                _simulate(tables, plan, source, numbers, runtime, made, progress)
         except KeyboardInterrupt:
             heard()
             made.interrupted = True
     if made.kept is None:
         raise KeyboardInterrupt("interrupted before the first run ended; nothing was written")
     trail = made.kept.trail
-    path = out / f"{what.replace('/', '-')}-{strategy}-{trail.seed}.trail.jsonl"
-    history, again = write_run(trail, path, runtime)
+    path, digest = path_of(trail.seed), made.kept.digest
+    if made.history is None:
+        made.history, again = write_run(trail, path, runtime)
+        digest = digest or again.digest
     result = {
         "model": model.name, "scenario": scenario.name if scenario else None, "runs": made.runs, "steps": made.steps,
         "violations": made.violations, "violations_as_expected": made.as_expected, "expected": base.expected,
         "verdict": made.kept.verdict.to_json(), "witnessed": sorted(made.witnessed),
-        "trail": str(path), "history": str(history),
-        "digest": made.kept.digest or again.digest, "seed": trail.seed, "strategy": strategy, "runtime": runtime,
-        "interrupted": made.interrupted,
+        "trail": str(path), "history": str(made.history), "digest": digest,
+        "seed": trail.seed, "strategy": strategy, "runtime": runtime,
+        "interrupted": made.interrupted, **({} if covered is None else {"coverage": covered.to_json()}),
     }
     if as_json:
         emit(result)
     else:
         screen.simulated(result, trail, made.interrupted)
+    if made.interrupted and alone:
+        raise KeyboardInterrupt(f"interrupted; the run is written as far as it went, {counted(made.steps, 'step')}")
     if made.interrupted:
         raise KeyboardInterrupt(f"interrupted; {made.runs:,} of {counted(len(numbers), 'run')} were finished")
     return 1 if made.violations and not made.as_expected else 0
@@ -164,6 +182,8 @@ class _Made:
     """Runs that violate what is expected."""
     witnessed: frozenset[str] = frozenset()
     kept: Run | None = None
+    history: Path | None = None
+    """Where the history of the run that is kept was written, if it was."""
     interrupted: bool = False
     _worth: int = -1
 
@@ -178,6 +198,23 @@ class _Made:
         self.violations += not run.verdict.ok
         self.as_expected += as_expected
         self.witnessed |= run.witnessed
+
+
+def _record(
+    tables: Tables, plan: Plan, source: strategies.Strategies, number: int, runtime: str, made: _Made,
+    path_of: Callable[[int], Path], progress: Callable[[int, int, str], None],
+) -> None:
+    """Make one run and write it down while it goes on; an interrupt ends it between two steps."""
+    strategy = source.run(number)
+    assert strategy is not None
+    with after_the_run() as interrupted:
+
+        def watch(steps: int) -> bool:
+            progress(steps, max(steps, plan.steps), "")
+            return not interrupted()
+
+        made.history, run = record_run(tables, plan, strategy, path_of(strategy.seed), runtime, watch, _driver(runtime))
+        made.add(run)
 
 
 def _simulate(
@@ -207,10 +244,17 @@ def _plan(what: str, scenario: Scenario | None, steps: int | None) -> tuple[Mode
 def _run(tables: Tables, plan: Plan, strategy: strategies.Strategy, runtime: str) -> Run:
     if runtime == "plain":
         return run_plain(tables, plan, strategy)
-    from harness.simulate.on_trio import run_on_trio
-
     with after_the_run():
-        return run_on_trio(tables, plan, strategy, Recorder())
+        return _driver(runtime)(Session(tables, plan, strategy, Recorder(keep=False)))
+
+
+def _driver(runtime: str) -> Callable[[Session], Run]:
+    """Return what takes a session to its end on a runtime."""
+    if runtime == "plain":
+        return drive
+    from harness.simulate.on_trio import drive_on_trio
+
+    return drive_on_trio
 
 
 def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
@@ -230,7 +274,7 @@ def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
 def replay(trail: Path, runtime: str, as_json: bool) -> int:
     """Replay a trail and judge it again."""
     read = read_trail(trail)
-    run = replayed(read, runtime, Recorder())
+    run = replayed(read, runtime, Recorder(keep=False))
     result = {
         "trail": str(trail), "model": read.model, "steps": len(read.choices), "runtime": runtime,
         "digest": run.digest, "verdict": run.verdict.to_json(), "recorded_as": read.violates,
@@ -294,7 +338,7 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
         raise Refusal(f"there is no form {form!r} of a run; give one of {', '.join(FORMS)} with --as")
     if module is not None and form != "tla":
         raise Refusal(f"--module names what a module of states extends, but the form is {form}; give --as tla as well")
-    first = read_lines(file, "trail or history")[0]
+    first = parse_line(file, "trail or history", 1, next(each_text(file, "trail or history")))
     found = first.get("format")
     if found == HISTORY_FORMAT:
         model = model_of_history(file)

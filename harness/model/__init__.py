@@ -9,7 +9,9 @@ from harness.model.model import Choice, Command, Effects, Model, OperationFailed
 from harness.model.network import BAG, FIFO, NETWORKS, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, Turn, durable, persisted, survivor, volatile
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes
+from harness.model.refinement import Refinement
 from harness.model.registry import (
+    Checked,
     ModelSpec,
     Refusal,
     Scenario,
@@ -39,11 +41,11 @@ from harness.model.values import (
 from harness.model.view import View, parts, slot
 
 __all__ = [
-    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Choice", "Command", "Effects",
-    "Faults", "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed",
-    "Process", "Property", "Reason", "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step", "System",
-    "Timed", "Turn", "Value", "View", "absent_if_none", "always", "brief_value", "canonical_bytes", "canonical_sort",
-    "canonical_text", "decode", "durable", "encode", "eventually", "find_model", "find_scenario", "leads_to",
-    "model_of", "model_specs", "parts", "persisted", "register", "scenarios", "slot", "sometimes", "survivor",
-    "systems", "unregister", "volatile",
+    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Checked", "Choice", "Command",
+    "Effects", "Faults", "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op",
+    "OperationFailed", "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting",
+    "Size", "State", "Step", "System", "Timed", "Turn", "Value", "View", "absent_if_none", "always", "brief_value",
+    "canonical_bytes", "canonical_sort", "canonical_text", "decode", "durable", "encode", "eventually",
+    "find_model", "find_scenario", "leads_to", "model_of", "model_specs", "parts", "persisted", "register",
+    "scenarios", "slot", "sometimes", "survivor", "systems", "unregister", "volatile",
 ]

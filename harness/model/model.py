@@ -29,6 +29,7 @@ from harness.model.message import Message
 from harness.model.network import FIFO, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, durable
 from harness.model.properties import Property, Reason
+from harness.model.refinement import Refinement
 from harness.model.step import Kind, Step
 from harness.model.values import Value, canonical_sort
 from harness.model.view import View, slot
@@ -100,6 +101,8 @@ class Model:
     """Says, for a state in which nothing happens any more, who waits for whom."""
     application: Callable[[Command], Any] | None = None
     """Makes the client object that application code uses, from the awaitable that carries out its commands."""
+    refinement: Callable[[], Refinement] | None = None
+    """Builds what recorded steps of these actors are held against, where there is a spec for them."""
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
     environment: tuple[Process, ...] = attrs.field(init=False)

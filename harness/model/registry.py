@@ -107,6 +107,17 @@ class ModelSpec:
 
 
 @attrs.frozen(eq=False)
+class Checked:
+    """The same flaw in a spec composition: a model at a size, and the property that a search finds violated there."""
+
+    model: str
+    violates: str
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    symmetry: bool = False
+
+
+@attrs.frozen(eq=False)
 class Scenario:
     """A row of the scenario table: a model at a size under faults, what is claimed, and what is expected to happen."""
 
@@ -135,6 +146,8 @@ class Scenario:
     """How many timers the scheduler may fire early in free mode."""
     runs: int = 400
     """Default number of runs per strategy."""
+    checked: Checked | None = None
+    """Where the flaw is in a spec too: the search that finds it, whose length the scoreboard shows beside."""
 
 
 @attrs.frozen(eq=False)

@@ -110,10 +110,15 @@ def canonical_text(value: Value) -> str:
 
 
 _DUMP = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_QUOTE = json.encoder.encode_basestring
+"""What `_DUMP` does to text, without the way there."""
 _WRITERS: dict[type, Callable[[Any], str]] = {}
 _REMEMBERED: dict[int, tuple[Any, str]] = {}
 """Texts of records by the identity of the record, which is kept alive with its text."""
-_MAX_REMEMBERED = 200_000
+_MAX_REMEMBERED = 30_000_000
+_REMEMBERED_RECORD, _REMEMBERED_CHARACTER = 250, 2
+"""Bytes that may be spent on remembering, and an estimate of what a record and each character of its text take."""
+_spent = 0
 
 
 def canonical_sort(values: Iterable[V]) -> list[V]:
@@ -193,8 +198,12 @@ def _encode_record(name: str, fields: tuple[tuple[str, bool], ...], value: Any) 
 
 
 def _writer_for(cls: type) -> Callable[[Any], str]:
+    if cls is str:
+        return _QUOTE
     if issubclass(cls, str):
-        return lambda value: _DUMP(str.__str__(value))
+        return lambda value: _QUOTE(str.__str__(value))
+    if cls is int:
+        return int.__repr__
     if cls is tuple:
         return lambda value: "[" + ",".join([canonical_text(item) for item in value]) + "]"
     if cls is frozenset:
@@ -211,7 +220,7 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
 
 def _write_map(value: FrozenMap[Any, Any]) -> str:
     if all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return "{" + ",".join([f"{_DUMP(str(k))}:{canonical_text(v)}" for k, v in sorted(value.items())]) + "}"
+        return "{" + ",".join([f"{_QUOTE(str(k))}:{canonical_text(v)}" for k, v in sorted(value.items())]) + "}"
     return '{"$map":[' + ",".join([f"[{canonical_text(k)},{canonical_text(v)}]" for k, v in value.items()]) + "]}"
 
 
@@ -225,7 +234,10 @@ def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: A
         if item is not None or not optional:
             parts.append(key + canonical_text(item))
     text = ",".join(parts) + "}"
-    if len(_REMEMBERED) >= _MAX_REMEMBERED:
+    global _spent
+    _spent += _REMEMBERED_RECORD + _REMEMBERED_CHARACTER * len(text)
+    if _spent > _MAX_REMEMBERED:
         _REMEMBERED.clear()
+        _spent = 0
     _REMEMBERED[id(value)] = (value, text)
     return text

@@ -1,18 +1,23 @@
 """The two artifacts of a run: trail (the decisions) and history (what happened). Reading, writing, digests."""
 
+from harness.record.choices import Chosen, SpooledChoices
 from harness.record.history import (
     Event,
     History,
+    HistoryFile,
     Recorder,
     header_of,
     history_of,
     model_of_history,
+    read_events,
+    read_frame,
     read_history,
     write_history,
 )
-from harness.record.trail import Chosen, Trail, faults_from_json, faults_to_json, read_trail
+from harness.record.trail import Trail, faults_from_json, faults_to_json, read_trail
 
 __all__ = [
-    "Chosen", "Event", "History", "Recorder", "Trail", "faults_from_json", "faults_to_json", "header_of", "history_of",
-    "model_of_history", "read_history", "read_trail", "write_history",
+    "Chosen", "Event", "History", "HistoryFile", "Recorder", "SpooledChoices", "Trail", "faults_from_json",
+    "faults_to_json", "header_of", "history_of", "model_of_history", "read_events", "read_frame", "read_history",
+    "read_trail", "write_history",
 ]

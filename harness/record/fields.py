@@ -43,6 +43,7 @@ OBJECTS = Kind("a list of objects",
                lambda value: isinstance(value, list) and all(isinstance(item, dict) for item in value))
 NUMBERS = Kind("an object of whole numbers",
                lambda value: isinstance(value, dict) and all(map(_is_number, value.values())))
+ANY = Kind("any value", lambda value: True)
 NAMES = Kind("an object of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values())))
 
 

@@ -7,49 +7,79 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from harness.model import Refusal
 
 COMPRESSION = 6
 
 
+_PARTS: set[str] = set()
+"""The hidden files that are being written, so that a program that ends at once can take them away."""
+
+
 def write_atomically(path: Path, lines: Iterable[str], compress: bool = False) -> None:
-    """Write lines to a file: beside it first, then renamed over it. Raises Refusal where that is not possible.
+    """Write lines to a file as `writing` does. Raises Refusal where that is not possible."""
+    with writing(path, compress) as file:
+        for line in lines:
+            file.write(line + "\n")
+
+
+@contextmanager
+def writing(path: Path, compress: bool = False) -> Iterator[TextIO]:
+    """Give a file to write to: it lies hidden beside the target, and is renamed over it when the block ends well.
 
     A link keeps pointing where it does; a device or pipe is written to as it is. With `compress` the file is gzip, with
-    neither time nor name in it, so that equal lines give equal files.
+    neither time nor name in it, so that equal lines give equal files. Raises Refusal where writing is not possible.
     """
     try:
-        target = path.resolve()
+        target = _target(path)
         if target.exists() and not target.is_file() and not target.is_dir():
-            with target.open("wb") as file:
-                _write(file, lines, compress)
+            with target.open("wb") as file, _as_text(file, compress) as text:
+                yield text
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        _PARTS.add(name)
         try:
-            with os.fdopen(handle, "wb") as file:
-                _write(file, lines, compress)
+            with os.fdopen(handle, "wb") as file, _as_text(file, compress) as text:
+                yield text
             os.chmod(name, 0o644)
             os.replace(name, target)
         finally:
             if os.path.exists(name):
                 os.unlink(name)
-    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for links in a circle, before Python 3.13
+            _PARTS.discard(name)
+    except OSError as error:
         raise Refusal(f"cannot write {path}: {reason_of(error)}; give another place with --out") from None
 
 
-def _write(file: BinaryIO, lines: Iterable[str], compress: bool) -> None:
+def _target(path: Path) -> Path:
+    """Return what a path means in the end. Raises OSError."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # pathlib raises it for links in a circle, before Python 3.13
+        raise OSError(str(error)) from None
+
+
+@contextmanager
+def _as_text(file: BinaryIO, compress: bool) -> Iterator[TextIO]:
     if compress:
-        with gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as packed:
-            _write(packed, lines, compress=False)  # type: ignore[arg-type]
+        with gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as packed, _as_text(packed, False) as text:  # type: ignore[arg-type]
+            yield text
         return
     with io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace") as text:
-        for line in lines:
-            text.write(line + "\n")
+        yield text
+
+
+def remove_parts() -> None:
+    """Remove the hidden files that are being written: for a program that ends at once, in the middle of its work."""
+    for name in sorted(_PARTS):
+        with suppress(OSError):
+            os.unlink(name)
 
 
 def reason_of(error: Exception) -> str:
@@ -57,40 +87,54 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def read_texts(path: Path, what: str) -> list[str]:
-    """Return the lines of a file, of which there is at least one. Raises Refusal."""
+def each_text(path: Path, what: str) -> Iterator[str]:
+    """Yield the lines of a file, of which there is at least one, without keeping them. Raises Refusal."""
+    empty = True
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                empty = False
+                yield line.removesuffix("\n")
     except FileNotFoundError:
         raise Refusal(f"there is no {what} at {path}; give the path of a file that this program wrote") from None
-    except UnicodeDecodeError as error:
-        raise Refusal(f"{path} is no {what}: byte {error.start} is not UTF-8 text; give another file") from None
+    except UnicodeDecodeError:
+        raise Refusal(f"{path} is no {what}: {_not_utf8(path)} is not UTF-8 text; give another file") from None
     except (OSError, RuntimeError) as error:
         raise Refusal(f"cannot read the {what} {path}: {reason_of(error)}; give the path of a file") from None
-    if not text:
+    if empty:
         raise Refusal(f"{path} is empty; a {what} starts with a header line, record the run again")
-    return text.removesuffix("\n").split("\n")
 
 
-def parse_lines(path: Path, what: str, texts: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the JSON objects of a file's lines. Raises Refusal naming the line that is not one."""
-    found = []
-    for number, line in enumerate(texts, 1):
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            raise Refusal(
-                f"{path}, line {number}: not JSON, the {what} is cut off or damaged there; record the run again"
-            ) from None
-        if not isinstance(data, dict):
-            raise Refusal(f"{path}, line {number}: a {what} has one JSON object per line, this is none")
-        found.append(data)
-    return found
+def _not_utf8(path: Path) -> str:
+    """Return where a file stops being text: the decoder of a stream counts from its last block only."""
+    try:
+        path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        return f"byte {error.start}"
+    return "some of it"
+
+
+def read_texts(path: Path, what: str) -> list[str]:
+    """Return the lines of a file, of which there is at least one. Raises Refusal."""
+    return list(each_text(path, what))
+
+
+def parse_line(path: Path, what: str, number: int, line: str) -> dict[str, Any]:
+    """Return the JSON object of a file's line. Raises Refusal naming the line where it is none."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Refusal(
+            f"{path}, line {number}: not JSON, the {what} is cut off or damaged there; record the run again"
+        ) from None
+    if not isinstance(data, dict):
+        raise Refusal(f"{path}, line {number}: a {what} has one JSON object per line, this is none")
+    return data
 
 
 def read_lines(path: Path, what: str) -> list[dict[str, Any]]:
     """Return the JSON objects of a file, one per line. Raises Refusal naming the line that is not one."""
-    return parse_lines(path, what, read_texts(path, what))
+    return [parse_line(path, what, number, line) for number, line in enumerate(each_text(path, what), 1)]
 
 
 def compact(data: Any) -> str:

@@ -6,15 +6,30 @@ The digest covers the events (from the initial one on), never the header: not th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import attrs
 
-from harness.model import Model, Refusal, Value, decode
-from harness.record.fields import COUNT, NAMES, OBJECT, TEXT, TEXTS, TRUTH, Kind, check_given
-from harness.record.files import compact, parse_lines, read_texts, write_atomically
+from harness.model import Kind as StepKind
+from harness.model import Message, Model, Refusal, Value, decode
+from harness.record.fields import (
+    ANY,
+    COUNT,
+    NAMES,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Kind,
+    check_fields,
+    check_given,
+    one_of,
+)
+from harness.record.files import compact, each_text, parse_line, write_atomically, writing
 from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, faults_to_json, read_faults
 
 FORMAT = "kafka-proto/history"
@@ -25,8 +40,11 @@ END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "digest": TEXT, "verdict": OBJEC
 VERDICT_FIELDS: Mapping[str, Kind] = {"violated": TEXT, "reason": TEXT, "step": COUNT, "kind": TEXT}
 """What the verdict of a run that violates something has beside `ok`."""
 EVENT_FIELDS: Mapping[str, Kind] = {
-    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": TEXT, "action": TEXT, "args": TEXTS, "detail": TEXT,
-    "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
+    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*StepKind), "action": TEXT, "args": TEXTS,
+    "detail": TEXT, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
+}
+OP_FIELDS: Mapping[str, Kind] = {
+    "process": TEXT, "name": TEXT, "outcome": one_of("invoke", "ok", "fail", "info"), "value": ANY,
 }
 
 
@@ -35,6 +53,8 @@ class Recorder:
 
     def __init__(self, keep: bool = True) -> None:
         self.lines: list[str] = []
+        self.count = 0
+        """The events so far."""
         self._sha = hashlib.sha256()
         self._keep = keep
 
@@ -43,12 +63,53 @@ class Recorder:
         at = "" if at_us is None else f',"at_us":{at_us}'
         line = f'{{"n":{n}{at},{part}{failing}}}'
         self._sha.update(line.encode() + b"\n")
+        self.count += 1
         if self._keep:
-            self.lines.append(line)
+            self._put(line)
+
+    def _put(self, line: str) -> None:
+        self.lines.append(line)
 
     def digest(self) -> str:
         """Return the digest of the events so far, as hexadecimal SHA-256."""
         return self._sha.hexdigest()
+
+
+class HistoryFile(Recorder):
+    """Writes the events of a run to a file as they come, so that a run of any length needs no memory for them.
+
+    Use it as a context manager. The file takes its place when the block ends after `end`, and never comes to be when
+    the block ends before. Raises Refusal where writing is not possible.
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.path = path
+        self._header = header
+        self._exits = ExitStack()
+        self._file: TextIO
+        self._ended = False
+
+    def __enter__(self) -> HistoryFile:
+        self._file = self._exits.enter_context(writing(self.path))
+        self._put(compact(self._header))
+        return self
+
+    def _put(self, line: str) -> None:
+        self._file.write(line + "\n")
+
+    def end(self, verdict: Mapping[str, Any]) -> None:
+        """Write the end line; after it there is nothing left that could fail but the renaming."""
+        self._put(compact(_end(self, verdict)))
+        self._file.flush()
+        self._ended = True
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        if kind is None and not self._ended:
+            early = AssertionError("the history was left without its end line")
+            self._exits.__exit__(AssertionError, early, None)
+            raise early
+        self._exits.__exit__(kind, *error)
 
 
 @attrs.frozen
@@ -106,18 +167,18 @@ def header_of(trail: Trail, model: Model, runtime: str) -> dict[str, Any]:
 
 def write_history(path: Path, header: Mapping[str, Any], recorder: Recorder, verdict: Mapping[str, Any]) -> None:
     """Write a history to a file, atomically."""
-    end = {"end": len(recorder.lines) - 1, "digest": recorder.digest(), "verdict": dict(verdict)}
-    write_atomically(path, [compact(header), *recorder.lines, compact(end)])
+    write_atomically(path, [compact(header), *recorder.lines, compact(_end(recorder, verdict))])
+
+
+def _end(recorder: Recorder, verdict: Mapping[str, Any]) -> dict[str, Any]:
+    return {"end": recorder.count - 1, "digest": recorder.digest(), "verdict": dict(verdict)}
 
 
 def history_of(header: Mapping[str, Any], recorder: Recorder, verdict: Mapping[str, Any], model: Model) -> History:
     """Return a run just recorded as a history, without a file."""
-    import json
-
-    end = {"end": len(recorder.lines) - 1, "digest": recorder.digest(), "verdict": dict(verdict)}
     types = {cls.__name__: cls for cls in all_types(model)}
     events = tuple(_event(json.loads(line), types) for line in recorder.lines)
-    return History(dict(header), events, end, recorder.digest())
+    return History(dict(header), events, _end(recorder, verdict), recorder.digest())
 
 
 def read_history(path: Path, model: Model | None = None) -> History:
@@ -126,64 +187,103 @@ def read_history(path: Path, model: Model | None = None) -> History:
     Raises Refusal for a file that is cut off or damaged, of another format or version, with unknown events, or whose
     events are not the model's.
     """
-    texts = read_texts(path, "history")
-    header, *rest = parse_lines(path, "history", texts)
+    header, end = read_frame(path)
+    return History(header, tuple(_events(path, model, end["digest"])), end, end["digest"])
+
+
+def read_events(path: Path, model: Model | None = None) -> Iterator[Event]:
+    """Yield the events of a history without keeping them; values and refusals are those of `read_history`.
+
+    The file is gone through once before, so that what is yielded is known to have the digest of the end line, and the
+    digest is formed again along the way, since files change.
+    """
+    _, end = read_frame(path)
+    yield from _events(path, model, end["digest"])
+
+
+def read_frame(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the end of a history. Raises Refusal unless the events between have the end's digest."""
+    texts = each_text(path, "history")
+    header = _read_header(path, next(texts))
+    sha, last, count = hashlib.sha256(), "", 0
+    for text in texts:
+        if count:
+            sha.update(last.encode() + b"\n")
+        last, count = text, count + 1
+    try:
+        return header, _read_end(path, last, count, sha.hexdigest())
+    except Refusal:
+        for number, line in enumerate(each_text(path, "history"), 1):
+            parse_line(path, "history", number, line)  # a line that is no JSON at all says more than a wrong digest
+        raise
+
+
+def _read_header(path: Path, text: str) -> dict[str, Any]:
+    header = parse_line(path, "history", 1, text)
     check_format(path, header, FORMAT, VERSION)
-    if not rest or "end" not in rest[-1]:
-        raise Refusal(f"{path} is cut off: a history ends with an end line after its last event; record the run again")
-    *lines, end = rest
     check_line(path, 1, header, HEADER_FIELDS)
-    check_line(path, len(texts), end, END_FIELDS)
-    check_line(path, len(texts), end["verdict"], {"ok": TRUTH})
-    check_line(path, len(texts), end["verdict"], {} if end["verdict"]["ok"] else VERDICT_FIELDS)
-    if not lines or end["end"] != len(lines) - 1:
-        said = f"it has {len(lines)} events but its end line says {end['end'] + 1}"
+    return header
+
+
+def _read_end(path: Path, text: str, count: int, digest: str) -> dict[str, Any]:
+    """Return the end line of a history with `count` lines after its header and this digest. Raises Refusal."""
+    end = parse_line(path, "history", count + 1, text) if count else {}
+    if "end" not in end:
+        raise Refusal(f"{path} is cut off: a history ends with an end line after its last event; record the run again")
+    check_line(path, count + 1, end, END_FIELDS)
+    check_line(path, count + 1, end["verdict"], {"ok": TRUTH})
+    check_line(path, count + 1, end["verdict"], {} if end["verdict"]["ok"] else VERDICT_FIELDS)
+    if count < 2 or end["end"] != count - 2:
+        said = f"it has {count - 1} events but its end line says {end['end'] + 1}"
         raise Refusal(f"{path} is damaged: {said}; record the run again")
-    digest = _digest(texts[1:-1])
     if digest != end["digest"]:
         raise Refusal(f"{path} is damaged: its events do not have the digest of its end line; record the run again")
+    return end
+
+
+def _events(path: Path, model: Model | None, digest: str) -> Iterator[Event]:
+    """Yield the events of a history whose frame is good. Raises Refusal."""
     types = {cls.__name__: cls for cls in all_types(model)} if model is not None else None
-    events = []
-    for number, line in enumerate(lines):
+    slots = frozenset(model.initial_states()[0]) if model is not None else None
+    texts = each_text(path, "history")
+    next(texts)
+    sha, text = hashlib.sha256(), next(texts)
+    for number, following in enumerate(texts):
+        line = parse_line(path, "history", number + 2, text)
         try:
             if line["n"] != number:
                 raise ValueError(f"expected event {number}, found {line['n']}")
             check_given(line, EVENT_FIELDS)
-            events.append(_event(line, types))
+            if "op" in line:
+                check_fields(line["op"], OP_FIELDS)
+            event = _event(line, types)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refusal(f"{path}, line {number + 2}: not an event of this history ({error})") from None
-    if model is not None:
-        _check_slots(path, events, model)
-    return History(header, tuple(events), end, digest)
+        if model is not None and slots is not None:
+            _check_slots(path, event, model, slots)
+        yield event
+        sha.update(text.encode() + b"\n")
+        text = following
+    if sha.hexdigest() != digest:
+        raise Refusal(f"{path} has changed while it was read; read it again when nobody writes to it")
 
 
 def model_of_history(path: Path) -> Model:
     """Build the model that a history's header names. Raises Refusal."""
-    header = parse_lines(path, "history", read_texts(path, "history")[:1])[0]
-    check_format(path, header, FORMAT, VERSION)
-    check_line(path, 1, header, HEADER_FIELDS)
+    header = _read_header(path, next(each_text(path, "history")))
     return build_model(header["model"], header["sizes"], header["settings"], header["network"],
                        read_faults(path, header), header["claims"])
 
 
-def _digest(lines: Iterable[str]) -> str:
-    sha = hashlib.sha256()
-    for line in lines:
-        sha.update(line.encode() + b"\n")
-    return sha.hexdigest()
-
-
-def _check_slots(path: Path, events: Iterable[Event], model: Model) -> None:
-    """Raise Refusal unless the events start with the model's slots and write no others."""
-    slots = set(model.initial_states()[0])
-    for event in events:
-        found = set(event.writes)
-        if found - slots or (event.n == 0 and found != slots):
-            odd = ", ".join(sorted(found ^ slots if event.n == 0 else found - slots)[:3])
-            raise Refusal(
-                f"{path}, line {event.n + 2}: this is not an event of {model.name} at the header's sizes and faults "
-                f"(see {odd}); record the run again"
-            )
+def _check_slots(path: Path, event: Event, model: Model, slots: frozenset[str]) -> None:
+    """Raise Refusal unless an event, if it is the first, has the model's slots, and else writes no others."""
+    found = set(event.writes)
+    if found - slots or (event.n == 0 and found != slots):
+        odd = ", ".join(sorted(found ^ slots if event.n == 0 else found - slots)[:3])
+        raise Refusal(
+            f"{path}, line {event.n + 2}: this is not an event of {model.name} at the header's sizes and faults "
+            f"(see {odd}); record the run again"
+        )
 
 
 def all_types(model: Model | None) -> tuple[type, ...]:
@@ -207,10 +307,14 @@ def _event(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:
     if unknown:
         raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
     first = line["n"] == 0
+    received = value(line["received"]) if "received" in line else None
+    messages = (*values("sent"), *values("lost"), *values("held"), *(() if received is None else (received,)))
+    if types is not None and not all(isinstance(message, Message) for message in messages):
+        raise ValueError("what is received, sent, lost and held should be messages")
     return Event(
         line["n"], line.get("at_us"), "" if first else line["process"], "initial" if first else line["kind"],
         "Initial predicate" if first else line["action"], tuple(line.get("args", ())), line.get("detail", ""),
-        value(line["received"]) if "received" in line else None, values("sent"), values("lost"), values("held"),
+        received, values("sent"), values("lost"), values("held"),
         line.get("op"), {name: value(item) for name, item in slots.items()}, line.get("violated", {}),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import attrs
 
 from harness.model import NO_FAULTS, Faults, Model, Refusal, Rule, Timed, find_model
 from harness.model.faults import FAULT_KINDS, LINK_KINDS, RULE_KINDS, TIMED_KINDS
+from harness.record.choices import Chosen, SpooledChoices, choice_line
 from harness.record.fields import (
     COUNT,
     NAMES,
@@ -53,14 +54,6 @@ TIMED_FIELDS: Mapping[str, Kind] = {
 
 
 @attrs.frozen
-class Chosen:
-    """One decision: the label of the choice taken, and the virtual time in microseconds (timed mode)."""
-
-    label: str
-    at_us: int | None = None
-
-
-@attrs.frozen
 class Trail:
     """A run's decisions, with all it takes to build the model again.
 
@@ -75,7 +68,7 @@ class Trail:
     network: str
     faults: Faults
     claims: tuple[str, ...]
-    choices: tuple[Chosen, ...]
+    choices: Sequence[Chosen]
     mode: str = "free"
     strategy: str = "random"
     seed: int = 0
@@ -92,24 +85,29 @@ class Trail:
 
     def lines(self) -> list[str]:
         """Return the trail as JSON Lines."""
+        return list(self.each_line())
+
+    def each_line(self) -> Iterator[str]:
+        """Yield the lines of the trail, which may be too many to keep."""
         header = {
             "format": FORMAT, "version": VERSION, "model": self.model, "sizes": dict(self.sizes),
             "settings": dict(self.settings), "network": self.network, "faults": faults_to_json(self.faults),
             "claims": list(self.claims), "mode": self.mode, "strategy": self.strategy, "seed": self.seed,
             "scenario": self.scenario, "initial": self.initial, "violates": self.violates,
         }
-        steps = [
-            compact({"n": n, "choose": chosen.label, **({} if chosen.at_us is None else {"at_us": chosen.at_us})})
-            for n, chosen in enumerate(self.choices, 1)
-        ]
+        yield compact(header)
+        if isinstance(self.choices, SpooledChoices):
+            yield from self.choices.lines()
+        else:
+            yield from (choice_line(n, chosen) for n, chosen in enumerate(self.choices, 1))
         end: dict[str, Any] = {"end": len(self.choices), "fair_from": self.fair_from, "back_to": self.back_to}
         if self.fairness is not None:
             end["fairness"] = self.fairness
-        return [compact(header), *steps, compact(end)]
+        yield compact(end)
 
     def write(self, path: Path) -> None:
         """Write the trail to a file, atomically."""
-        write_atomically(path, self.lines())
+        write_atomically(path, self.each_line())
 
 
 def read_trail(path: Path) -> Trail:

@@ -6,7 +6,7 @@ This module is the only home of `random`. Drivers: seeded, enumerating (bounded 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 
@@ -61,6 +61,29 @@ class Enumerating:
         if at == len(self._odometer):
             self._odometer.append((0, n))
         return self._odometer[at][0]
+
+
+class Led:
+    """Chance that begins with given answers, as far as they are possible, and goes on as another one.
+
+    It notes its own first answers in `drawn`, `most` of them, so that another run can be led by them.
+    """
+
+    def __init__(self, answers: Sequence[int], rest: Chance, most: int = 2_000) -> None:
+        self._answers = answers
+        self._rest = rest
+        self._most = most
+        self._at = 0
+        self.drawn: list[int] = []
+
+    def index(self, n: int, label: str) -> int:
+        at = self._at
+        self._at += 1
+        led = at < len(self._answers) and self._answers[at] < n
+        answer = self._answers[at] if led else self._rest.index(n, label)
+        if at < self._most:
+            self.drawn.append(answer)
+        return answer
 
 
 class Asked:

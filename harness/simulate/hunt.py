@@ -22,12 +22,13 @@ from typing import Any
 
 import attrs
 
-from harness.model import Refusal, Scenario, find_scenario, model_of, scenarios
-from harness.record import Recorder, Trail, header_of, write_history
+from harness.model import Checked, Refusal, Scenario, find_scenario, model_of, scenarios
+from harness.record import HistoryFile, Trail, header_of
+from harness.simulate.guards import Guards
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Run, plan_of, run_plain
+from harness.simulate.session import Plan, Run, Session, drive, plan_of, run_plain, without_choices
 from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES, Strategies
+from harness.simulate.strategies import NAMES, Strategies, Strategy
 from harness.simulate.tables import Tables, long_lived
 
 SILENCE = 20
@@ -84,10 +85,19 @@ class Row:
     """The steps of the shrunk trail's fair ending, which come after those that it was shrunk to."""
     fair_cycle: bool = False
     """Whether the fair ending leads back to a state it had, so that it goes on for ever."""
+    checked: Checked | None = None
+    """The same flaw in a spec, which a search was made for."""
+    checked_steps: int | None = None
+    """The fewest steps to that, or None where the search found nothing."""
 
     @property
     def runs(self) -> int:
         return sum(tried.runs for tried in self.tried)
+
+    @property
+    def missed(self) -> tuple[Tried, ...]:
+        """What the strategies came to that did not find what another one, or a search, found or was expected to."""
+        return tuple(t for t in self.tried if not t.found_at) if self.expected or self.violated else ()
 
     @property
     def replay(self) -> str | None:
@@ -106,7 +116,12 @@ class Row:
             "proved_shortest": self.proved_shortest, "trail": self.trail, "history": self.history,
             "fair_steps": self.fair_steps, "fair_cycle": self.fair_cycle, "replay": self.replay,
             "missing_witnesses": list(self.missing),
-            "silent_runs_needed": self.runs_needed,
+            "silent_runs_needed": self.runs_needed, "missed_by": [t.strategy for t in self.missed],
+            "checked": None if self.checked is None else {
+                "model": self.checked.model, "sizes": dict(self.checked.sizes),
+                "settings": dict(self.checked.settings), "violates": self.checked.violates,
+                "steps": self.checked_steps,
+            },
         }
 
 
@@ -133,8 +148,8 @@ def carry_out(task: Task, made: Any) -> Tried:
 
 def _carry_out(task: Task, made: Any) -> Tried:
     scenario = _scenario(task.scenario)
-    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-    strategies = Strategies(task.strategy)
+    strategies, plan = Strategies(task.strategy), plan_of(scenario)
+    tables = Tables(model_of(scenario), Guards() if strategies.campaign is not None else None)
     done = steps = 0
     witnessed: frozenset[str] = frozenset()
     for seed in range(task.runs):
@@ -173,16 +188,21 @@ class Hunt:
     def __init__(
         self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
         progress: Callable[[int, int, str], None] = lambda done, planned, message: None,
+        check: Callable[[str], int | None] | None = None,
     ) -> None:
         self.chosen = chosen
         self.out = out
         self.runs = runs
         self.processes = min(os.cpu_count() or 1, 8) if processes is None else processes
         self.progress = progress
+        self.check = check
+        """From a scenario's name to the fewest steps to the flaw that it names in a spec: a search, which is not this
+        room's; a function of a module, since workers get it by its name."""
         self.rows: list[Row] = []
         self.interrupted = False
         self.failure: str | None = None
         self._tried: dict[str, list[Tried]] = {}
+        self._searched: dict[str, int | None] = {}
         self._made = multiprocessing.get_context("spawn").Value("q", 0)
         """The runs made so far, counted by all workers."""
         self._planned = sum(runs or s.runs for s in chosen) * len(NAMES)
@@ -194,6 +214,7 @@ class Hunt:
         second = [s for s in self.chosen if s.name in twins]
         try:
             with _workers(self.processes, self._made) as workers:
+                self._search(workers)
                 self._wave(workers, [Task(s.name, name, self.runs or s.runs) for s in first for name in NAMES])
                 self._wave(workers, [Task(s.name, name, self._silence(s, name)) for s in second for name in NAMES])
         except KeyboardInterrupt:
@@ -205,6 +226,19 @@ class Hunt:
         order = [scenario.name for scenario in self.chosen]
         self.rows.sort(key=lambda row: order.index(row.scenario))
         return self.rows
+
+    def _search(self, workers: Executor | None) -> None:
+        """Make the searches that scenarios name, before their rows are written."""
+        check = self.check
+        if check is None:
+            return
+        names = [s.name for s in self.chosen if s.checked is not None]
+        if workers is None:
+            self._searched = {name: check(name) for name in names}
+            return
+        with _interrupts_held_back():
+            pending = {name: workers.submit(check, name) for name in names}
+        self._searched = {name: future.result() for name, future in pending.items()}
 
     def _wave(self, workers: Executor | None, tasks: list[Task]) -> None:
         """Carry out tasks and finish the row of each scenario as soon as all of its strategies are through."""
@@ -252,27 +286,56 @@ class Hunt:
             enough = sum(t.runs for t in tried) >= needed or any(t.exhausted for t in tried)
             as_expected = scenario.expected is None and not missing and enough
             return Row(scenario.name, scenario.title, scenario.expected, as_expected, None, None, tried,
-                       missing=missing, runs_needed=needed)
+                       missing=missing, runs_needed=needed, **self._checked(scenario))
         shrunk = shrink(best.trail)
         path = self.out / f"{scenario.name}.trail.jsonl"
         history, run = write_run(shrunk.trail, path)
+        checked = self._checked(scenario)
+        searched = not checked or checked["checked_steps"] is not None
         return Row(
-            scenario.name, scenario.title, scenario.expected, scenario.expected == shrunk.trail.violates,
+            scenario.name, scenario.title, scenario.expected, scenario.expected == shrunk.trail.violates and searched,
             shrunk.trail.violates, run.verdict.reason or best.reason, tried, shrunk.had, shrunk.has, shrunk.proved,
             str(path), str(history), missing, needed,
-            len(shrunk.trail.choices) - shrunk.has, shrunk.trail.back_to is not None,
+            len(shrunk.trail.choices) - shrunk.has, shrunk.trail.back_to is not None, **checked,
         )
+
+    def _checked(self, scenario: Scenario) -> dict[str, Any]:
+        """Return what a search came to, as fields of a row; nothing where none was made."""
+        if scenario.name not in self._searched:
+            return {}
+        return {"checked": scenario.checked, "checked_steps": self._searched[scenario.name]}
 
 
 def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, Run]:
     """Write a trail and the history of its replay beside it; return the history's path and the run."""
-    recorder = Recorder()
     model = trail.build()
-    run = replay_plain(trail, recorder, Tables(model))
-    history = path.with_name(path.name.removesuffix(".trail.jsonl") + ".history.jsonl")
-    trail.write(path)
-    write_history(history, header_of(trail, model, runtime), recorder, run.verdict.to_json())
-    return history, run
+    with HistoryFile(history_beside(path), header_of(trail, model, runtime)) as recorder:
+        run = replay_plain(trail, recorder, Tables(model))
+        recorder.end(run.verdict.to_json())
+        trail.write(path)
+    return recorder.path, run
+
+
+def record_run(
+    tables: Tables, plan: Plan, strategy: Strategy, path: Path, runtime: str = "plain",
+    watch: Callable[[int], bool] | None = None, drive: Callable[[Session], Run] = drive,
+) -> tuple[Path, Run]:
+    """Make a run and write it down as it goes on, so that it may be long: the trail to `path`, the history beside it.
+
+    `watch(steps)` hears how far the run is and says whether it should go on; one that is stopped is written as far as
+    it went. Returns the history's path and the run. Raises Refusal, and writes nothing, where there is no room.
+    """
+    header = header_of(without_choices(tables.model, plan, strategy), tables.model, runtime)
+    with long_lived(), HistoryFile(history_beside(path), header) as recorder:
+        run = drive(Session(tables, plan, strategy, recorder, watch, path.parent))
+        recorder.end(run.verdict.to_json())
+        run.trail.write(path)
+    return recorder.path, run
+
+
+def history_beside(trail: Path) -> Path:
+    """Return the path of the history that belongs to a trail."""
+    return trail.with_name(trail.name.removesuffix(".trail.jsonl") + ".history.jsonl")
 
 
 @contextmanager

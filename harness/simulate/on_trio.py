@@ -24,7 +24,7 @@ from harness.record import Recorder, Trail
 from harness.simulate.replay import Replay
 from harness.simulate.session import Plan, Run, Session, resolve, safety_only
 from harness.simulate.strategies import Strategies, Strategy
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import BYTES_PER_TURN, Node, Option, Tables
 
 Turns = dict[tuple[int, int, str, int], tuple[Any, Any, Turn[Any]]]
 """Turns by identity of the local state and the message, label, and the id that the tables give to the local state: a
@@ -78,6 +78,7 @@ class ActorTask:
                 if len(self._turns) >= MAX_TURNS:
                     self._turns.clear()
                 self._turns[key] = (self.local, message, turn)
+                self.host.tables.used += BYTES_PER_TURN
                 return turn
         raise AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")
 
@@ -291,7 +292,12 @@ def alone(error: BaseException) -> BaseException:
 
 def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
     """Make one run on trio."""
-    return trio.run(Host(Session(tables, plan, strategy, recorder)).run)
+    return drive_on_trio(Session(tables, plan, strategy, recorder))
+
+
+def drive_on_trio(session: Session) -> Run:
+    """Take a session to its end on trio."""
+    return trio.run(Host(session).run)
 
 
 def replay_on_trio(trail: Trail, recorder: Recorder | None = None, tables: Tables | None = None) -> Run:

@@ -23,7 +23,6 @@ from harness.model import ModelSpec, Scenario
 from harness.record import Trail
 from harness.record.words import counted
 from harness.simulate.hunt import Row
-from harness.simulate.shrink import perturbing_part
 from harness.simulate.strategies import NAMES
 
 WIDEST = 120
@@ -90,9 +89,27 @@ class Screen:
         lines += self._wrapped(f"{length(trail)}{': ' + verdict['reason'] if not verdict['ok'] else ''}", "  ")
         if result["witnessed"]:
             lines += self._wrapped(f"witnessed: {', '.join(result['witnessed'])}", "  ")
+        lines += self._covered(result["coverage"]) if "coverage" in result else []
         path = shlex.quote(result["trail"])
         lines += [f"  trail    {result['trail']}", f"  history  {result['history']}"]
         self._print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
+
+    def _covered(self, told: Mapping[str, Any]) -> list[str]:
+        """Return the lines that tell what the runs reached."""
+        states, known = f"{counted(told['states'], 'state')} of {told['spec']}", told["reachable"]
+        if known is not None:
+            states += f", {known['percent']:g} % of the {known['states']:,} that can be reached"
+        lines = self._wrapped(f"reached {states}, in {counted(told['steps'], 'step')}", "  ", "    ")
+        never = f"; possible, but never taken: {', '.join(told['actions_never_taken'])}"
+        taken = f"{counted(len(told['actions']), 'action')} taken"
+        lines += self._wrapped(taken + (never if told["actions_never_taken"] else ""), "  ", "    ")
+        guards = f"{told['guards_both_ways']} of {counted(told['guards'], 'guard')} came out both ways"
+        guards += f", {len(told['guards_not_evaluated'])} beside them were not evaluated"
+        lines += self._wrapped(guards, "  ", "    ")
+        for one in told["guards_one_way"]:
+            text = f"always {str(one['always']).lower()}: {one['file']}:{one['line']} {one['guard']}"
+            lines += self._wrapped(text, "    ", "      ")
+        return lines
 
     def replayed(self, result: Mapping[str, Any], trail: Trail) -> None:
         """Print what `replay` came to."""
@@ -151,10 +168,13 @@ def scoreboard(
     name = max(name, len("scenario"))
     over = "found after (runs)".center(sum(map(_column, NAMES)))
     heads = "".join(strategy.rjust(_column(strategy)) for strategy in NAMES)
-    lines = [f"{'':{name + 11}}{over}".rstrip(), f"    {'scenario':{name}}   runs{heads}      steps"]
+    spec = any(row.checked is not None for row in rows)
+    lines = [f"{'':{name + 11}}{over}".rstrip(), f"    {'scenario':{name}}   runs{heads}      steps{'  spec' * spec}"]
     for row in rows:
-        lines.append(f"{mark(row.as_expected)}  {row.scenario:{name}} {row.runs:6}{_found(row)} {_steps(row):>10}")
+        line = f"{mark(row.as_expected)}  {row.scenario:{name}} {row.runs:6}{_found(row)} {_steps(row):>10}"
+        lines.append(f"{line}{_spec(row):>6}" if row.checked is not None else line)
         lines += wrapped(_outcome(row), width, "      ") if row.violated or not row.as_expected else []
+        lines += wrapped(_missed(row), width, "      ", "        ") if row.violated and row.missed else []
     for row in rows:
         lines += _finding(row, width)
     good = sum(row.as_expected for row in rows)
@@ -163,7 +183,7 @@ def scoreboard(
 
 
 def _column(strategy: str) -> int:
-    return max(len(strategy), 4) + 2
+    return max(len(strategy) + 1, 6)
 
 
 def _found(row: Row) -> str:
@@ -180,11 +200,24 @@ def _steps(row: Row) -> str:
     return "not found" if row.expected else "silent"
 
 
+def _spec(row: Row) -> str:
+    """The length of the shortest way to the flaw in the spec that has it, too."""
+    return "-" if row.checked_steps is None else str(row.checked_steps)
+
+
+def _missed(row: Row) -> str:
+    """Which strategies did not find what was found, in how many runs."""
+    missed = (f"{tried.strategy} ({counted(tried.runs, 'run')})" for tried in row.missed)
+    return f"missed by {', '.join(missed)}"
+
+
 def _outcome(row: Row) -> str:
     """What a scenario that is not just silent came to."""
     if row.as_expected:
         return f"violates {row.violated}"
-    if row.violated:
+    if row.checked is not None and row.checked_steps is None and row.violated == row.expected:
+        said = f"violates {row.violated}, but a search of {row.checked.model} does not find {row.checked.violates}"
+    elif row.violated:
         said = f"violates {row.violated}, expected {row.expected or 'no violation'}"
     elif row.expected:
         said = f"no run violates {row.expected}"
@@ -201,15 +234,19 @@ def _finding(row: Row, width: int) -> list[str]:
         return []
     proof = ", proved shortest" if row.proved_shortest else ""
     shrunk = _length(row.steps_shrunk or 0, row.fair_steps, row.fair_cycle)
+    spec = []
+    if row.checked is not None and row.checked_steps is not None:
+        steps = counted(row.checked_steps, "step")
+        spec = [f"  in {row.checked.model} {row.checked.violates} is violated after {steps}, the fewest possible"]
     return [
-        "", f"{row.scenario}: {row.violated}", f"  {row.steps_found} -> {shrunk}{proof}",
+        "", f"{row.scenario}: {row.violated}", f"  {row.steps_found} -> {shrunk}{proof}", *spec,
         *wrapped(row.reason or "", width, "  "), f"  trail   {row.trail}", f"  replay  {row.replay}",
     ]
 
 
 def length(trail: Trail) -> str:
     """Return how long a trail is in words: `11 steps, then a fair cycle`."""
-    steps = len(perturbing_part(trail))
+    steps = len(trail.choices) if trail.fair_from is None else trail.fair_from
     return _length(steps, len(trail.choices) - steps, trail.back_to is not None)
 
 

@@ -7,20 +7,25 @@ nothing can happen, a state repeats with the same order of turns (a cycle that w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from harness.model import Kind, Model, Scenario, find_model, find_scenario, model_of
-from harness.record import Chosen, Recorder, Trail
-from harness.simulate.strategies import Strategy
+from harness.record import Chosen, Recorder, SpooledChoices, Trail
+from harness.simulate.strategies import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables, initial_part
 from harness.simulate.timing import Timetable, Timing
 
 UNFAIR = (Kind.PERTURBATION, Kind.FAULT)
 FAIR_BOUND = 2_000
 """Steps of a fair ending after which what is still pending counts as never."""
+PAUSE = 256
+"""Steps after which a run looks up: are the tables full, does anybody want to know how far it is, or to stop it?"""
+LONG = 10_000
+"""Runs that may be longer than this keep their choices in a temporary file."""
 
 
 @attrs.frozen
@@ -101,8 +106,14 @@ class Run:
 class Session:
     """The state of one run in progress. `decide` says which option comes next; `took` records that it was taken."""
 
-    def __init__(self, tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self, tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None,
+        watch: Callable[[int], bool] | None = None, folder: Path | None = None,
+    ) -> None:
         self.tables = tables
+        self.watch = watch
+        """Hears now and then how many steps were taken, and says whether to go on."""
+        self.stopped = False
         self.model: Model = tables.model
         self.plan = plan
         self.strategy = strategy
@@ -111,10 +122,15 @@ class Session:
         """With an application attached: the labels of the commands it is waiting for."""
         self.held = False
         """With an application that is still running: the fair ending must wait for it."""
+        if tables.is_full:
+            tables.start_over()
         count = tables.initial_count
         self.initial = strategy.chance.index(count, "initial state") if count > 1 else 0
         self.node = tables.start(self.initial)
-        self.labels: list[Chosen] = []
+        self.labels: list[Chosen] | SpooledChoices = SpooledChoices(folder) if plan.steps > LONG else []
+        self.watcher = strategy if isinstance(strategy, Watcher) else None
+        if self.watcher is not None:
+            self.watcher.begin(tables, self.node)
         self.verdicts: dict[str, Verdict] = {}
         self.fair_from: int | None = None
         self.back_to: int | None = None
@@ -140,7 +156,7 @@ class Session:
 
     def decide(self) -> int:
         """Return the index of the node's option to take next, or -1 when the run is over."""
-        if self.verdicts and self.plan.stop_at_violation:
+        if self.stopped or (self.verdicts and self.plan.stop_at_violation):
             return -1
         if self.fair_from is None:
             if len(self.labels) < self.plan.steps and (n := self._decide_main()) >= 0:
@@ -194,15 +210,33 @@ class Session:
         if self.recorder is not None:
             tables = self.tables
             self.recorder.event(len(self.labels), at_us, tables.event_part(node, n), tables.failing_part(after))
+        if self.watcher is not None:
+            self.watcher.took(option, after)
         self.node = after
         if after.failing is not None:
             self._judge(after)
+        if not len(self.labels) % PAUSE:
+            self._pause()
+
+    def _pause(self) -> None:
+        """Between two steps: let tables that are full start over, and ask whether to go on."""
+        if self.tables.is_full and self.fair_from is None:  # a fair ending compares the states that it comes through
+            self.node = self.tables.renewed(self.node)
+        if self.watch is not None and not self.watch(len(self.labels)):
+            self.stopped = True
 
     def rush(self) -> None:
-        """Take all steps of the main part in free mode on the plain runtime: `decide` and `took` in one loop."""
-        labels, tables, recorder, limit = self.labels, self.tables, self.recorder, self.plan.steps
+        """Take all steps of the main part in free mode on the plain runtime."""
+        limit, stop = self.plan.steps, self.plan.stop_at_violation
+        while len(self.labels) < limit and self.node.options and not self.stopped and not (stop and self.verdicts):
+            self._rush(min(limit, len(self.labels) + PAUSE))
+            self._pause()
+
+    def _rush(self, limit: int) -> None:
+        """Take steps until there are `limit` of them: `decide` and `took` in one loop."""
+        labels, tables, recorder = self.labels, self.tables, self.recorder
         pick, follow, witnessed = self.strategy.pick, self.tables.follow, self.witnessed
-        stop = self.plan.stop_at_violation
+        stop, watcher = self.plan.stop_at_violation, self.watcher
         node = self.node
         while len(labels) < limit and not (stop and self.verdicts):
             options = node.options
@@ -223,6 +257,8 @@ class Session:
                 witnessed.update(tables.reach(node, n, after))
             if recorder is not None:
                 recorder.event(len(labels), None, tables.event_part(node, n), tables.failing_part(after))
+            if watcher is not None:
+                watcher.took(option, after)
             node = after
             if node.failing is not None:
                 self._judge(node)
@@ -301,12 +337,20 @@ class Session:
         """Return the finished run."""
         verdicts = tuple(self.verdicts.values())
         verdict = verdicts[0] if verdicts else Verdict()
-        trail = Trail(
-            self.model.name, self.model.sizes, self.model.settings, self.model.network.name, self.model.faults,
-            self.plan.claims, tuple(self.labels), self.plan.mode, self.strategy.name, self.strategy.seed,
-            self.plan.scenario, self.initial, self.fair_from, self.back_to, verdict.violated,
+        trail = attrs.evolve(
+            without_choices(self.model, self.plan, self.strategy), initial=self.initial, fair_from=self.fair_from,
+            choices=self.labels if isinstance(self.labels, SpooledChoices) else tuple(self.labels),
+            back_to=self.back_to, violates=verdict.violated,
         )
+        if self.watcher is not None:
+            self.watcher.over(trail)
         return Run(trail, verdict, self.recorder, frozenset(self.witnessed), verdicts)
+
+
+def without_choices(model: Model, plan: Plan, strategy: Strategy) -> Trail:
+    """Return the trail of a run before its first step."""
+    return Trail(model.name, model.sizes, model.settings, model.network.name, model.faults, plan.claims, (), plan.mode,
+                 strategy.name, strategy.seed, plan.scenario)
 
 
 def waits(model: Model, tables: Tables, node: Node) -> list[str]:
@@ -323,10 +367,14 @@ def waits(model: Model, tables: Tables, node: Node) -> list[str]:
 
 def run_plain(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
     """Make one run on the plain synchronous runtime."""
-    session = Session(tables, plan, strategy, recorder)
-    if plan.mode == "free":
+    return drive(Session(tables, plan, strategy, recorder))
+
+
+def drive(session: Session) -> Run:
+    """Take a session to its end on the plain runtime."""
+    if session.plan.mode == "free":
         session.rush()
-    decide, took, follow = session.decide, session.took, tables.follow
+    decide, took, follow = session.decide, session.took, session.tables.follow
     while (n := decide()) >= 0:
         took(n, follow(session.node, n))
     return session.finish()

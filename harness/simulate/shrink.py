@@ -37,7 +37,7 @@ class Shrunk:
 
 def perturbing_part(trail: Trail) -> tuple[Chosen, ...]:
     """Return the choices of a trail without its fair ending."""
-    return trail.choices if trail.fair_from is None else trail.choices[: trail.fair_from]
+    return tuple(trail.choices[: trail.fair_from])
 
 
 def shrink(trail: Trail, violates: str | None = None, tables: Tables | None = None) -> Shrunk:

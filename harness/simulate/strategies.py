@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness.model import Refusal
+from harness.record import Trail
 from harness.simulate.chance import Asked, Chance, Enumerating, Seeded
-from harness.simulate.tables import Option
+from harness.simulate.tables import Node, Option, Tables
 
-NAMES = ("random", "pct", "systematic")
+if TYPE_CHECKING:
+    from harness.simulate.coverage import Coverage, Known
+    from harness.simulate.guided import Campaign
+
+NAMES = ("random", "pct", "systematic", "guided")
+IN_ORDER = ("systematic", "guided")
+"""Strategies whose runs come one after the other, each after what the ones before it did; the seed is the number."""
 
 
 class Strategy(Protocol):
@@ -20,6 +27,19 @@ class Strategy(Protocol):
     chance: Chance
 
     def pick(self, options: Sequence[Option]) -> int: ...
+
+
+class Watcher:
+    """A strategy that looks at its run: the session tells it where that begins, each step, and the end."""
+
+    def begin(self, tables: Tables, start: Node) -> None:
+        """Take note of the tables that the run is made on, and of its first state."""
+
+    def took(self, option: Option, after: Node) -> None:
+        """Take note of a step, and of the state after it."""
+
+    def over(self, trail: Trail) -> None:
+        """Take note that the run is over."""
 
 
 class RandomStrategy:
@@ -101,9 +121,35 @@ class Strategies:
             raise Refusal(f"there is no strategy {name!r}; the strategies are {', '.join(NAMES)}")
         self.name = name
         self._enumerating = Enumerating(depth) if name == "systematic" else None
+        self.coverage: Coverage | None = None
+        self.campaign: Campaign | None = None
+        """What guided runs have learned so far."""
+        if name == "guided":
+            from harness.simulate.guided import Campaign
+
+            self.campaign = Campaign()
+
+    def cover(self, tables: Tables, known: Known | None = None) -> Coverage:
+        """Collect from now on what the runs on some tables reach."""
+        from harness.simulate.coverage import Coverage
+
+        self.coverage = Coverage(tables, known)
+        if self.campaign is not None:
+            self.campaign.coverage = self.coverage
+        return self.coverage
 
     def run(self, seed: int) -> Strategy | None:
-        """Return the strategy of run `seed`; systematic runs come in order, whatever the seed."""
+        """Return the strategy of run `seed`; systematic and guided runs come in order, whatever the seed."""
+        made = self._made(seed)
+        if made is None or self.coverage is None or self.campaign is not None:
+            return made
+        from harness.simulate.coverage import Covered
+
+        return Covered(made, self.coverage)
+
+    def _made(self, seed: int) -> Strategy | None:
         if self._enumerating is not None:
             return SystematicStrategy(self._enumerating, seed) if self._enumerating.begin() else None
+        if self.campaign is not None:
+            return self.campaign.run(seed)
         return RandomStrategy(seed) if self.name == "random" else PctStrategy(seed)

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.model import (
     Choice,
@@ -26,13 +26,23 @@ from harness.model import (
     View,
     canonical_text,
 )
+from harness.record.choices import Chosen
 from harness.record.events import event_text
-from harness.record.trail import Chosen
+from harness.simulate.guards import Guards
+
+T = TypeVar("T")
 
 MAX_NODES = 60_000
 """Visited states that are kept; beyond, the tables start over with the nodes (not with the memos)."""
 MAX_LEAVES = 2_000_000
 """Memoised results that are kept, in all memos together."""
+BUDGET = 150_000_000
+"""Bytes, by the estimates below, after which tables are full and start over between two steps of a run."""
+BYTES_PER_CHARACTER = 4
+"""A canonical text and the value that it tells; values share parts with each other."""
+BYTES_PER_VALUE, BYTES_PER_LEAF, BYTES_PER_BRANCH, BYTES_PER_OPTION = 400, 250, 350, 1_500
+BYTES_PER_EDGE, BYTES_PER_NODE, BYTES_PER_SLOT, BYTES_PER_TURN = 400, 900, 16, 1_000
+"""What else is kept, on CPython 3.11 and rounded up; a node grows with the slots and options of its state."""
 
 
 @contextmanager
@@ -96,6 +106,7 @@ class Memo:
             mask |= 1 << slot
         leaf = Leaf(result, mask)
         tables.leaves += 1
+        tables.used += BYTES_PER_LEAF
         if not path:
             self._root = leaf
             return leaf
@@ -103,14 +114,13 @@ class Memo:
             self._root = Branch(path[0])
         node = self._root
         for slot, following in pairwise(path):
-            node = node.children.setdefault(state[slot], None) or _grow(node, state[slot], following)
+            known = node.children.get(state[slot])
+            if known is None:
+                known = node.children[state[slot]] = Branch(following)
+                tables.used += BYTES_PER_BRANCH
+            node = known
         node.children[state[path[-1]]] = leaf
         return leaf
-
-
-def _grow(node: Branch, value: int, slot: int) -> Branch:
-    branch = node.children[value] = Branch(slot)
-    return branch
 
 
 class IdView(Mapping[str, Value]):
@@ -141,6 +151,7 @@ class Option:
     )
 
     def __init__(self, tables: Tables, choice: Choice) -> None:
+        tables.used += BYTES_PER_OPTION
         self.choice = choice
         self.label = choice.label
         self.process = choice.process
@@ -204,10 +215,23 @@ class Node:
 
 
 class Tables:
-    """The tables of one model, shared by all runs of a process."""
+    """The tables of one model, shared by all runs of a process, one run at a time.
 
-    def __init__(self, model: Model) -> None:
+    They grow with what was seen. A run of any length looks between its steps whether they are full, that is whether
+    what they hold comes to `budget` bytes, and lets them start over. Nothing but time depends on it.
+    """
+
+    def __init__(self, model: Model, guards: Guards | None = None, budget: int = BUDGET) -> None:
         self.model = model
+        self.guards = guards
+        """Where given: the collector of the guards that processes evaluate when they are asked for their steps."""
+        self.budget = budget
+        self.used = 0
+        """An estimate of the bytes that everything here takes."""
+        self.pinned = False
+        """Set by whoever keeps ids beyond a run, as a refiner does: then nothing is forgotten, whatever the budget."""
+        self.renewals = 0
+        """How often the tables started over with everything."""
         starts = model.initial_states()
         self.slots: tuple[str, ...] = tuple(sorted(starts[0]))
         self.index = {name: n for n, name in enumerate(self.slots)}
@@ -238,7 +262,7 @@ class Tables:
         self._predicates: dict[str, Memo] = {}
 
     def _unit(self, process: Process) -> tuple[Memo, Memo | None]:
-        own = Memo(self, lambda view: self._options(self.model.own_choices(process, view)))
+        own = Memo(self, self._watched(lambda view: self._options(self.model.own_choices(process, view))))
         if not process.has_inbox:
             return own, None
         return own, Memo(self, lambda view: [self._delivery(process, m) for m in self.model.arrivals(process, view)])
@@ -246,10 +270,13 @@ class Tables:
     def _delivery(self, process: Process, message: Message) -> Memo:
         key = (process.name, canonical_text(message))
         if key not in self._messages:
-            self._messages[key] = Memo(
-                self, lambda view: self._options(self.model.delivery_choices(process, view, message))
-            )
+            deliver = self._watched(lambda view: self._options(self.model.delivery_choices(process, view, message)))
+            self._messages[key] = Memo(self, deliver)
         return self._messages[key]
+
+    def _watched(self, compute: Callable[[View], T]) -> Callable[[View], T]:
+        guards = self.guards
+        return compute if guards is None else lambda view: guards.watch(lambda: compute(view))
 
     def _options(self, choices: list[Choice]) -> list[Option]:
         return [Option(self, choice) for choice in choices]
@@ -264,6 +291,7 @@ class Tables:
         ids = self._ids[slot]
         found = ids.get(text)
         if found is None:
+            self.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * len(text)
             found = ids[text] = len(self.values[slot])
             self.values[slot].append(value)
             self.texts[slot].append(text)
@@ -271,7 +299,35 @@ class Tables:
 
     def edge(self, effects: Effects) -> Edge:
         """Return effects as ids."""
+        self.used += BYTES_PER_EDGE
         return Edge(tuple((self.index[n], self.intern_value(self.index[n], v)) for n, v in effects.writes), effects)
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether the tables should start over as soon as nobody is in the middle of a step."""
+        return self.used >= self.budget and not self.pinned
+
+    def renewed(self, node: Node) -> Node:
+        """Start over, and return the new node of a node's state."""
+        state = self.state(node)
+        node.succ.clear()
+        self.start_over()
+        return self._node(self.intern(state), None, 0)
+
+    def start_over(self) -> None:
+        """Forget everything: nodes and ids that were given before mean nothing any more."""
+        for node in self._nodes.values():
+            node.succ.clear()  # nodes lead to each other in circles, which nothing else would break
+        self._nodes.clear()
+        for kept in (*self.values, *self.texts):
+            kept.clear()
+        for ids in (*self._ids, *self.turns.values()):
+            ids.clear()
+        self.used = 0
+        self.renewals += 1
+        self._build()
+        gc.collect()
+        self._starts = tuple(self.intern(start) for start in self.model.initial_states())
 
     def start(self, n: int = 0) -> Node:
         """Return the node of initial state n."""
@@ -280,6 +336,23 @@ class Tables:
     @property
     def initial_count(self) -> int:
         return len(self._starts)
+
+    def starts_in(self, state: tuple[int, ...]) -> bool:
+        """Say whether a state, given as ids, is an initial one."""
+        return state in self._starts
+
+    def failing(self, state: tuple[int, ...]) -> dict[str, str]:
+        """Return the invariants that fail in a state given as ids, and why."""
+        found: dict[str, str] = {}
+        for name, memo in zip(self._names, self._checks, strict=True):
+            reason = memo.at(state).result
+            if reason is not None:
+                found.setdefault(name, reason)
+        return found
+
+    def node(self, state: tuple[int, ...]) -> Node:
+        """Return the node of a state given as ids, however it was come by."""
+        return self._node(state, None, 0)
 
     def follow(self, node: Node, n: int) -> Node:
         """Return the node that option n of a node leads to."""
@@ -322,6 +395,7 @@ class Tables:
         if self.model.constraint is not None:
             units = [([option for option in options if self._inside(state, option)], mask) for options, mask in units]
         node = self._nodes[state] = Node(state, units, checks, self._names)
+        self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 3 * len(node.options))
         return node
 
     def _inside(self, state: tuple[int, ...], option: Option) -> bool:
@@ -383,6 +457,7 @@ class Tables:
         if edge.text is None:
             writes = {self.slots[slot]: self.texts[slot][value] for slot, value in edge.writes}
             edge.text = event_text(option.process, option.choice.step, edge.effects, writes)
+            self.used += len(edge.text)
         return edge.text
 
     def failing_part(self, node: Node) -> str:

@@ -37,6 +37,8 @@ class Names:
     replicas: tuple[str, ...]
     max_version: int
     max_offset: int
+    counts_pending_isr: bool = True
+    """Whether the high watermark is about proposed members too; RP-10 is what happens where it is not."""
 
     @property
     def followers(self) -> tuple[str, ...]:
@@ -69,10 +71,11 @@ def offset_of(view: View, replica: str) -> int:
     return cast(int, view.at("leaderState", "offsets", replica))
 
 
-def high_watermark(view: View) -> int:
-    """The leader's high watermark (`HighWatermark`): it counts a proposed member from the moment of proposing it."""
+def high_watermark(k: Names, view: View) -> int:
+    """The leader's high watermark (`HighWatermark`): a proposed member counts from then on (or not: RP-10)."""
     isr, pending = view.at("leaderState", "isr"), view.at("leaderState", "pendingIsr")
-    return hw.over_potential_isr({replica: offset_of(view, replica) for replica in sorted(isr | pending)}, isr, pending)
+    members = hw.counted(isr, pending, k.counts_pending_isr)
+    return hw.over_members({replica: offset_of(view, replica) for replica in sorted(members)}, members)
 
 
 @action("ControllerShrinkIsr", one_follower, Kind.PERTURBATION)
@@ -115,7 +118,7 @@ def leader_request_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Ch
 def leader_request_expand_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes to let a replica in that has reached the high watermark."""
     isr = view.at("leaderState", "isr")
-    if replica not in isr and offset_of(view, replica) >= high_watermark(view):
+    if replica not in isr and offset_of(view, replica) >= high_watermark(k, view):
         yield Change(leader_request(view, isr | {replica}), replica)
 
 
@@ -197,7 +200,7 @@ def properties(k: Names) -> tuple[Property, ...]:
     def valid_high_watermark(view: View, replica: str) -> Reason:
         if replica not in view.at("controllerState", "isr"):
             return None
-        offset, watermark = offset_of(view, replica), high_watermark(view)
+        offset, watermark = offset_of(view, replica), high_watermark(k, view)
         if offset >= watermark:
             return None
         return f"{replica} is in the controller's ISR at offset {offset}, below the leader's high watermark {watermark}"
@@ -245,7 +248,7 @@ def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
     """Build the model at a size."""
-    k = Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"])
+    k = Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"], settings["counts"] != "isr")
     return Model(
         "replication/async-isr", tuple(process for action in NEXT for process in action.processes(k)), (initial(k),),
         network, faults, properties(k), {}, history_variables, sizes, settings, types=(IsrMessage,),

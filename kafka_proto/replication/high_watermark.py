@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from kafka_proto.replication.log import has_offset
+from kafka_proto.replication.records import Isr
+
 
 def after_fetch(leader_high_watermark: int, end_offset: int) -> int:
     """Return the high watermark of a follower that has fetched up to `end_offset`."""
@@ -13,6 +18,23 @@ def after_truncation(high_watermark: int, end_offset: int) -> int:
     return min(high_watermark, end_offset)
 
 
-def over_potential_isr(offsets: dict[str, int], isr: frozenset[str], pending_isr: frozenset[str]) -> int:
-    """KIP-497: the lowest offset of all who are in the ISR or may be by now (`HighWatermark` of AsyncIsr)."""
-    return min(offsets[replica] for replica in isr | pending_isr)
+def may_pass(offset: int, end_offsets: Iterable[int | None]) -> bool:
+    """Say whether a leader's high watermark may pass the record at an offset: all who count hold it.
+
+    `end_offsets` are those of the members that count, None for one that does not follow or was not heard of. They are
+    looked at one by one, up to the first that says no.
+    """
+    return all(end is not None and has_offset(end, offset) for end in end_offsets)
+
+
+def counted(isr: Isr, pending_isr: Isr, counts_pending: bool = True) -> Isr:
+    """KIP-497: whose offsets the high watermark is about: the ISR, and who may be in it by now.
+
+    A leader that does not count the pending ones lets its high watermark pass what a new member does not hold.
+    """
+    return isr | pending_isr if counts_pending else isr
+
+
+def over_members(offsets: dict[str, int], members: Isr) -> int:
+    """The lowest offset of those that count (`HighWatermark` of AsyncIsr)."""
+    return min(offsets[replica] for replica in sorted(members))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_proto.replication.log import has_offset, record_at
-from kafka_proto.replication.records import Isr, Log
+from kafka_proto.replication.records import AnyLog, Isr
 
 
 def shrink_by_controller(
@@ -28,12 +28,20 @@ def is_caught_up(end_offset: int, leader_end_offset: int, follower_end_offset: i
     return has_offset(leader_end_offset, end_offset - 1) and has_offset(follower_end_offset, end_offset - 1)
 
 
-def is_caught_up_to_leader_epoch(end_offset: int, leader_log: Log, follower_log: Log) -> bool:
+def is_caught_up_to_leader_epoch(end_offset: int, leader_log: AnyLog, follower_log: AnyLog) -> bool:
     """Say whether the records below `end_offset` have one epoch (`IsFollowerCaughtUpToLeaderEpoch`)."""
     if end_offset == 0:
         return True
-    leaders, followers = record_at(leader_log, end_offset - 1), record_at(follower_log, end_offset - 1)
-    return leaders is not None and followers is not None and leaders.epoch == followers.epoch
+    followers = record_at(follower_log, end_offset - 1)
+    return followers is not None and has_epoch_below(leader_log, end_offset, followers.epoch)
+
+
+def has_epoch_below(leader_log: AnyLog, end_offset: int, epoch: int) -> bool:
+    """Say whether the leader's record below `end_offset` is of this epoch: all that a leader can check of a fetch."""
+    if end_offset == 0:
+        return True
+    leaders = record_at(leader_log, end_offset - 1)
+    return leaders is not None and leaders.epoch == epoch
 
 
 def has_reached_high_watermark(high_watermark: int, follower_end_offset: int) -> bool:
@@ -41,7 +49,7 @@ def has_reached_high_watermark(high_watermark: int, follower_end_offset: int) ->
     return high_watermark == 0 or has_offset(follower_end_offset, high_watermark - 1)
 
 
-def is_in_current_epoch(high_watermark: int, leader_log: Log, leader_epoch: int) -> bool:
+def is_in_current_epoch(high_watermark: int, leader_log: AnyLog, leader_epoch: int) -> bool:
     """Say whether a leader's high watermark is past all records of earlier epochs.
 
     Until then the leader does not know the true high watermark of its predecessor, and lets nobody in

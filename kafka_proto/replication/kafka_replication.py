@@ -170,12 +170,12 @@ def leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Cha
     offset = hw_of(view, leader)
     if offset >= k.log_size:
         return
-    for follower in sorted(isr_of(view, leader)):
-        if not leadership.is_following(leader, leader_of(view, follower)):
-            return
-        if not log.has_offset(end_of(view, follower), offset):
-            return
-    yield increased(leader, offset)
+    ends = (
+        end_of(view, follower) if leadership.is_following(leader, leader_of(view, follower)) else None
+        for follower in sorted(isr_of(view, leader))
+    )
+    if hw.may_pass(offset, ends):
+        yield increased(leader, offset)
 
 
 def increased(leader: str, high_watermark: int) -> Change:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
+from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr, leadership, log
 from kafka_proto.replication import kafka_replication as base
 from kafka_proto.replication.kip_279 import first_non_matching_offset
@@ -73,12 +74,12 @@ def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Itera
     offset = hw_of(view, leader)
     if not log.has_offset(end_of(view, leader), offset):
         return
-    for follower in sorted(isr_of(view, leader)):
-        if not is_following_leader_epoch(view, leader, follower):
-            return
-        if not log.has_offset(end_of(view, follower), offset):
-            return
-    yield base.increased(leader, offset)
+    ends = (
+        end_of(view, follower) if is_following_leader_epoch(view, leader, follower) else None
+        for follower in sorted(isr_of(view, leader))
+    )
+    if hw.may_pass(offset, ends):
+        yield base.increased(leader, offset)
 
 
 @action("FencedBecomeFollowerAndTruncate", follower_leader_epoch)

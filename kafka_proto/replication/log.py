@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kafka_proto.replication.records import Log, Record
+from collections.abc import Sequence
+from typing import TypeVar
+
+from kafka_proto.replication.records import NIL, AnyLog, Written
+
+R = TypeVar("R", bound=Written)
 
 
 def has_offset(end_offset: int, offset: int) -> bool:
@@ -25,12 +30,17 @@ def may_replicate(from_end_offset: int, to_end_offset: int, log_size: int) -> bo
     return has_offset(from_end_offset, to_end_offset) and not is_full(to_end_offset, log_size)
 
 
-def record_at(log: Log, offset: int) -> Record | None:
+def record_at(log: Sequence[R], offset: int) -> R | None:
     """Return the record at an offset, or None where the log holds none (`HasEntry`, `GetRecordAtOffset`)."""
     return log[offset] if 0 <= offset < len(log) else None
 
 
-def first_disagreement(one: Log, other: Log, upto: int) -> int | None:
+def last_epoch(log: AnyLog) -> int:
+    """Return the leader epoch of a log's last record, `NIL` where it has none."""
+    return log[-1].epoch if log else NIL
+
+
+def first_disagreement(one: AnyLog, other: AnyLog, upto: int) -> int | None:
     """Return the first offset below `upto` at which the logs do not hold the same record, or None."""
     for offset in range(upto):
         record = record_at(one, offset)

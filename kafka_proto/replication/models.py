@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
 from kafka_proto.replication import (
+    actors,
     async_isr,
     kip_101,
     kip_279,
@@ -24,11 +25,50 @@ SIZES = {
     "max-leader-epoch": Size(2, minimum=0, maximum=6, doc="the last leader epoch; the first is 0"),
 }
 SETTINGS = {"repair": Setting(("S8", "S10"), several=True, doc="flaws of the spec to repair, see docs/models.md")}
+COUNTS = {
+    "counts": Setting(
+        ("potential-isr", "isr"), "potential-isr", doc="whom the high watermark is about: proposed members too, or not"
+    )
+}
 ASYNC_ISR_SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition, the leader among them"),
     "max-version": Size(2, minimum=0, maximum=6, doc="constraint: the last version of the controller's ISR"),
     "max-offset": Size(1, maximum=6, doc="constraint: the last offset of any replica"),
 }
+
+
+ACTOR_SIZES = {
+    "replicas": Size(2, maximum=5, doc="replicas of the one partition"),
+    "producers": Size(1, minimum=0, maximum=4, doc="producers"),
+    "consumers": Size(0, minimum=0, maximum=4, doc="consumers"),
+    "records": Size(1, maximum=20, doc="records that a producer sends"),
+    "polls": Size(2, maximum=20, doc="polls of a consumer"),
+    "elections": Size(1, minimum=0, maximum=9, doc="how often the controller replaces a leader that has not failed"),
+    "fencings": Size(0, minimum=0, maximum=9, doc="how often the controller takes out a replica that has not failed"),
+    "min-insync-replicas": Size(1, maximum=5, doc="how many must be in sync for acks=all"),
+}
+ACTOR_SETTINGS = {
+    "acks": Setting(("all", "1", "mixed"), "all", doc="whose acknowledgement producers ask for"),
+    "flush": Setting(("each", "lazy"), "each", doc="a log is on disk at once, or a crash loses its newest records"),
+    "election": Setting(("clean", "unclean"), "clean", doc="whether a replica that is not in sync may be elected"),
+}
+TITLES = {
+    "truncate-to-high-watermark": "truncation to the own high watermark",
+    "kip-101": "truncation by leader epoch",
+    "kip-279": "truncation to the last shared record",
+    "kip-320-first-try": "truncation when a fetch fails",
+    "kip-320": "fencing by leader epoch",
+    "async-isr": "ISR changes proposed to the controller",
+}
+
+
+def actor_model(name: str, title: str) -> ModelSpec:
+    """Return the model of a version's actors."""
+    settings = {**ACTOR_SETTINGS, **COUNTS} if name == "async-isr" else ACTOR_SETTINGS
+    return ModelSpec(
+        f"replication/{name}/actors", f"{title}, as actors on a faulty network", actors.builder(name), ACTOR_SIZES,
+        settings, ("bag", "fifo"), may_fault=True,
+    )
 
 
 def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Mapping[str, str]) -> ModelSpec:
@@ -61,6 +101,8 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     version("replication/kip-320", "exchanges fenced by leader epoch (KIP-320)", kip_320.NEXT, kip_320.FAIRNESS),
     ModelSpec(
-        "replication/async-isr", "ISR changes proposed to the controller (KIP-497)", async_isr.build, ASYNC_ISR_SIZES
+        "replication/async-isr", "ISR changes proposed to the controller (KIP-497)", async_isr.build, ASYNC_ISR_SIZES,
+        COUNTS,
     ),
+    *(actor_model(name, title) for name, title in TITLES.items()),
 )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import attrs
+
+from harness.model import Value
 
 NIL = -1
 """The leader epoch of who has not heard of any, and what the spec's log holds at an offset that is not written."""
@@ -25,6 +30,25 @@ class Record:
 
 Log = tuple[Record, ...]
 """The records of a replica, from offset 0 to its end offset."""
+
+
+@attrs.frozen
+class Entry:
+    """A record of an actor's log: the leader epoch in which it was written, and what it carries."""
+
+    epoch: int
+    value: Value
+
+
+class Written(Protocol):
+    """What decisions need of a record, the spec's or an actor's: its leader epoch, and whether it equals another."""
+
+    @property
+    def epoch(self) -> int: ...
+
+
+AnyLog = Sequence[Written]
+"""A log of either composition."""
 
 
 @attrs.frozen

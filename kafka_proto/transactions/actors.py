@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import Faults, Model, Network, Process, View
+from harness.model import NO_FAULTS, Faults, Model, Network, Process, View
 from kafka_proto.transactions import broker, controller, log, messages, producer, spec
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.properties import properties
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.refinement import refinement
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
 from kafka_proto.transactions.variants import DIARY_02, Variant, repaired
 
@@ -72,12 +73,14 @@ def build_variant(
     ]
     processes += brokers
     processes.append(controller.Controller(leaders, constants.brokers, constants.elections, variant.election))
-    processes += [log.TransactionLog(p, leader, constants.brokers) for p, leader in leaders.items()]
+    logs = [log.TransactionLog(p, leader, constants.brokers) for p, leader in leaders.items()]
+    processes += logs
     start = {b.name: b.start for b in brokers}
     return Model(
         name, tuple(processes), (start,), network, faults, properties(constants, ActorState()),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
+        refinement=lambda: refinement(variant, sizes, settings, network, faults != NO_FAULTS, brokers, logs),
     )
 
 

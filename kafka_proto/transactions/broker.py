@@ -12,52 +12,32 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Message, Turn, persisted, volatile
+from harness.model import FrozenMap, Message, Turn, persisted, volatile
 from kafka_proto.transactions import coordinator
 from kafka_proto.transactions.controller import CONTROLLER, PID_BLOCK
+from kafka_proto.transactions.coordinator_role import Coordinator, CoordinatorRole
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
-from kafka_proto.transactions.messages import (
-    AddPartitionsToTxnRequest,
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    Error,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    InitPidRequest,
-    LeaderAndIsr,
-    RegisterBroker,
-    answer,
-)
-from kafka_proto.transactions.records import Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.messages import LeaderAndIsr, RegisterBroker
+from kafka_proto.transactions.records import Entry, LogMetadata
 from kafka_proto.transactions.variants import Variant
 
 NOBODY = LogMetadata(0, "")
 
 
 @attrs.frozen
-class Broker:
+class Broker(Coordinator):
     """The local state of a broker; maps are keyed by partition (logs) or by transactional id (transactions)."""
 
-    log: FrozenMap[str, tuple[Entry, ...]] = persisted()
-    hwm: FrozenMap[str, int] = persisted()
-    known: FrozenMap[str, LogMetadata] = volatile()
-    """Leader and epoch of each partition, as far as this broker was told; also its cache for FindCoordinator."""
+    log: FrozenMap[str, tuple[Entry, ...]] = persisted(default=FrozenMap())
+    hwm: FrozenMap[str, int] = persisted(default=FrozenMap())
     incarnation: int = persisted(default=0)
     """How often this broker was started again; durable before it joins an epoch."""
     registering: bool = volatile(default=False)
-    loaded: frozenset[str] = volatile(default=frozenset())
-    """Partitions that it leads and has loaded."""
-    metadata: FrozenMap[str, TxnMetadata] = volatile(default=FrozenMap())
-    transitions: FrozenMap[str, TxnMetadata] = volatile(default=FrozenMap())
     callbacks: frozenset[tuple[str, int]] = volatile(default=frozenset())
     """Partition and offset of the entries whose commit is still to be answered."""
-    pid_source: int = volatile(default=0)
-    pid_limit: int = volatile(default=0)
-    """The last producer id used and the last one of the block; equal when a new block is needed."""
-    allocating: bool = volatile(default=False)
 
 
-class TransactionCoordinator(Actor[Broker]):
+class TransactionCoordinator(CoordinatorRole[Broker]):
     """The actor of one broker."""
 
     may_crash = True
@@ -70,7 +50,9 @@ class TransactionCoordinator(Actor[Broker]):
         self.variant = variant
         self.partitions = tuple(leaders)
         nothing: FrozenMap[str, tuple[Entry, ...]] = FrozenMap({p: () for p in leaders})
-        self.blank = Broker(nothing, FrozenMap({p: 0 for p in leaders}), FrozenMap({p: NOBODY for p in leaders}))
+        self.blank = Broker(
+            known=FrozenMap({p: NOBODY for p in leaders}), log=nothing, hwm=FrozenMap({p: 0 for p in leaders})
+        )
         self.initial = self.blank
         self.start = attrs.evolve(
             self.blank,
@@ -91,92 +73,25 @@ class TransactionCoordinator(Actor[Broker]):
         for tid in self.home:
             yield from self.complete_partial_txn(local, tid)
 
-    def complete_partial_txn(self, local: Broker, tid: str) -> Iterable[Turn[Broker]]:
-        """ACTION CompletePartialTxn(b, tid): finish what a predecessor, or this broker before a crash, prepared."""
-        entry = coordinator.complete_partial_txn(
-            tid,
-            leads=self.home[tid] in local.loaded,
-            metadata=local.metadata.get(tid),
-            pending=local.transitions.get(tid),
-        )
-        if entry is not None and self.variant.completes_partial_txns:
-            after, append = self.append(local, entry)
-            yield Turn("CompletePartialTxn", (self.name, tid), after, (append,), flush=True)
-
     def on_message(self, local: Broker, message: Message) -> Iterable[Turn[Broker]]:
         match message:
-            case InitPidRequest():
-                yield self.receive_init_pid_request(local, message)
-            case AddPartitionsToTxnRequest():
-                yield self.receive_add_partitions_request(local, message)
-            case FindCoordinatorRequest():
-                yield self.receive_find_coordinator_request(local, message)
             case LeaderAndIsr():
                 yield self.receive_leader_and_isr(local, message)
             case Joined():
                 yield self.receive_joined(local, message)
             case Committed():
                 yield self.receive_committed(local, message)
-            case AllocateProducerIdsResponse():
-                after = attrs.evolve(
-                    local, pid_source=message.start - 1, pid_limit=message.start - 1 + message.length, allocating=False
-                )
-                yield Turn("ReceiveAllocateProducerIdsResponse", (self.name,), after)
+            case _:
+                yield from self.receive_request(local, message)
 
-    def receive_init_pid_request(self, local: Broker, request: InitPidRequest) -> Turn[Broker]:
-        """ACTION ReceiveInitPidRequest(b, c), refused with a retriable error while loading or out of producer ids."""
-        who = (self.name, request.source)
-        p = self.home[request.tid]
-        leads = local.known[p].leader == self.name
-        if leads and p not in local.loaded:
-            refusal = answer(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
-            return Turn("ReceiveInitPidRequest", who, local, (refusal,))
-        if leads and request.tid not in local.metadata and local.pid_source >= local.pid_limit:
-            refusal = answer(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
-            if local.allocating:
-                return Turn("ReceiveInitPidRequest", who, local, (refusal,))
-            ask = AllocateProducerIdsRequest(source=self.name, dest=CONTROLLER)
-            return Turn("ReceiveInitPidRequest", who, attrs.evolve(local, allocating=True), (refusal, ask))
-        decision = coordinator.receive_init_pid_request(
-            request,
-            leads=leads,
-            metadata=local.metadata.get(request.tid),
-            pending=local.transitions.get(request.tid),
-            pid_source=local.pid_source,
-            variant=self.variant,
-        )
-        if decision.metadata is not None:
-            local = attrs.evolve(local, metadata=local.metadata.set(request.tid, decision.metadata))
-        if decision.pid_source is not None:
-            local = attrs.evolve(local, pid_source=decision.pid_source)
-        return self.carry_out(local, "ReceiveInitPidRequest", who, decision)
-
-    def receive_add_partitions_request(self, local: Broker, request: AddPartitionsToTxnRequest) -> Turn[Broker]:
-        """ACTION ReceiveAddPartitionsToTxnRequest(b, c), refused with a retriable error while loading."""
-        who = (self.name, request.source)
-        p = self.home[request.tid]
-        leads = local.known[p].leader == self.name
-        if leads and p not in local.loaded:
-            refusal = answer(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
-            return Turn("ReceiveAddPartitionsToTxnRequest", who, local, (refusal,))
-        decision = coordinator.receive_add_partitions(
-            request,
-            leads=leads,
-            metadata=local.metadata.get(request.tid),
-            pending=local.transitions.get(request.tid),
-        )
-        return self.carry_out(local, "ReceiveAddPartitionsToTxnRequest", who, decision)
-
-    def carry_out(
-        self, local: Broker, action: str, who: tuple[str, ...], decision: coordinator.Decision
+    def append_entry(
+        self, local: Broker, action: str, who: tuple[str, ...], entry: Entry, waits: bool
     ) -> Turn[Broker]:
-        """Answer now, or append the entry whose commit answers."""
-        if decision.entry is None:
-            return Turn(action, who, local, (decision.reply,) if decision.reply is not None else ())
-        p = self.home[decision.entry.tid]
-        callback = (p, len(local.log[p]))
-        after, append = self.append(local, decision.entry)
-        return Turn(action, who, attrs.evolve(after, callbacks=after.callbacks | {callback}), (append,), flush=True)
+        """Append an entry to the local log and hand it to the log partition; its callback waits for the commit."""
+        p = self.home[entry.tid]
+        callback = frozenset(((p, len(local.log[p])),)) if waits else frozenset()
+        after, append = self.append(local, entry)
+        return Turn(action, who, attrs.evolve(after, callbacks=after.callbacks | callback), (append,), flush=True)
 
     def append(self, local: Broker, entry: Entry) -> tuple[Broker, AppendEntry]:
         """Append an entry to the local log, make its transition pending, and hand it to the log partition."""
@@ -189,12 +104,6 @@ class TransactionCoordinator(Actor[Broker]):
         )
         request = AppendEntry(local.known[p].cepoch, offset, entry, source=self.name, dest=log_name(p))
         return after, request
-
-    def receive_find_coordinator_request(self, local: Broker, request: FindCoordinatorRequest) -> Turn[Broker]:
-        """Answer from the metadata cache, stale or not; a broker that knows nobody sends the client back to itself."""
-        leader = local.known[self.home[request.tid]].leader or self.name
-        found = FindCoordinatorResponse(leader, request.correlation, source=self.name, dest=request.source)
-        return Turn("ReceiveFindCoordinatorRequest", (self.name, request.source), local, (found,))
 
     def receive_leader_and_isr(self, local: Broker, told: LeaderAndIsr) -> Turn[Broker]:
         """Learn of a leader and epoch: become leader or follower, or (S2) not notice."""
@@ -232,14 +141,10 @@ class TransactionCoordinator(Actor[Broker]):
 
     def forget(self, local: Broker, p: str) -> Broker:
         """Give up what is not committed of a partition, and the metadata of its ids."""
-        mine = [tid for tid, home in self.home.items() if home == p]
         return attrs.evolve(
-            local,
+            self.resigned(local, p),
             log=local.log.set(p, local.log[p][: local.hwm[p]]),
-            loaded=local.loaded - {p},
             callbacks=frozenset(callback for callback in local.callbacks if callback[0] != p),
-            metadata=without(local.metadata, mine),
-            transitions=without(local.transitions, mine),
         )
 
     def receive_joined(self, local: Broker, joined: Joined) -> Turn[Broker]:
@@ -254,18 +159,7 @@ class TransactionCoordinator(Actor[Broker]):
             local, log=local.log.set(p, joined.committed), hwm=local.hwm.set(p, len(joined.committed))
         )
         if local.known[p].leader == self.name:
-            loaded = coordinator.replay(joined.committed)
-            metadata = {
-                tid: found
-                for tid, home in self.home.items()
-                if (
-                    found := coordinator.materialized(
-                        tid, home == p, loaded.get(tid), local.metadata.get(tid), self.variant
-                    )
-                )
-                is not None
-            }
-            after = attrs.evolve(after, loaded=after.loaded | {p}, metadata=FrozenMap(metadata))
+            after = self.serving(after, p, joined.committed)
         return Turn(action, who, after, flush=True, detail=f"epoch {joined.cepoch}")
 
     def receive_committed(self, local: Broker, committed: Committed) -> Turn[Broker]:
@@ -280,11 +174,7 @@ class TransactionCoordinator(Actor[Broker]):
         )
         if p not in local.loaded:
             return Turn(action, who, after, flush=True, detail=f"offset {offset}")
-        after = attrs.evolve(
-            after,
-            metadata=after.metadata.set(entry.tid, entry.transition),
-            transitions=after.transitions.without(entry.tid),
-        )
+        after = self.learned(after, entry)
         sent: tuple[Message, ...] = ()
         if (p, offset) in local.callbacks:
             after = attrs.evolve(after, callbacks=after.callbacks - {(p, offset)})
@@ -296,7 +186,3 @@ class TransactionCoordinator(Actor[Broker]):
                 sent = (*sent, append)
         return Turn(action, who, after, sent, flush=True, detail=f"offset {offset}")
 
-
-def without(entries: FrozenMap[str, TxnMetadata], keys: list[str]) -> FrozenMap[str, TxnMetadata]:
-    """Return a map without some keys."""
-    return FrozenMap({key: value for key, value in entries.items() if key not in keys})

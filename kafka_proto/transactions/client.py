@@ -64,6 +64,13 @@ def add_answered(client: ClientRecord, response: AddPartitionsToTxnResponse, fou
     return attrs.evolve(terminated, pending_partitions=frozenset(), partitions=frozenset())
 
 
+def given_up(client: ClientRecord) -> ClientRecord:
+    """The client after a request timed out: what became of it is unknown, and it may ask again."""
+    if client.state is ClientState.SENT_INIT_PID_REQUEST:
+        return attrs.evolve(client, state=ClientState.READY)
+    return attrs.evolve(client, pending_partitions=frozenset())
+
+
 def failed(client: ClientRecord, state: ClientState, code: Error) -> ClientRecord:
     """The client in a new state, remembering where it was and which error sent it there."""
     return attrs.evolve(client, state=state, last_state=client.state, last_error=code)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import Faults, Model, Network, Process
+from harness.model import BAG, Faults, Model, Network, Process
 from kafka_proto.transactions import spec
+from kafka_proto.transactions.extensions import ExtendedBroker, ExtendedClient, Extensions, actions
 from kafka_proto.transactions.properties import SpecState, properties
 from kafka_proto.transactions.types import TYPES
-from kafka_proto.transactions.variants import DIARY_02, repaired
+from kafka_proto.transactions.variants import DIARY_02, Variant, repaired
 
 FAIRNESS = {
     "SendInitPidRequest": "strong",
@@ -34,11 +35,26 @@ FAIRNESS = {
 def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
-    """Build diary 02 at a size, with the repairs that the settings name."""
+    """Build diary 02 at a size, with the repairs and the extension actions that the settings name."""
     variant = repaired(DIARY_02, settings["repair"])
-    constants = spec.names(sizes)
-    processes: list[Process] = [spec.SpecClient(c, constants, variant) for c in constants.clients]
-    processes += [spec.SpecBroker(b, variant) for b in constants.brokers]
+    on = frozenset(name for name in settings["extend"].split(",") if name)
+    extensions = Extensions(on, int(settings["bound"]))
+    return compose(variant, extensions, sizes, settings, network, faults, history_variables)
+
+
+def compose(
+    variant: Variant, extensions: Extensions, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    faults: Faults, history_variables: bool,
+) -> Model:
+    """Compose a variant of diary 02 with extension actions, if there are any."""
+    constants = spec.names(sizes, bool(extensions.on))
+    processes: list[Process] = []
+    if extensions.on:
+        processes += [ExtendedClient(c, constants, variant, extensions) for c in constants.clients]
+        processes += [ExtendedBroker(b, constants, variant, extensions) for b in constants.brokers]
+    else:
+        processes += [spec.SpecClient(c, constants, variant) for c in constants.clients]
+        processes += [spec.SpecBroker(b, variant) for b in constants.brokers]
     for b in constants.brokers:
         for p in constants.txn_log_partitions:
             processes.append(spec.commit(b, p, constants))
@@ -46,10 +62,12 @@ def build(
             processes.append(spec.become_follower(b, p, constants, variant))
     for b in constants.brokers:
         for tid in constants.transactional_ids:
-            processes.append(spec.complete_partial_txn(b, tid))
+            processes.append(spec.complete_partial_txn(b, tid, constants))
+    processes += actions(constants, variant, extensions)
     return Model(
-        "transactions/diary-02", tuple(processes), (spec.initial(constants),), network, faults,
-        properties(constants, SpecState(constants)), FAIRNESS, history_variables, sizes, settings, types=TYPES,
+        "transactions/diary-02", tuple(processes), (extensions.initial(constants, spec.initial(constants)),),
+        BAG if extensions.on else network, faults, properties(constants, SpecState(constants)), FAIRNESS,
+        history_variables, sizes, settings, types=TYPES,
         waits_for=lambda view: spec.waits_for(constants, view), symmetric=spec.symmetric(constants),
         view_hides=("messages_discard", "aux_coord_ctr"),
     )

@@ -34,7 +34,7 @@ def build(
     if variant.completes_partial_txns:
         for b in constants.brokers:
             for tid in constants.transactional_ids:
-                processes.append(spec.complete_partial_txn(b, tid))
+                processes.append(spec.complete_partial_txn(b, tid, constants))
     return Model(
         "transactions/gist", tuple(processes), (spec.initial(constants),), network, faults,
         properties(constants, SpecState(constants)), diary_02.FAIRNESS, history_variables, sizes, settings, types=TYPES,

@@ -9,6 +9,7 @@ import attrs
 
 from harness.model import Model, ModelSpec, Setting, Size
 from kafka_proto.transactions import actors, diary_01, diary_02, gist
+from kafka_proto.transactions.extensions import EXTENSIONS
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),
@@ -25,10 +26,20 @@ def repairs(*flaws: str) -> Setting:
     return Setting(flaws, several=True, doc="flaws of the spec to repair, see docs/models.md")
 
 
+EXTEND = {
+    "extend": Setting(
+        tuple(EXTENSIONS), several=True, doc="extension actions: what actors do beyond the spec, see docs/models.md"
+    ),
+    "bound": Setting(
+        ("0", "1", "2", "3", "4"), "1", doc="extension steps that nobody needs (a crash, a lost message) in a run"
+    ),
+}
+
+
 def repaired(sizes: Mapping[str, int], settings: Mapping[str, str], *rest: Any) -> Model:
     """Build `transactions/repaired`: diary 02 with S1, S2 and S3 repaired."""
-    model = diary_02.build(sizes, {"repair": "S1,S2,S3"}, *rest)
-    return attrs.evolve(model, name="transactions/repaired", settings={})
+    model = diary_02.build(sizes, {**settings, "repair": "S1,S2,S3"}, *rest)
+    return attrs.evolve(model, name="transactions/repaired", settings=settings)
 
 
 MODELS: tuple[ModelSpec, ...] = (
@@ -41,13 +52,16 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     ModelSpec(
         "transactions/diary-02", "InitPid and AddPartitionsToTxn with elections (diary 02)", diary_02.build, SIZES,
-        {"repair": repairs("S1", "S2", "S3")},
+        {"repair": repairs("S1", "S2", "S3"), **EXTEND}, ("unordered-set", "bag"),
     ),
     ModelSpec(
         "transactions/gist", "diary 02's earlier form (the gist)", gist.build, SIZES,
         {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
-    ModelSpec("transactions/repaired", "diary 02 with S1, S2 and S3 repaired", repaired, SIZES),
+    ModelSpec(
+        "transactions/repaired", "diary 02 with S1, S2 and S3 repaired", repaired, SIZES, EXTEND,
+        ("unordered-set", "bag"),
+    ),
     ModelSpec(
         "transactions/diary-02/actors", "diary 02's rules as actors on a faulty network", actors.build_diary_02, SIZES,
         {"repair": repairs("S1", "S2", "S3")}, ("bag", "fifo"), may_fault=True,

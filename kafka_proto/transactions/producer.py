@@ -22,8 +22,10 @@ from kafka_proto.transactions.messages import (
     InitPidResponse,
     is_retriable,
 )
-from kafka_proto.transactions.records import ClientRecord, ClientState
+from kafka_proto.transactions.records import ClientRecord
 from kafka_proto.transactions.variants import Variant
+
+BACKOFF = "backoff"
 
 
 @attrs.frozen
@@ -35,7 +37,7 @@ class Producer:
     """`("init", tid)` or `("add_partitions", topic partition)`."""
     correlation: int = 0
     awaits: str = ""
-    """`coordinator`, `init` or `add_partitions`: the kind of the answer waited for, or nothing."""
+    """`coordinator`, `init` or `add_partitions`: the kind of the answer waited for, or nothing; or `backoff`."""
 
 
 class TransactionalProducer(Actor[Producer]):
@@ -43,13 +45,15 @@ class TransactionalProducer(Actor[Producer]):
 
     def __init__(
         self, name: str, brokers: tuple[str, ...], tids: tuple[str, ...], topic_partitions: tuple[str, ...],
-        variant: Variant,
+        variant: Variant, backs_off: bool = False,
     ) -> None:
         self.name = name
         self.brokers = brokers
         self.tids = tids
         self.topic_partitions = topic_partitions
         self.variant = variant
+        self.backs_off = backs_off
+        """Whether it lets time pass after an error before it tries again (Kafka's `retry.backoff.ms`)."""
         self.initial = Producer()
 
     def step(self, local: Producer) -> Iterable[Turn[Producer]]:
@@ -99,15 +103,19 @@ class TransactionalProducer(Actor[Producer]):
             yield Turn("SendAddPartitionsToTxnRequest", (self.name,), after, (add,))
 
     def timers(self, local: Producer) -> tuple[str, ...]:
+        if local.awaits == BACKOFF:
+            return ("RetryBackoff",)
         return ("RequestTimeout",) if local.awaits else ()
 
     def timer_fired(self, local: Producer, timer: str) -> Iterable[Turn[Producer]]:
-        """Give a request up: what became of it is unknown, so look the coordinator up and try again."""
-        record = attrs.evolve(local.record, tc=None)
-        if local.awaits == "init":
-            record = attrs.evolve(record, state=ClientState.READY)
-        if local.awaits == "add_partitions":
-            record = attrs.evolve(record, pending_partitions=frozenset())
+        """Try again: after a pause, or because a request is given up and what became of it is unknown.
+
+        Who gives up looks the coordinator up again.
+        """
+        if timer == "RetryBackoff":
+            yield Turn(timer, (self.name,), attrs.evolve(local, awaits=""))
+            return
+        record = attrs.evolve(clients.given_up(local.record), tc=None)
         after = attrs.evolve(local, record=record, awaits="")
         yield Turn("RequestTimeout", (self.name,), after, detail=f"{local.awaits} {local.correlation}")
 
@@ -141,7 +149,7 @@ class TransactionalProducer(Actor[Producer]):
         if code is Error.OK:
             return Turn(action, who, attrs.evolve(after, goal=None), op=Op(self.name, name, "ok", value))
         if is_retriable(code):
-            return Turn(action, who, after)
+            return Turn(action, who, attrs.evolve(after, awaits=BACKOFF) if self.backs_off else after)
         return Turn(action, who, attrs.evolve(after, goal=None), op=Op(self.name, name, "fail", str(code)))
 
 

@@ -70,6 +70,8 @@ class SpecState:
         return metadata
 
     def serves(self, view: View, b: str, p: str) -> bool:
+        if self.constants.extended:
+            return bool(view[slot("serving", b, p)])
         return bool(view[slot("txn_log_leader", p)] == b)
 
     def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
@@ -91,7 +93,8 @@ def properties(constants: Names, state: ProtocolState) -> tuple[Property, ...]:
     replicas = tuple((b, p) for p in partitions for b in brokers)
     pairs = tuple((b, c, p) for p in partitions for b, c in combinations(brokers, 2))
 
-    typed = message_type(constants, CODES | {Error.COORDINATOR_LOAD_IN_PROGRESS} if state.actors else CODES)
+    more = {Error.COORDINATOR_LOAD_IN_PROGRESS} if state.actors or constants.extended else set()
+    typed = message_type(constants, CODES | more)
 
     def type_ok(message: Message) -> Reason:
         if message in typed or (state.actors and isinstance(message, ActorMessage)):

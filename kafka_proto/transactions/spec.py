@@ -19,6 +19,8 @@ from kafka_proto.transactions.messages import (
     Error,
     InitPidRequest,
     InitPidResponse,
+    Request,
+    Response,
 )
 from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.variants import Variant
@@ -34,9 +36,11 @@ class Names:
     topic_partitions: tuple[str, ...]
     transactional_ids: tuple[str, ...]
     elections: int
+    extended: bool = False
+    """Whether extension actions are on; then a leader may have stopped serving (`serving`)."""
 
 
-def names(sizes: Mapping[str, int]) -> Names:
+def names(sizes: Mapping[str, int], extended: bool = False) -> Names:
     """Return the constants for the given sizes: c1.., b1.., p1.., tp1.., tid1.."""
 
     def numbered(prefix: str, size: str) -> tuple[str, ...]:
@@ -45,6 +49,7 @@ def names(sizes: Mapping[str, int]) -> Names:
     return Names(
         numbered("c", "clients"), numbered("b", "brokers"), numbered("p", "txn-log-partitions"),
         numbered("tp", "topic-partitions"), numbered("tid", "transactional-ids"), sizes.get("elections", 0),
+        extended,
     )
 
 
@@ -94,13 +99,13 @@ class SpecClient(Process):
     def steps(self, view: View) -> Iterable[Step]:
         client = view[self.slot]
         yield from self.send_init_pid_request(view, client)
-        yield from self.send_add_partitions(client)
+        yield from self.send_add_partitions(view, client)
 
     def receive(self, view: View, message: Message) -> Iterable[Step]:
         client = view[self.slot]
         match message:
             case InitPidResponse():
-                yield from self.receive_init_pid_response(client, message)
+                yield from self.receive_init_pid_response(view, client, message)
             case AddPartitionsToTxnResponse():
                 yield from self.receive_add_partitions_response(view, client, message)
 
@@ -108,15 +113,34 @@ class SpecClient(Process):
         """ACTION SendInitPidRequest(c): to the current coordinator of the id, found atomically."""
         for tid in self.constants.transactional_ids:
             if clients.may_init(client, tid):
-                request = InitPidRequest(tid, source=self.name, dest=find_coordinator(view, tid))
-                yield Step(
-                    "SendInitPidRequest", (self.name,), ((self.slot, clients.init_sent(client, tid)),), (request,),
-                    detail=tid, op=Op(self.name, "init", "invoke", tid),
-                )
+                yield self.ask_for_pid(view, client, tid, find_coordinator(view, tid), "SendInitPidRequest", tid)
 
-    def receive_init_pid_response(self, client: ClientRecord, response: InitPidResponse) -> Iterable[Step]:
+    def ask_for_pid(
+        self, view: View, client: ClientRecord, tid: str, broker: str, action: str, detail: str
+    ) -> Step:
+        """Return the step that sends an InitPidRequest for an id to a broker."""
+        number, counted = self.numbered(view)
+        request = InitPidRequest(tid, source=self.name, dest=broker, correlation=number)
+        return Step(
+            action, (self.name,), ((self.slot, clients.init_sent(client, tid)), *counted), (request,),
+            detail=detail, op=Op(self.name, "init", "invoke", tid),
+        )
+
+    def numbered(self, view: View) -> tuple[int | None, tuple[tuple[str, Value], ...]]:
+        """Return the number of the next request, and the write that counts it; the specs' requests have none."""
+        return None, ()
+
+    def awaits(self, view: View, client: ClientRecord, response: Response) -> bool:
+        """Say whether the client takes a response; the specs' clients go by their own state alone."""
+        if isinstance(response, InitPidResponse):
+            return client.state is ClientState.SENT_INIT_PID_REQUEST
+        return client.state is ClientState.BEGUN_TXN
+
+    def receive_init_pid_response(
+        self, view: View, client: ClientRecord, response: InitPidResponse
+    ) -> Iterable[Step]:
         """ACTION ReceiveInitPidResponse(c, b)."""
-        if client.state != ClientState.SENT_INIT_PID_REQUEST:
+        if not self.awaits(view, client, response):
             return
         after = clients.init_answered(client, response, self.variant)
         yield Step(
@@ -124,16 +148,19 @@ class SpecClient(Process):
             op=outcome(self.name, "init", response.code, (response.pid, response.pepoch)),
         )
 
-    def send_add_partitions(self, client: ClientRecord) -> Iterable[Step]:
+    def send_add_partitions(self, view: View, client: ClientRecord) -> Iterable[Step]:
         """ACTION SendAddPartitionsToTxnRequest(c): one partition at a time."""
         for tp in self.constants.topic_partitions:
             if clients.may_add(client, tp):
                 assert client.tid is not None and client.tc is not None
+                number, counted = self.numbered(view)
                 request = AddPartitionsToTxnRequest(
-                    client.tid, client.pid, client.epoch, frozenset((tp,)), source=self.name, dest=client.tc
+                    client.tid, client.pid, client.epoch, frozenset((tp,)),
+                    source=self.name, dest=client.tc, correlation=number,
                 )
                 yield Step(
-                    "SendAddPartitionsToTxnRequest", (self.name,), ((self.slot, clients.add_sent(client, tp)),),
+                    "SendAddPartitionsToTxnRequest", (self.name,),
+                    ((self.slot, clients.add_sent(client, tp)), *counted),
                     (request,), detail=tp, op=Op(self.name, "add_partitions", "invoke", tp),
                 )
 
@@ -141,7 +168,7 @@ class SpecClient(Process):
         self, view: View, client: ClientRecord, response: AddPartitionsToTxnResponse
     ) -> Iterable[Step]:
         """ACTION ReceiveAddPartitionsToTxnResponse(c, b)."""
-        if client.state != ClientState.BEGUN_TXN:
+        if not self.awaits(view, client, response):
             return
         found = None
         if response.code is Error.NOT_COORDINATOR:
@@ -210,8 +237,7 @@ class SpecBroker(Process):
         return bool(view.at("tc_log_metadata", self.name, p).leader == self.name)
 
     def carry_out(
-        self, view: View, action: str, request: InitPidRequest | AddPartitionsToTxnRequest,
-        decision: coordinator.Decision,
+        self, view: View, action: str, request: Request, decision: coordinator.Decision
     ) -> Step:
         writes: list[tuple[str, Value]] = []
         if decision.metadata is not None:
@@ -245,31 +271,56 @@ def commit(b: str, p: str, constants: Names) -> Action:
     """ACTION CommitTxnLogAppend(b, p): replicate one entry to every broker, advance every HWM, run the callback."""
 
     def steps(view: View) -> Iterable[Step]:
-        offset = view.at("tc_log_hwm", b, p)
-        log = view.at("tc_log", b, p)
-        if offset >= len(log):
+        entry = next_to_commit(view, b, p, constants)
+        if entry is None or not serves(view, b, p, constants):
             return
-        if view.at("txn_log_leader", p) != b:
-            return
-        cepoch = view.at("tc_log_metadata", b, p).cepoch
-        if any(view.at("tc_log_metadata", other, p).cepoch != cepoch for other in constants.brokers):
-            return
-        entry: Entry = log[offset]
         done = coordinator.entry_committed(entry)
-        writes: list[tuple[str, Value]] = [
+        writes = committed(view, b, p, entry, constants)
+        writes += [
             (slot("tc_tid_metadata", b, entry.tid), entry.transition),
             (slot("tc_tid_transition", b, entry.tid), done.entry.transition if done.entry else None),
         ]
-        for other in constants.brokers:
-            writes.append((slot("tc_log_hwm", other, p), offset + 1))
-            if other != b:
-                writes.append((slot("tc_log", other, p), (*view.at("tc_log", other, p), entry)))
         if done.entry is not None:
-            writes.append((slot("tc_log", b, p), (*log, done.entry)))
+            writes.append((slot("tc_log", b, p), (*view.at("tc_log", b, p), done.entry)))
         sent = (done.response,) if done.response is not None else ()
         yield Step("CommitTxnLogAppend", (b, p), tuple(writes), sent)
 
     return Action(f"CommitTxnLogAppend[{b}][{p}]", steps)
+
+
+def next_to_commit(view: View, b: str, p: str, constants: Names) -> Entry | None:
+    """Return the entry that a leader may commit now: every broker has to be in its epoch."""
+    offset = view.at("tc_log_hwm", b, p)
+    log = view.at("tc_log", b, p)
+    if offset >= len(log):
+        return None
+    if view.at("txn_log_leader", p) != b:
+        return None
+    cepoch = view.at("tc_log_metadata", b, p).cepoch
+    if any(view.at("tc_log_metadata", other, p).cepoch != cepoch for other in constants.brokers):
+        return None
+    entry: Entry = log[offset]
+    return entry
+
+
+def committed(view: View, b: str, p: str, entry: Entry, constants: Names) -> list[tuple[str, Value]]:
+    """Return the writes that put a leader's next entry below the high watermark of every broker."""
+    writes: list[tuple[str, Value]] = []
+    for other in constants.brokers:
+        writes.append((slot("tc_log_hwm", other, p), view.at("tc_log_hwm", b, p) + 1))
+        if other != b:
+            writes.append((slot("tc_log", other, p), (*view.at("tc_log", other, p), entry)))
+    return writes
+
+
+def serves(view: View, b: str, p: str, constants: Names) -> bool:
+    """Say whether a leader still does its work: always in the specs, not always with extension actions."""
+    return not constants.extended or bool(view.at("serving", b, p))
+
+
+def serving(b: str, p: str, now: bool, constants: Names) -> list[tuple[str, Value]]:
+    """Return the write that says whether a leader serves, with extension actions on."""
+    return [(slot("serving", b, p), now)] if constants.extended else []
 
 
 def elect(b: str, p: str, constants: Names, variant: Variant) -> Action:
@@ -281,23 +332,46 @@ def elect(b: str, p: str, constants: Names, variant: Variant) -> Action:
             return
         if view.at("tc_log_metadata", b, p).leader == b:
             return
-        cepoch = view.at("txn_log_epoch", p) + 1
         deposed = view.at("txn_log_leader", p)
-        writes: list[tuple[str, Value]] = [
-            (slot("txn_log_leader", p), b),
-            (slot("txn_log_epoch", p), cepoch),
-            (slot("tc_log_metadata", b, p), LogMetadata(cepoch, b)),
-            ("aux_coord_ctr", elections + 1),
-        ]
-        for tid in constants.transactional_ids:
-            on_partition = view.at("t_to_p_mapping", tid) == p
-            loaded: TxnMetadata | None = view.at("tc_tid_metadata", deposed, tid) if on_partition else None
-            own: TxnMetadata | None = view.at("tc_tid_metadata", b, tid)
-            now = coordinator.materialized(tid, on_partition, loaded, own, variant)
-            writes.append((slot("tc_tid_metadata", b, tid), now))
+        if constants.extended and view.at("tc_log_metadata", deposed, p).cepoch != view.at("txn_log_epoch", p):
+            return
+
+        def loaded(tid: str) -> TxnMetadata | None:
+            known: TxnMetadata | None = view.at("tc_tid_metadata", deposed, tid)
+            return known
+
+        writes = elected(view, b, p, loaded, constants, variant)
         yield Step(variant.election, (b, p), tuple(writes), kind=Kind.PERTURBATION)
 
     return Action(f"{variant.election}[{b}][{p}]", steps)
+
+
+def elected(
+    view: View, b: str, p: str, loaded: Callable[[str], TxnMetadata | None], constants: Names, variant: Variant
+) -> list[tuple[str, Value]]:
+    """Return the writes that elect a broker; `loaded` gives what it loads of an id on the partition."""
+    cepoch = view.at("txn_log_epoch", p) + 1
+    writes: list[tuple[str, Value]] = [
+        (slot("txn_log_leader", p), b),
+        (slot("txn_log_epoch", p), cepoch),
+        (slot("tc_log_metadata", b, p), LogMetadata(cepoch, b)),
+        ("aux_coord_ctr", view["aux_coord_ctr"] + 1),
+        *serving(b, p, True, constants),
+    ]
+    return writes + materialize(view, b, p, loaded, constants, variant)
+
+
+def materialize(
+    view: View, b: str, p: str, loaded: Callable[[str], TxnMetadata | None], constants: Names, variant: Variant
+) -> list[tuple[str, Value]]:
+    """Return the writes by which a broker that leads a partition from now on knows its ids."""
+    writes: list[tuple[str, Value]] = []
+    for tid in constants.transactional_ids:
+        on_partition = view.at("t_to_p_mapping", tid) == p
+        own: TxnMetadata | None = view.at("tc_tid_metadata", b, tid)
+        now = coordinator.materialized(tid, on_partition, loaded(tid) if on_partition else None, own, variant)
+        writes.append((slot("tc_tid_metadata", b, tid), now))
+    return writes
 
 
 def become_follower(b: str, p: str, constants: Names, variant: Variant) -> Action:
@@ -313,18 +387,20 @@ def become_follower(b: str, p: str, constants: Names, variant: Variant) -> Actio
         writes: list[tuple[str, Value]] = [
             (slot("tc_log_metadata", b, p), LogMetadata(epoch, leader)),
             (slot("tc_log", b, p), follows),
+            *serving(b, p, False, constants),
         ]
         for tid in constants.transactional_ids:
             if view.at("t_to_p_mapping", tid) == p:
                 writes.append((slot("tc_tid_metadata", b, tid), None))
                 writes.append((slot("tc_tid_transition", b, tid), None))
-        responses = coordinator.failed_responses(coordinator.uncommitted(log, hwm))
+        given_up = coordinator.uncommitted(log, hwm) if serves(view, b, p, constants) else ()
+        responses = coordinator.failed_responses(given_up)
         yield Step("BecomeFollower", (b, p), tuple(writes), responses)
 
     return Action(f"BecomeFollower[{b}][{p}]", steps)
 
 
-def complete_partial_txn(b: str, tid: str) -> Action:
+def complete_partial_txn(b: str, tid: str, constants: Names) -> Action:
     """ACTION CompletePartialTxn(b, tid): a new coordinator finishes what its predecessor prepared."""
 
     def steps(view: View) -> Iterable[Step]:
@@ -335,7 +411,7 @@ def complete_partial_txn(b: str, tid: str) -> Action:
             metadata=view.at("tc_tid_metadata", b, tid),
             pending=view.at("tc_tid_transition", b, tid),
         )
-        if entry is not None:
+        if entry is not None and serves(view, b, p, constants):
             yield Step("CompletePartialTxn", (b, tid), tuple(append(view, b, entry)))
 
     return Action(f"CompletePartialTxn[{b}][{tid}]", steps)

@@ -1,0 +1,100 @@
+"""The actor composition of the spec's model: the same decisions between a producer, a broker, a store and readers.
+
+What is added is what running actors need: receipts and timeouts, a store that answers, a broker that loads its state
+after a crash, and readers that read. A broker may crash between any two effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compaction import actor_properties, bookkeeper, broker, clients, messages
+from compaction.bookkeeper import BOOKKEEPER, Bookkeeper
+from compaction.broker import CompactingBroker, keys_of
+from compaction.clients import BROKER, PRODUCER, Producer, Reader
+from compaction.compactor import CompactorState, first_lost
+from compaction.reader import read_twice
+from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
+from compaction.variants import Rules, rules
+from harness.model import Faults, Model, Network, Property, Reason, View, always
+
+TYPES = (TopicMessage, *messages.TYPES, *bookkeeper.TYPES, *clients.TYPES, *broker.TYPES)
+SPEC_INVARIANTS = ("CompactionHorizonCorrectness", "CompactedLedgerLeak", "DuplicateNullKeyMessage")
+
+
+def keys_and_values(sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the keys and the values that a producer sends, null ones first."""
+    return (NULL_KEY, *range(1, sizes["keys"] + 1)), (NULL_VALUE, *range(1, sizes["values"] + 1))
+
+
+def names_of_readers(sizes: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(f"r{n}" for n in range(1, sizes["readers"] + 1))
+
+
+def build(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build `compaction/pulsar/actors`."""
+    chosen = rules(settings["retain-null-key"] == "true", settings["repair"])
+    host = CompactingBroker(chosen)
+    names = names_of_readers(sizes)
+    readers = [Reader(name, sizes["messages"], sizes["disconnects"]) for name in names]
+    producer = Producer(sizes["messages"], *keys_and_values(sizes))
+    return Model(
+        "compaction/pulsar/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
+        (
+            *actor_properties.common(names, chosen.retain_null_key), *spec_invariants(chosen),
+            *actor_properties.witnesses(names),
+        ),
+        history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
+        waits_for=lambda view: waits_for(view, names),
+    )
+
+
+def spec_invariants(chosen: Rules) -> tuple[Property, ...]:
+    """Return the spec's own invariants, as statements about the broker and the store."""
+
+    def horizon_correctness(view: View) -> Reason:
+        local = actor_properties.broker_of(view)
+        held = actor_properties.store_of(view).sealed(local.context) or ()
+        ids = tuple(entry.id for entry in held)
+        lost = first_lost(keys_of(local.topic), local.horizon, ids, chosen.retain_null_key)
+        if lost is None:
+            return None
+        return (
+            f"readers skip the topic up to message {local.horizon}, but compacted ledger {local.context} neither has "
+            f"message {lost} nor replaces it"
+        )
+
+    def ledger_leak(view: View) -> Reason:
+        existing = actor_properties.store_of(view).existing
+        return f"ledgers {', '.join(map(str, existing))} exist at once" if len(existing) > 2 else None
+
+    def duplicate_null_key_message(view: View) -> Reason:
+        local = actor_properties.broker_of(view)
+        if not chosen.retain_null_key or local.contents is None:
+            return None
+        keys, ids = keys_of(local.topic), tuple(entry.id for entry in local.contents)
+        for n in read_twice(ids, local.horizon, local.end):
+            if keys[n - 1] == NULL_KEY:
+                return f"a reader gets null-key message {n} from compacted ledger {local.context} and from the topic"
+        return None
+
+    checks = (horizon_correctness, ledger_leak, duplicate_null_key_message)
+    return tuple(always(name, check, source="compaction") for name, check in zip(SPEC_INVARIANTS, checks, strict=True))
+
+
+def waits_for(view: View, readers: tuple[str, ...]) -> tuple[str, ...]:
+    """Say who waits for whom: clients for the broker, the broker for the store."""
+    found = []
+    producer: clients.ProducerState = view[PRODUCER]
+    if producer.stored < producer.last:
+        found.append(f"{PRODUCER} waits for the receipt of entry {producer.last}")
+    for name in readers:
+        reader: clients.ReaderState = view[name]
+        if reader.asked is not None:
+            found.append(f"{name} waits for what comes after message {reader.position.last}")
+    local = actor_properties.broker_of(view)
+    if not local.loaded or local.state is CompactorState.WRITE or local.deleting:
+        found.append(f"{BROKER} waits for {BOOKKEEPER}")
+    return tuple(found)

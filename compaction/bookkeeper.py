@@ -1,0 +1,122 @@
+"""The ledger store of the actor compositions, in BookKeeper's role: durable, and never without what it sealed.
+
+    (none) -> created -> written -> sealed -> deleted
+    A ledger can be deleted in each state; nothing is added to one that is sealed or deleted.
+
+It is one atomic service. Its ids grow, and none is given twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import attrs
+
+from compaction.messages import (
+    AddEntries,
+    CreateLedger,
+    DeleteLedger,
+    LedgerCreated,
+    LedgerDeleted,
+    LedgerLoaded,
+    LedgerSealed,
+    LoadLedger,
+    SealLedger,
+    StoreMessage,
+)
+from compaction.records import Entry
+from harness.model import Actor, FrozenMap, Message, Turn
+
+BOOKKEEPER = "bookkeeper"
+
+
+class LedgerState(StrEnum):
+    """States of a ledger."""
+
+    CREATED = "created"
+    WRITTEN = "written"
+    SEALED = "sealed"
+    DELETED = "deleted"
+
+
+OPEN = (LedgerState.CREATED, LedgerState.WRITTEN)
+"""The states in which entries may be added, and the ledger be sealed."""
+
+
+@attrs.frozen
+class StoredLedger:
+    """A ledger: its state, and its entries in the order in which they were added."""
+
+    state: LedgerState = LedgerState.CREATED
+    entries: tuple[Entry, ...] = ()
+
+
+@attrs.frozen
+class Store:
+    """The local state of the store: every ledger that was ever created, by its id."""
+
+    ledgers: FrozenMap[int, StoredLedger] = FrozenMap()
+
+    @property
+    def existing(self) -> tuple[int, ...]:
+        """The ids of the ledgers that are not deleted, ascending."""
+        return tuple(sorted(n for n, held in self.ledgers.items() if held.state is not LedgerState.DELETED))
+
+    def sealed(self, ledger: int) -> tuple[Entry, ...] | None:
+        """Return the entries of a sealed ledger, or None where there is no such ledger."""
+        held = self.ledgers.get(ledger)
+        return held.entries if held is not None and held.state is LedgerState.SEALED else None
+
+
+class Bookkeeper(Actor[Store]):
+    """The actor of the store."""
+
+    name = BOOKKEEPER
+    is_service = True
+    initial = Store()
+
+    def on_message(self, local: Store, message: Message) -> Iterable[Turn[Store]]:
+        match message:
+            case CreateLedger():
+                new = max(local.ledgers, default=0) + 1
+                answer = LedgerCreated(message.incarnation, new, source=self.name, dest=message.source)
+                yield self.turn("CreateLedger", new, self.stored(local, new, StoredLedger()), answer)
+            case AddEntries():
+                yield self.turn("AddEntries", message.ledger, self.add(local, message))
+            case SealLedger():
+                held = local.ledgers[message.ledger]
+                if held.state in OPEN:
+                    local = self.stored(local, message.ledger, attrs.evolve(held, state=LedgerState.SEALED))
+                sealed = LedgerSealed(message.incarnation, message.ledger, source=self.name, dest=message.source)
+                yield self.turn("SealLedger", message.ledger, local, sealed)
+            case DeleteLedger():
+                after = self.stored(local, message.ledger, StoredLedger(LedgerState.DELETED))
+                gone = LedgerDeleted(message.incarnation, message.ledger, source=self.name, dest=message.source)
+                yield self.turn("DeleteLedger", message.ledger, after, gone)
+            case LoadLedger():
+                loaded = LedgerLoaded(
+                    message.incarnation, message.ledger, local.sealed(message.ledger), local.existing,
+                    source=self.name, dest=message.source,
+                )
+                yield self.turn("LoadLedger", message.ledger, local, loaded)
+
+    def add(self, local: Store, message: AddEntries) -> Store:
+        """Add entries to the end of a ledger that is still open."""
+        held = local.ledgers[message.ledger]
+        if held.state not in OPEN:
+            return local
+        return self.stored(
+            local, message.ledger, StoredLedger(LedgerState.WRITTEN, (*held.entries, *message.entries))
+        )
+
+    def stored(self, local: Store, ledger: int, held: StoredLedger) -> Store:
+        """Return the store with one ledger as given."""
+        return Store(local.ledgers.set(ledger, held))
+
+    def turn(self, action: str, ledger: int, after: Store, *answers: StoreMessage) -> Turn[Store]:
+        """Return a turn of the store about one ledger."""
+        return Turn(action, (self.name, str(ledger)), after, answers)
+
+
+TYPES: tuple[type, ...] = (StoredLedger, Store)

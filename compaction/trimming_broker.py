@@ -1,0 +1,135 @@
+"""The broker where the topic is trimmed behind the mark-delete position of `__compaction`.
+
+Its compactor reads the previous compacted ledger and the topic behind it, entry by entry through a raw reader that may
+have to reconnect. When the new ledger is sealed, the effects of a variant follow in their order, each a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from compaction import trimming
+from compaction.bookkeeper import BOOKKEEPER
+from compaction.broker import Broker, TopicBroker
+from compaction.compactor import CompactorState
+from compaction.messages import AddEntries, ReadRequest, SealLedger
+from compaction.reader import Position
+from compaction.records import Cursor, Entry
+from compaction.variants import Effect, Rules, Trimming
+from harness.model import Kind, Message, Turn, volatile
+
+
+@attrs.frozen
+class TrimmingState(Broker):
+    """The local state of this broker. The compactor's state is phase one or writing; `effects` is what follows."""
+
+    mark_delete: int = volatile(default=0)
+    """Up to where the topic may be trimmed."""
+    copied_to: int = volatile(default=0)
+    """The id of the last entry that phase two read."""
+    sealing: bool = volatile(default=False)
+    effects: tuple[Effect, ...] = volatile(default=())
+    """What is still to be done of a compaction whose ledger is sealed."""
+    reconnects: int = volatile(default=0)
+
+
+class TrimmingBroker(TopicBroker):
+    """Compaction on a topic that is trimmed."""
+
+    def __init__(self, rules: Rules, variant: Trimming, reconnects: int) -> None:
+        super().__init__(rules, TrimmingState())
+        self.variant = variant
+        self.reconnects = reconnects
+
+    def compact(self, local: TrimmingState) -> Iterable[Turn[TrimmingState]]:
+        if (left := trimming.trimmed(local.topic, local.mark_delete)) != local.topic:
+            yield self.turn("TrimTopic", attrs.evolve(local, topic=left), flush=True)
+        if local.effects:
+            yield from self.effect(local)
+        elif local.state is CompactorState.PHASE_ONE:
+            if trimming.behind(local.topic, local.horizon):
+                result = trimming.phase_one(self.to_compact(local))
+                after = attrs.evolve(local, state=CompactorState.WRITE, phase_one_result=result)
+                yield self.turn("CompactorPhaseOne", after, self.create_ledger(local))
+        elif local.new_ledger and not local.sealing:
+            yield self.copy_or_seal(local)
+            if local.copied_to and local.reconnects < self.reconnects:
+                again = attrs.evolve(local, copied_to=0, reconnects=local.reconnects + 1)
+                yield attrs.evolve(self.turn("RawReaderReconnects", again), kind=Kind.PERTURBATION)
+
+    def to_compact(self, local: TrimmingState) -> tuple[Entry, ...]:
+        """Return what the raw reader reads: the ledger in use, then the topic behind it."""
+        return trimming.to_compact(local.contents, local.horizon, local.topic)
+
+    def write(self, local: TrimmingState, ledger: int) -> Turn[TrimmingState]:
+        return self.turn("BeginPhaseTwo", attrs.evolve(local, new_ledger=ledger))
+
+    def copy_or_seal(self, local: TrimmingState) -> Turn[TrimmingState]:
+        """Phase two reads one entry and writes what is kept of it; at the end the ledger is sealed."""
+        result = local.phase_one_result
+        assert result is not None
+        entries = self.to_compact(local)
+        entry = trimming.next_to_copy(entries, local.copied_to, result, self.variant.stops_at_phase_one)
+        if entry is None:
+            seal = SealLedger(local.incarnation, local.new_ledger, source=self.name, dest=BOOKKEEPER)
+            return self.turn("CompactorSealsLedger", attrs.evolve(local, sealing=True), seal)
+        kept = trimming.copied(entry, result, self.rules.retain_null_key)
+        if self.variant.skips_replayed and trimming.is_replayed(entry, local.written):
+            kept = None
+        after = attrs.evolve(local, copied_to=entry.id)
+        sent: tuple[Message, ...] = ()
+        if kept is not None:
+            after = attrs.evolve(after, written=(*local.written, kept))
+            sent = (AddEntries(local.new_ledger, (kept,), source=self.name, dest=BOOKKEEPER),)
+        return self.turn("CompactorPhaseTwoWrite", after, *sent, detail=f"entry {entry.id}")
+
+    def sealed(self, local: TrimmingState) -> TrimmingState:
+        return attrs.evolve(local, old_ledger=local.context, effects=self.variant.effects)
+
+    def effect(self, local: TrimmingState) -> Iterable[Turn[TrimmingState]]:
+        """Yield the next effect of a compaction whose ledger is sealed."""
+        match local.effects[0]:
+            case Effect.DELETE_LEDGER:
+                if not local.deleting:
+                    yield self.delete_old(local)
+            case Effect.INSTALL:
+                after = attrs.evolve(
+                    local, context=local.new_ledger, contents=local.written, horizon=local.copied_to
+                )
+                yield self.done(after)
+            case Effect.MARK_DELETE:
+                yield self.done(attrs.evolve(local, mark_delete=local.copied_to))
+            case persisting:
+                ledger = local.old_ledger if persisting is Effect.PERSIST_POSITION else local.new_ledger
+                yield self.done(attrs.evolve(local, cursor=Cursor(local.copied_to, ledger)), flush=True)
+
+    def done(self, local: TrimmingState, flush: bool = False) -> Turn[TrimmingState]:
+        """Return the turn of the effect that comes first, which has been carried out in the state given."""
+        return self.turn(f"Compactor{local.effects[0]}", self.deleted(local), flush=flush)
+
+    def deleted(self, local: Any) -> Any:
+        """Return the broker with the first effect done; the last one ends the compaction."""
+        rest = local.effects[1:]
+        return attrs.evolve(local, effects=rest, deleting=False) if rest else self.finished(local)
+
+    def finished(self, local: Any) -> Any:
+        return attrs.evolve(super().finished(local), copied_to=0, sealing=False, effects=(), reconnects=0)
+
+    def installed(self, local: Any, context: int, contents: tuple[Entry, ...] | None, horizon: int) -> Any:
+        return attrs.evolve(super().installed(local, context, contents, horizon), mark_delete=horizon)
+
+    def read(self, local: TrimmingState, request: ReadRequest) -> tuple[tuple[Entry, ...], Position, int] | None:
+        found = trimming.read(
+            request.position, request.session is None, local.contents, local.horizon, local.topic,
+            self.variant.ledger_on_every_read,
+        )
+        if found is None:
+            return None
+        entries, position, from_ledger = found
+        return entries, position, local.context if from_ledger else 0
+
+
+TYPES: tuple[type, ...] = (TrimmingState,)

@@ -1,0 +1,51 @@
+"""What `simulate --coverage` does: collects what the runs reach, and holds it against what a search can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from harness.cli.group import pairs
+from harness.explore.reach import reachable
+from harness.model import Model, Refusal, find_model
+from harness.simulate.coverage import Coverage, Known
+from harness.simulate.guards import Guards
+from harness.simulate.strategies import Strategies
+from harness.simulate.tables import Tables
+
+COVERAGE = click.option("--coverage", is_flag=True, help="Tell which actions, guards and spec states were reached.")
+WITHIN = click.option("--within", multiple=True, metavar="NAME=N",
+                      help="With --coverage: search the spec at this size, and tell how much of it was reached.")
+
+
+def collecting(
+    model: Model, wanted: bool, within: tuple[str, ...], source: Strategies
+) -> tuple[Tables, Coverage | None]:
+    """Return the tables to simulate on, and what collects there what is reached, if that is wanted. Raises Refusal."""
+    if within and not wanted:
+        raise Refusal("--within says what coverage is held against; give --coverage as well")
+    if not wanted:
+        return Tables(model, Guards() if source.campaign is not None else None), None
+    known = _known(model, pairs(within, int))
+    tables = Tables(model, Guards())
+    return tables, source.cover(tables, known)
+
+
+def _known(model: Model, within: Mapping[str, int]) -> Known | None:
+    """Return what a search finds reachable: of a spec itself, or of the spec of actors where sizes are given."""
+    if model.refinement is None:
+        if within:
+            raise Refusal(f"{model.name} names no spec that could be searched at another size; leave --within out")
+        if model.actors or model.faulty:
+            return None
+        spec = model
+    elif within:
+        lifted = model.refinement().spec
+        spec = find_model(lifted.name).make({**lifted.sizes, **within}, lifted.settings)
+        if sorted(spec.initial_states()[0]) != sorted(lifted.initial_states()[0]):
+            raise Refusal(f"at these sizes {spec.name} has other variables than the runs; only bounds go with --within")
+    else:
+        return None
+    found = reachable(spec)
+    return None if found is None else Known(len(found), found.has, spec.sizes)

@@ -1,0 +1,206 @@
+"""The command `kafka-proto verify`: recorded runs, or runs made for the purpose, held against properties and spec.
+
+Exit codes: 0 all is as it should be, 1 a claimed property is violated, a step is not allowed, or a file is not what
+happened; 2 and 130 as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from pathlib import Path
+
+import click
+
+from harness.cli import heard, whole
+from harness.cli.group import AS_JSON, SETTINGS, SIZES, cli, emit, pairs
+from harness.history.campaign import Totals, refine_runs
+from harness.history.judge import Judge, Judged
+from harness.history.refine import Refined
+from harness.model import Refusal, Scenario, find_model, find_scenario
+from harness.record.words import counted
+from harness.simulate import strategies
+from harness.simulate.screen import Screen
+from harness.simulate.session import everything, plan_of
+
+SUFFIXES = (".history.jsonl", ".trail.jsonl")
+WIDTH = 100
+"""Columns of an explanation."""
+
+
+@cli.command()
+@click.argument("what", nargs=-1, required=True, metavar="HISTORY|TRAIL|DIR...")
+@click.option("--seeds", type=whole(1), metavar="N", help="Simulate: N runs of each MODEL or SCENARIO named instead.")
+@click.option("--strategy", type=click.Choice(strategies.NAMES), default="random", show_default=True,
+              help="How to simulate.")
+@SIZES
+@SETTINGS
+@AS_JSON
+def verify(
+    what: tuple[str, ...], seeds: int | None, strategy: str, sizes: tuple[str, ...], settings: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Judge recorded runs from their files alone.
+
+    Invariants are evaluated again in every recorded state, and each step is held against the spec, where the model has
+    a refinement. The first step that the spec does not allow is explained. Of a folder, all trails and histories in it
+    are judged; a history beside its trail is judged once.
+
+    With --seeds, models or scenarios are named instead of files; their runs are simulated and held against the spec.
+    """
+    if seeds is not None:
+        return _simulate(what, seeds, strategy, pairs(sizes, int), pairs(settings, str), as_json)
+    if sizes or settings:
+        raise Refusal("--size and --set are for runs that are simulated; give --seeds N and a model or scenario")
+    return _files([path for name in what for path in _found(name)], as_json)
+
+
+def _found(name: str) -> list[Path]:
+    """Return the files that an argument stands for. Raises Refusal."""
+    path = Path(name)
+    if path.is_dir():
+        files = dict.fromkeys(sorted(f for suffix in SUFFIXES for f in path.rglob(f"*{suffix}") if f.is_file()))
+        if not files:
+            kinds = " and no *".join(SUFFIXES)
+            raise Refusal(f"there is no *{kinds} in {path}; give the folder that runs were written to")
+        return [file for file in files if not _is_beside(file, files)]
+    if not path.exists() and _is_model(name):
+        raise Refusal(f"{name} is no file but can be simulated; give --seeds N to make N runs and judge them")
+    return [path]
+
+
+def _is_beside(file: Path, files: Container[Path]) -> bool:
+    """Say whether a file is the trail beside a history."""
+    stem = file.name.removesuffix(SUFFIXES[1])
+    return stem != file.name and file.with_name(stem + SUFFIXES[0]) in files
+
+
+def _is_model(name: str) -> bool:
+    try:
+        return find_scenario(name) is not None or bool(find_model(name))
+    except Refusal:
+        return False
+
+
+def _files(paths: list[Path], as_json: bool) -> int:
+    judge, judged, refused = Judge(), list[Judged](), list[str]()
+    interrupted = False
+    with Screen(quiet=as_json).progress("verifying", "files") as progress:
+        try:
+            for path in paths:
+                try:
+                    judged.append(judge.file(path))
+                except Refusal as error:
+                    if len(paths) == 1:
+                        raise
+                    refused.append(str(error))
+                wrong = sum(not one.ok for one in judged)
+                progress(len(judged) + len(refused), len(paths), f"{wrong:,} with findings")
+        except KeyboardInterrupt:
+            heard()
+            interrupted = True
+    if as_json:
+        emit({"files": [one.to_json() for one in judged], "refused": refused, "interrupted": interrupted})
+    else:
+        for one in judged:
+            click.echo("\n".join(_told(one)))
+    if interrupted:
+        raise KeyboardInterrupt(f"interrupted; {len(judged):,} of {counted(len(paths), 'file')} were judged")
+    if refused:
+        more = f" ({len(refused):,} of {counted(len(paths), 'file')} cannot be read)" if refused[1:] else ""
+        raise Refusal(refused[0] + more)
+    return 0 if all(one.ok for one in judged) else 1
+
+
+def _told(one: Judged) -> list[str]:
+    """Return what a file came to: a line with the verdict, then lines for what is wrong and what is not judged."""
+    claimed = [broken for broken in one.broken if broken.claimed]
+    said = [f"violates {broken.name} at step {broken.step}" for broken in claimed]
+    if one.explanation is not None:
+        said.append(f"step {one.explanation.step} is no step of the spec")
+    if one.differs:
+        said.append("its verdict is not what its states say")
+    if one.odd:
+        said.append("no run is like this")
+    if one.departed is not None and not one.odd:
+        said.append("the model's own actors do not do this" if said else
+                    "a legal history, but not one of the model's own actors")
+    counts = [counted(one.steps, "step"), f"{counted(one.properties, 'invariant')} evaluated in each state"]
+    if one.refined is not None:
+        counts += _counts(one.refined)
+    lines = [f"{one.path}: {'; '.join(said) or 'ok'} ({', '.join(counts)})"]
+    lines += [f"  {broken.name}: {broken.reason}" for broken in claimed]
+    if one.explanation is not None:
+        lines += [f"  {line}" for line in one.explanation.lines(WIDTH - 2)]
+    lines += [f"  {sentence}" for sentence in one.differs]
+    lines += [f"  step {oddity.step}: {oddity.sentence}" for oddity in one.odd]
+    if one.departed is not None:
+        lines.append(f"  step {one.departed.step}: {one.departed.sentence}")
+    others = [broken for broken in one.broken if not broken.claimed]
+    lines += [f"  {other.name}, which is not claimed, fails at step {other.step}: {other.reason}" for other in others]
+    if one.unjudged:
+        lines.append(f"  not judged, for want of the trail beside it: {', '.join(one.unjudged)}")
+    if one.refined is None:
+        lines.append(f"  {one.model} has no refinement: its steps are not held against a spec")
+    return lines
+
+
+def _counts(refined: Refined) -> list[str]:
+    used = [f"{name} {count:,}" for name, count in refined.extensions.items() if count]
+    return [counted(refined.stutters, "stutter"), f"extensions: {', '.join(used) or 'none'}"]
+
+
+def _simulate(
+    what: tuple[str, ...], seeds: int, strategy: str, sizes: Mapping[str, int], settings: Mapping[str, str],
+    as_json: bool,
+) -> int:
+    results = []
+    for name in what:
+        scenario = find_scenario(name)
+        base = scenario or Scenario(name, "", name)
+        spec = find_model(base.model)
+        model = spec.make({**base.sizes, **sizes}, {**base.settings, **settings}, base.network, base.faults)
+        plan = plan_of(base) if scenario is not None else everything(model)
+        with Screen(quiet=as_json).progress("refining") as progress:
+            totals = refine_runs(model, plan, range(seeds), strategy, progress=progress)
+        if totals.interrupted:
+            heard()
+        results.append({"what": name, **totals.to_json()})
+        if not as_json:
+            click.echo("\n".join(_summary(name, totals)))
+        if totals.interrupted:
+            break
+    if as_json:
+        emit({"simulated": results})
+    if totals.interrupted:
+        raise KeyboardInterrupt(f"interrupted; {totals.runs:,} of {counted(seeds, 'run')} of {name} were finished")
+    return 1 if any(result["failed"] for result in results) else 0
+
+
+def _summary(name: str, totals: Totals) -> list[str]:
+    """Return what simulated runs came to, as lines."""
+    moved = sum(totals.actions.values()) + sum(totals.extensions.values())
+    said = f"all of {counted(totals.runs, 'run')} follow the spec"
+    if totals.failed:
+        said = f"{totals.failed:,} of {counted(totals.runs, 'run')} leave the spec"
+    share = f" ({100 * totals.stutters / totals.steps:.1f} %)" if totals.steps else ""
+    lines = [
+        f"{name}: {said}",
+        f"  {counted(totals.steps, 'step')}, {counted(totals.stutters, 'stutter')}{share}, "
+        f"{counted(len(totals.reached), 'state')} of the spec",
+    ]
+    for action, count in sorted({**totals.actions, **totals.extensions}.items()):
+        kind = "  (extension)" if action in totals.extensions else ""
+        lines.append(f"  {count:>11,}  {100 * count / moved if moved else 0:5.1f} %  {action}{kind}")
+    lines.append("  What the actors' actions are, and how many of them stutter:")
+    for action, counts in totals.by_action().items():
+        every = sum(counts.values())
+        known = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name != "stutter")
+        stutters = f"{100 * counts.get('stutter', 0) / every:5.1f} %"
+        lines.append(f"  {every:>11,}  {stutters}  {action}{f': {known}' if known else ''}")
+    if totals.untaken:
+        lines.append(f"  possible, but never taken: {', '.join(totals.untaken)}")
+    if totals.violated:
+        lines.append("  properties violated: " + ", ".join(f"{p} in {n:,}" for p, n in sorted(totals.violated.items())))
+    if totals.explanation is not None:
+        lines += [f"  seed {totals.seed}:", *(f"  {line}" for line in totals.explanation.lines(WIDTH - 2))]
+    return lines

@@ -1,0 +1,94 @@
+"""Responses that count when they are served: what a mapping sees of a receiver that has not yet applied one.
+
+From the step that sends such a response to the step that applies it, the receiver is seen with the fields that the
+latter changes as it leaves them (of maps, the keys that it changes). One that changes nothing was not applied. Where
+several change the same, the one served last is seen: the spec takes them in the order in which they are served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from harness.model import FrozenMap, Message
+from harness.simulate.tables import Tables
+
+Ids = tuple[int, ...]
+
+
+class Taken:
+    """A step of a run: action, label, the served response that it took, and those that it sent and nobody lost."""
+
+    __slots__ = ("action", "consumed", "label", "sent")
+
+    def __init__(
+        self, action: str, label: str, consumed: Message | None = None, sent: tuple[Message, ...] = ()
+    ) -> None:
+        self.action = action
+        self.label = label
+        self.consumed = consumed
+        self.sent = sent
+
+
+class Overlays:
+    """Works out the states of a run as a mapping sees them."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._laid: dict[tuple[int, int, int, int], int] = {}
+
+    def seen(self, states: Sequence[Ids], steps: Sequence[Taken]) -> Sequence[Ids]:
+        """Return the states, each with the responses served and not yet applied in it. Step n leads to state n + 1."""
+        first: dict[Message, int] = {}
+        windows: list[tuple[int, int, int]] = []
+        for n, step in enumerate(steps, 1):
+            message = step.consumed
+            if message is not None and message in first:
+                slot = self._tables.index.get(message.dest)
+                if slot is not None and states[n - 1][slot] != states[n][slot]:
+                    windows.append((first[message], n, slot))
+            for message in step.sent:
+                first.setdefault(message, n)
+        if not windows:
+            return states
+        found = list(states)
+        for served, applied, slot in sorted(windows):
+            before, after = states[applied - 1][slot], states[applied][slot]
+            for at in range(served, applied):
+                laid = self._lay(slot, found[at][slot], before, after)
+                found[at] = (*found[at][:slot], laid, *found[at][slot + 1 :])
+        return found
+
+    def _lay(self, slot: int, local: int, before: int, after: int) -> int:
+        """Return a receiver's local state with what a step changes from one to another."""
+        if local == before:
+            return after
+        key = (slot, local, before, after)
+        known = self._laid.get(key)
+        if known is None:
+            values = self._tables.values[slot]
+            seen = with_changes(values[local], values[before], values[after])
+            known = self._laid[key] = self._tables.intern_value(slot, seen)
+        return known
+
+
+def with_changes(local: Any, before: Any, after: Any) -> Any:
+    """Return `local` with the fields, and keys of maps, in which `after` differs from `before`, as in `after`."""
+    if not type(local) is type(before) is type(after) or not attrs.has(type(after)):
+        return local
+    changed = {}
+    for field in attrs.fields(type(after)):
+        was, is_ = getattr(before, field.name), getattr(after, field.name)
+        if was == is_:
+            continue
+        if isinstance(was, FrozenMap) and isinstance(is_, FrozenMap):
+            now = dict(getattr(local, field.name))
+            for key in [key for key in was if key not in is_]:
+                now.pop(key, None)
+            now.update({key: value for key, value in is_.items() if key not in was or was[key] != value})
+            changed[field.alias or field.name] = FrozenMap(now)
+        else:
+            changed[field.alias or field.name] = is_
+    return attrs.evolve(local, **changed)

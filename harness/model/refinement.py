@@ -1,0 +1,43 @@
+"""Refinement: how a composition of actors is held against a spec, step by step.
+
+A spec is smaller than the truth. A mapping says which state of the spec a state of the actors stands for; then each
+step of the actors is a step of the spec, a stutter, or one of the spec's named **extension actions**, which say what
+the truth does beyond the spec, each with a reason and a setting of the spec model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from harness.model.values import FrozenMap, Value
+from harness.model.view import View
+
+if TYPE_CHECKING:
+    from harness.model.model import Model
+
+Abstract = Callable[[View, Value], tuple[Mapping[str, Value], Value]]
+"""From a state of the actors, and the ghost so far, to every slot of the spec (inboxes included), and the ghost now."""
+
+
+@attrs.frozen(eq=False)
+class Refinement:
+    """A spec, and how states of the actors map to its states."""
+
+    spec: Model
+    """The spec model with its bounds lifted and its extensions on. Its constants have the actors' names."""
+    abstract: Abstract
+    ghost: Value = FrozenMap()
+    """What the mapping remembers at the start: a frozen value, such as the numbers given to records so far."""
+    served: tuple[type, ...] = ()
+    """Responses that count at the moment they were served. From the step that sends one to the step that applies it,
+    the mapping sees the fields of the receiver's local state that this step will change as it will leave them (of maps
+    the keys that it will change). One that is lost or ignored never counts."""
+    extensions: Mapping[str, str] = attrs.field(factory=dict)
+    """The names of the spec's extension actions, and why the truth has each."""
+    steps: int = 1
+    """The most steps of the spec that one step of the actors may be."""
+    by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """For actions of the spec, the actions of the actors that may be such a step; one not named here, any may be."""

@@ -1,0 +1,122 @@
+"""The choices of a run: in a list while they are few, in a temporary file when they are many."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, overload
+
+import attrs
+
+from harness.model import Refusal
+from harness.record.files import reason_of
+
+BLOCK = 4096
+"""Choices that are kept in memory before they go to the file."""
+
+
+@attrs.frozen
+class Chosen:
+    """One decision: the label of the choice taken, and the virtual time in microseconds (timed mode)."""
+
+    label: str
+    at_us: int | None = None
+
+
+def choice_line(n: int, chosen: Chosen) -> str:
+    """Return the line of a trail that is its nth choice: compact JSON with sorted keys."""
+    at = "" if chosen.at_us is None else f'"at_us":{chosen.at_us},'
+    return f'{{{at}"choose":{json.encoder.encode_basestring(chosen.label)},"n":{n}}}'
+
+
+class SpooledChoices(Sequence[Chosen]):
+    """A sequence of choices that grows at its end, for long runs: all but the last block is in a nameless file.
+
+    The file holds the lines of the trail. It is made when the first block is full, in `folder` (default: where the
+    system keeps temporary files), and gone when nobody holds the sequence any more. Raises Refusal when it is full.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._file: BinaryIO | None = None
+        self._starts: list[int] = []
+        """Where the blocks of the file start."""
+        self._end = 0
+        self._last: list[Chosen] = []
+        self._read: tuple[int, list[Chosen]] = (-1, [])
+        """The block that was read last, with its number: whoever reads on finds the next choice here."""
+
+    def append(self, chosen: Chosen) -> None:
+        """Add a choice."""
+        self._last.append(chosen)
+        if len(self._last) == BLOCK:
+            self._spool()
+
+    def _spool(self) -> None:
+        first = len(self._starts) * BLOCK + 1
+        text = "".join(f"{choice_line(n, chosen)}\n" for n, chosen in enumerate(self._last, first))
+        data = text.encode(errors="backslashreplace")
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 (it lives as long as this does)
+                weakref.finalize(self, self._file.close)
+            self._file.seek(self._end)
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            where = self._folder or tempfile.gettempdir()
+            raise Refusal(f"cannot keep the choices of a long run in {where}: {reason_of(error)}; make room there or "
+                          "ask for fewer --steps") from None
+        self._starts.append(self._end)
+        self._end += len(data)
+        self._last = []
+
+    def _block(self, number: int) -> list[Chosen]:
+        if number == len(self._starts):
+            return self._last
+        if self._read[0] != number:
+            lines = map(json.loads, self._text(number))
+            self._read = (number, [Chosen(line["choose"], line.get("at_us")) for line in lines])
+        return self._read[1]
+
+    def _text(self, number: int) -> list[str]:
+        assert self._file is not None
+        start, end = [*self._starts[number : number + 2], self._end][:2]
+        self._file.seek(start)
+        return self._file.read(end - start).decode().removesuffix("\n").split("\n")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the choices as lines of a trail."""
+        for number in range(len(self._starts)):
+            yield from self._text(number)
+        for n, chosen in enumerate(self._last, len(self._starts) * BLOCK + 1):
+            yield choice_line(n, chosen)
+
+    def __len__(self) -> int:
+        return len(self._starts) * BLOCK + len(self._last)
+
+    @overload
+    def __getitem__(self, at: int) -> Chosen: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Chosen, ...]: ...
+    def __getitem__(self, at: int | slice) -> Chosen | tuple[Chosen, ...]:
+        if isinstance(at, slice):
+            return tuple(self[n] for n in range(*at.indices(len(self))))
+        n = at + len(self) if at < 0 else at
+        if not 0 <= n < len(self):
+            raise IndexError(at)
+        return self._block(n // BLOCK)[n % BLOCK]
+
+    def __iter__(self) -> Iterator[Chosen]:
+        return (self[n] for n in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(Chosen.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (tuple, (list(self),))

@@ -1,0 +1,221 @@
+"""What a campaign of runs reached: actions, guards and how they came out, states of the spec.
+
+Where a model names a refinement, a visited state counts as the state of the spec that it stands for (responses count
+when they are applied); else as itself. Guards are those that were evaluated in the visited states, to find out which
+steps are possible there, whether or not the steps were taken: they are collected by the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import attrs
+
+from harness.model import Refinement, State, Value, canonical_text
+from harness.record import Trail
+from harness.simulate.guards import Guard, guards_of
+from harness.simulate.strategies import Strategy, Watcher
+from harness.simulate.tables import IdView, Node, Option, Tables
+
+KEY_BYTES = 8
+"""Of a state's digest. Among 10 million states two are taken for one with a probability of 1 in 400,000."""
+MOST_KEYS = 100_000
+"""Visited states whose digest is remembered."""
+
+
+@attrs.frozen(eq=False)
+class Known:
+    """The reachable states of a spec at bounds for which a search has found them all."""
+
+    count: int
+    has: Callable[[State], bool]
+    sizes: Mapping[str, int]
+
+
+@attrs.define
+class Gain:
+    """What a run reached first: the steps after which there was a new state, or a new turn; the new guard outcomes."""
+
+    states: list[int]
+    turns: list[int]
+    guards: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.states or self.turns or self.guards)
+
+
+class Coverage:
+    """What the runs on some tables reached so far."""
+
+    def __init__(self, tables: Tables, known: Known | None = None) -> None:
+        self.tables = tables
+        self.known = known
+        self.runs = 0
+        self.steps = 0
+        self.taken: dict[str, int] = {}
+        """How often each action was taken."""
+        self.offered: set[str] = set()
+        """Actions that were possible in a visited state."""
+        self.within = 0
+        """Reached states that are among the known ones."""
+        self.turns: dict[tuple[str, str, bytes], int] = {}
+        """How often each turn was taken: process, action, and the local state after it."""
+        model = tables.model
+        self.refinement: Refinement | None = model.refinement() if model.refinement is not None else None
+        self.unmapped = 0
+        """Visited states of which the mapping could not say what they stand for; all count as one."""
+        self._read: list[int] = []
+        """The slots that the mapping reads."""
+        self._states: set[bytes] = set()
+        self._keys: dict[tuple[tuple[int, ...], int], tuple[bytes, int]] = {}
+        self._ghosts: dict[str, int] = {}
+        self._ghost_values: list[Value] = []
+        self._guards = 0
+        self._renewals = tables.renewals
+        self._at = self._ghost = 0
+        self._gain = Gain([], [])
+
+    @property
+    def states(self) -> int:
+        """How many distinct states were reached."""
+        return len(self._states)
+
+    def begin(self, start: Node) -> None:
+        """Count a run, which begins in some state."""
+        self.runs += 1
+        self._at = 0
+        self._gain = Gain([], [])
+        self._ghost = self._ghost_id(self.refinement.ghost) if self.refinement is not None else 0
+        if self._is_new(start):
+            self._gain.states.append(0)
+
+    def took(self, option: Option, node: Node) -> bool:
+        """Count a step of the run, and the state after it; say whether there is anything new in it."""
+        self.steps += 1
+        self._at += 1
+        self.taken[option.action] = self.taken.get(option.action, 0) + 1
+        turn = (option.process, option.action, self._local(option, node))
+        times = self.turns.get(turn, 0)
+        self.turns[turn] = times + 1
+        if not times:
+            self._gain.turns.append(self._at)
+        is_new = self._is_new(node)
+        if is_new:
+            self._gain.states.append(self._at)
+        return is_new or not times
+
+    def over(self) -> Gain:
+        """Return what the run reached first."""
+        guards = len(self.tables.guards.seen) if self.tables.guards is not None else 0
+        self._gain.guards, self._guards = guards - self._guards, guards
+        return self._gain
+
+    def _local(self, option: Option, node: Node) -> bytes:
+        """Tell the state that an actor is in after its turn; other processes have none, so their steps' arguments."""
+        tables = self.tables
+        slot = tables.index.get(option.process)
+        return _digest((option.name if slot is None else tables.texts[slot][node.state[slot]],))
+
+    def _is_new(self, node: Node) -> bool:
+        """Note a visited state; say whether it is new."""
+        if self.tables.renewals != self._renewals or len(self._keys) >= MOST_KEYS:
+            self._keys.clear()  # their ids mean something else now, or there are too many
+            self._renewals = self.tables.renewals
+        place = (tuple([node.state[slot] for slot in self._read]) if self._read else node.state, self._ghost)
+        found = self._keys.get(place)
+        if found is None:
+            read, found = len(self._read), self._key(node, self._ghost)
+            if len(self._read) > read:
+                self._keys.clear()  # the mapping has read slots that it did not read before
+            else:
+                self._keys[place] = found
+            self.offered.update(option.action for option in node.options)
+        key, self._ghost = found
+        if key in self._states:
+            return False
+        self._states.add(key)
+        return True
+
+    def _key(self, node: Node, ghost: int) -> tuple[bytes, int]:
+        tables = self.tables
+        if self.refinement is None:
+            state: State = IdView(tables, node.state)
+            key = _digest(tables.texts[slot][value] for slot, value in enumerate(node.state))
+        else:
+            view = tables.view(node)
+            try:
+                state, now = self.refinement.abstract(view, self._ghost_values[ghost])
+            except Exception:
+                self.unmapped += 1
+                return _digest(("unmapped",)), ghost
+            self._read += [slot for name in view.reads() if (slot := tables.index[name]) not in self._read]
+            key, ghost = _digest(canonical_text(state[name]) for name in sorted(state)), self._ghost_id(now)
+        if self.known is not None and key not in self._states:
+            self.within += self.known.has(state)
+        return key, ghost
+
+    def _ghost_id(self, value: Value) -> int:
+        text = canonical_text(value)
+        found = self._ghosts.get(text)
+        if found is None:
+            found = self._ghosts[text] = len(self._ghost_values)
+            self._ghost_values.append(value)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was reached as a JSON object."""
+        guards = self.tables.guards
+        seen = guards.seen if guards is not None else set()
+        one_way = guards.one_way() if guards is not None else ()
+        known = self.known
+        return {
+            "runs": self.runs, "steps": self.steps,
+            "actions": dict(sorted(self.taken.items())), "actions_never_taken": sorted(self.offered - set(self.taken)),
+            "guards": len({guard for guard, _ in seen}), "guards_both_ways": len(seen) - len({g for g, _ in seen}),
+            "guards_one_way": [
+                {"file": guard.file, "line": guard.line, "guard": guard.text, "always": outcome}
+                for guard, outcome in one_way
+            ],
+            "guards_not_evaluated": [str(guard) for guard in self.unseen()],
+            "spec": self.refinement.spec.name if self.refinement is not None else self.tables.model.name,
+            "refined": self.refinement is not None, "states": self.states,
+            "unmapped": self.unmapped,
+            "reachable": None if known is None else {
+                "states": known.count, "reached": self.within, "sizes": dict(known.sizes),
+                "percent": round(100 * self.within / known.count, 2),
+            },
+        }
+
+    def unseen(self) -> tuple[Guard, ...]:
+        """Return the guards that were not evaluated, in the files that hold guards that were."""
+        if self.tables.guards is None:
+            return ()
+        seen = {guard for guard, _ in self.tables.guards.seen}
+        return tuple(guard for guard in guards_of({guard.module for guard in seen}) if guard not in seen)
+
+
+class Covered(Watcher):
+    """Another strategy, whose runs are counted."""
+
+    def __init__(self, strategy: Strategy, coverage: Coverage) -> None:
+        self.name, self.seed, self.chance = strategy.name, strategy.seed, strategy.chance
+        self._pick = strategy.pick
+        self._coverage = coverage
+
+    def pick(self, options: Sequence[Option]) -> int:
+        return self._pick(options)
+
+    def begin(self, tables: Tables, start: Node) -> None:
+        self._coverage.begin(start)
+
+    def took(self, option: Option, after: Node) -> None:
+        self._coverage.took(option, after)
+
+    def over(self, trail: Trail) -> None:
+        self._coverage.over()
+
+
+def _digest(texts: Iterable[str]) -> bytes:
+    return blake2b("\n".join(texts).encode(), digest_size=KEY_BYTES).digest()

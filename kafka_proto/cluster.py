@@ -1,0 +1,144 @@
+"""The model `cluster`: transactional clients, brokers whose coordinators write to a replicated log, a controller.
+
+Brokers host replicas of the transaction log's partitions by the rules of KIP-320 and KIP-497, and coordinate what they
+lead; clients find their coordinator by asking any broker. See docs/models.md for what it adds and leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import Faults, FrozenMap, Message, Model, ModelSpec, Network, Process, Setting, Size, System, View
+from kafka_proto.replication import messages as replication_messages
+from kafka_proto.replication import partition, quorum, replica_state
+from kafka_proto.replication.partition import Replica, ReplicaState
+from kafka_proto.replication.variants import VERSIONS
+from kafka_proto.stack.broker import Disk, StackBroker
+from kafka_proto.stack.controller import ClusterState, StackController
+from kafka_proto.stack.properties import properties
+from kafka_proto.stack.state import Broker, TxnRecord
+from kafka_proto.transactions import messages, producer, spec
+from kafka_proto.transactions.application import ProducerClient
+from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.types import TYPES as SPEC_TYPES
+from kafka_proto.transactions.variants import DIARY_02, repaired
+
+SIZES = {
+    "clients": Size(2, maximum=6, doc="transactional clients"),
+    "brokers": Size(3, maximum=5, doc="brokers, each a transaction coordinator"),
+    "replication-factor": Size(3, maximum=5, doc="replicas of each log partition, at most one per broker"),
+    "min-insync-replicas": Size(2, maximum=5, doc="how large the ISR must be for a write with acks=all"),
+    "txn-log-partitions": Size(1, maximum=4, doc="partitions of the transaction log"),
+    "topic-partitions": Size(1, maximum=4, doc="partitions that a transaction adds"),
+    "transactional-ids": Size(1, maximum=4, doc="transactional ids"),
+    "elections": Size(1, minimum=0, maximum=6, doc="elections that nobody needs (0: none)"),
+}
+SETTINGS = {
+    "disk": Setting(
+        ("flushed", "unflushed", "lost"), "flushed",
+        doc="what a crash leaves: all, all that a step of its own has flushed, or nothing",
+    ),
+    "election": Setting(("clean", "unclean"), "clean", doc="whether the controller may elect who is not in sync"),
+}
+TYPES: tuple[type, ...] = (
+    *SPEC_TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
+    Broker, TxnRecord, ClusterState, messages.FindCoordinatorRequest, messages.FindCoordinatorResponse,
+    messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
+)
+
+
+def build(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build the model at a size, as it is after the first election."""
+    constants = spec.names(sizes)
+    variant = repaired(DIARY_02, "S1,S2,S3")
+    hosts = replicas_of(constants, sizes["replication-factor"])
+    home = spec.spread(constants.transactional_ids, constants.txn_log_partitions)
+    disk = Disk(settings["disk"] != "unflushed", settings["disk"] == "lost")
+    controller = StackController(hosts, constants.brokers, constants.elections, settings["election"] == "unclean")
+    rules = {
+        p: {
+            b: Replica(b, VERSIONS["kip-320"], sizes["min-insync-replicas"], disk.flushes_each, p, CONTROLLER)
+            for b in replicas
+        }
+        for p, replicas in hosts.items()
+    }
+    brokers = [
+        StackBroker(
+            b, n, {p: rules[p][b] for p in hosts if b in rules[p]}, constants.txn_log_partitions, home, variant, disk
+        )
+        for n, b in enumerate(constants.brokers)
+    ]
+    producers = [
+        producer.TransactionalProducer(
+            c, constants.brokers, constants.transactional_ids, constants.topic_partitions, variant, backs_off=True
+        )
+        for c in constants.clients
+    ]
+    processes: list[Process] = [*producers, *brokers, controller]
+    return Model(
+        "cluster", tuple(processes), (start(controller.initial, rules, brokers),), network, faults,
+        properties(constants, hosts, home), history_variables=history_variables, sizes=sizes, settings=settings,
+        types=TYPES, waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
+    )
+
+
+def replicas_of(constants: spec.Names, factor: int) -> dict[str, tuple[str, ...]]:
+    """Return the brokers that host each log partition, the first of them preferred as leader: in turn."""
+    brokers = constants.brokers
+    count = min(factor, len(brokers))
+    return {
+        p: tuple(brokers[(first + n) % len(brokers)] for n in range(count))
+        for first, p in enumerate(constants.txn_log_partitions)
+    }
+
+
+def start(
+    controller: ClusterState, rules: Mapping[str, Mapping[str, Replica]], brokers: list[StackBroker]
+) -> Mapping[str, Broker]:
+    """Return the brokers' first states: the first election is over, and each follower's fetch waits at its leader."""
+    states: dict[str, dict[str, ReplicaState]] = {b.name: {} for b in brokers}
+    known: dict[str, LogMetadata] = {}
+    for p, q in controller.partitions.items():
+        known[p] = LogMetadata(q.leader_epoch, q.leader or "")
+        under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
+        for b in rules[p]:
+            states[b][p] = ReplicaState()
+        while under_way:
+            message = under_way.pop(0)
+            if message.dest != CONTROLLER:
+                outcome = partition.receive(rules[p][message.dest], states[message.dest][p], message)
+                assert outcome is not None
+                states[message.dest][p] = outcome.state
+                under_way += outcome.sent
+    return {b.name: b.started(states[b.name], known) for b in brokers}
+
+
+def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:
+    """Say who waits for whom: clients for answers, leaders for followers."""
+    found = []
+    for c in constants.clients:
+        local: producer.Producer = view[c]
+        if local.awaits:
+            found.append(f"{c} waits for {local.record.tc or 'a broker'} ({local.awaits})")
+    for b in constants.brokers:
+        broker: Broker = view[b]
+        for p, fields in broker.stored.items():
+            behind = len(fields["log"]) - fields["high_watermark"]
+            if broker.known[p].leader == b and behind:
+                found.append(f"{b} leads {p} with {behind} records above its high watermark")
+    return tuple(found)
+
+
+def system() -> System:
+    """Return the model and its scenarios."""
+    from kafka_proto.stack.scenarios import SCENARIOS
+
+    title = "coordinators on a replicated transaction log: the whole stack on a faulty network"
+    return System("cluster", (ModelSpec("cluster", title, build, SIZES, SETTINGS, ("bag", "fifo"), may_fault=True),),
+                  SCENARIOS)
+
+
+__all__ = ["FrozenMap", "build", "system"]

@@ -1,0 +1,88 @@
+"""The actor composition of every version: replicas, a controller, producers and consumers, over messages.
+
+The decisions are those of the spec compositions. What is added is what running replicas need: requests and answers,
+time-outs, incarnations, crashes, ISR changes that are proposed and heard of later, and clients. docs/models.md says
+where it departs from the specs and from Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import attrs
+
+from harness.model import Faults, Model, Network, Process, View
+from harness.model.faults import BUDGET
+from kafka_proto.replication import clients, controller, messages, replica_state
+from kafka_proto.replication.actor_properties import UNCLEAN, Names, properties
+from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
+from kafka_proto.replication.controller import CONTROLLER, Controller
+from kafka_proto.replication.partition import Replica, ReplicaState
+from kafka_proto.replication.quorum import deaf
+from kafka_proto.replication.replica import PartitionReplica
+from kafka_proto.replication.spec import replicas
+from kafka_proto.replication.variants import VERSIONS
+
+TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)
+ACKS = {"all": ("all",), "1": ("1",), "mixed": ("1", "all")}
+
+
+def build(
+    version: str, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
+    history_variables: bool,
+) -> Model:
+    """Build the actors of a version at a size."""
+    rules = VERSIONS[version]
+    if settings.get("counts") == "isr":
+        rules = attrs.evolve(rules, counts_pending_isr=False)
+    names = replicas(sizes["replicas"])
+    constants = [
+        Replica(name, rules, sizes["min-insync-replicas"], settings["flush"] == "each") for name in names
+    ]
+    producers = tuple(f"p{n + 1}" for n in range(sizes["producers"]))
+    consumers = tuple(f"c{n + 1}" for n in range(sizes["consumers"]))
+    acks = ACKS[settings["acks"]]
+    unclean = settings["election"] == "unclean"
+    processes: list[Process] = [
+        *(PartitionProducer(name, names, sizes["records"], acks) for name in producers),
+        *(PartitionConsumer(name, names, sizes["polls"]) for name in consumers),
+        *(PartitionReplica(k, names) for k in constants),
+        Controller(names, sizes["elections"], sizes["fencings"], unclean),
+    ]
+    known = Names(tuple(constants), producers, consumers, partial(crashes, faults))
+    return Model(
+        f"replication/{version}/actors", tuple(processes), ({},), network, faults,
+        tuple(p for p in properties(known) if unclean or p.name != UNCLEAN),
+        history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
+        waits_for=partial(waits_for, known),
+    )
+
+
+def builder(version: str) -> Callable[..., Model]:
+    """Return what builds the actors of a version."""
+    return partial(build, version)
+
+
+def crashes(faults: Faults, view: View) -> int:
+    """Return how many of the crashes that the faults allow have happened."""
+    if not faults.reaches("crash"):
+        return 0
+    left = view[BUDGET]
+    return sum(allowed - left[kind] for kind, allowed in faults.budget.items() if kind.startswith("crash"))
+
+
+def waits_for(names: Names, view: View) -> tuple[str, ...]:
+    """Say who waits for whom: clients for answers, replicas for their leader or the controller."""
+    found = []
+    for name in (*names.producers, *names.consumers):
+        if view[name].awaits:
+            found.append(f"{name} waits for an answer")
+    for name in names.names:
+        local: ReplicaState = view[name]
+        if local.becoming is not None:
+            found.append(f"{name} waits for {local.becoming.leader} to say where to truncate")
+        if local.proposal is not None:
+            found.append(f"{name} waits for {CONTROLLER} to take its ISR")
+    quorum = view[CONTROLLER].partition
+    return (*found, *(f"{CONTROLLER} waits for {name} to hear of epoch {quorum.leader_epoch}" for name in deaf(quorum)))

@@ -1,0 +1,206 @@
+"""The clients of the actor composition: producers that send records, and consumers that poll.
+
+They ask any replica, or the one that an answer named, and keep what they were told: it is what durability and stable
+reads are about. A refusal that is definite is retried; where nobody knows whether a record is in the log, the
+operation ends with the outcome `info`, and is not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
+from kafka_proto.replication.messages import Error, Poll, PollResponse, Produce, ProduceResponse, is_definite
+
+
+@attrs.frozen
+class Acknowledged:
+    """A record that was acknowledged by all in-sync replicas."""
+
+    offset: int
+    value: Value
+
+
+@attrs.frozen
+class Sending:
+    """The record that a producer is sending."""
+
+    value: Value
+    acks: str
+
+
+@attrs.frozen
+class ProducerState:
+    """The local state of a producer."""
+
+    sent: int = 0
+    sending: Sending | None = None
+    awaits: bool = False
+    correlation: int = 0
+    leader: str | None = None
+    """Who leads, as the last answer had it."""
+    acknowledged: tuple[Acknowledged, ...] = ()
+
+
+class PartitionProducer(Actor[ProducerState]):
+    """The actor of one producer. It sends its records one after the other."""
+
+    def __init__(self, name: str, replicas: tuple[str, ...], records: int, acks: tuple[str, ...]) -> None:
+        self.name = name
+        self.replicas = replicas
+        self.records = records
+        self.acks = acks
+        self.initial = ProducerState()
+
+    def step(self, local: ProducerState) -> Iterable[Turn[ProducerState]]:
+        if local.sending is None and local.sent < self.records:
+            value = f"{self.name}-{local.sent + 1}"
+            for acks in self.acks:
+                begun = attrs.evolve(local, sent=local.sent + 1, sending=Sending(value, acks))
+                op = Op(self.name, "send", "invoke", FrozenMap({"value": value, "acks": acks}))
+                for replica in self.asked(local):
+                    turn = self.request(begun, replica, "Send", (self.name, replica, f"acks={acks}"))
+                    yield attrs.evolve(turn, kind=Kind.COMMAND, op=op)
+        if local.sending is not None and not local.awaits:
+            for replica in self.asked(local):
+                yield self.request(local, replica, "SendAgain", (self.name, replica))
+
+    def asked(self, local: ProducerState) -> tuple[str, ...]:
+        """Return whom the producer may ask."""
+        return self.replicas if local.leader is None else (local.leader,)
+
+    def request(
+        self, local: ProducerState, replica: str, action: str, args: tuple[str, ...]
+    ) -> Turn[ProducerState]:
+        assert local.sending is not None
+        number = local.correlation + 1
+        produce = Produce(local.sending.value, local.sending.acks, number, source=self.name, dest=replica)
+        return Turn(action, args, attrs.evolve(local, awaits=True, correlation=number), (produce,))
+
+    def on_message(self, local: ProducerState, message: Message) -> Iterable[Turn[ProducerState]]:
+        action, who = "ReceiveProduceResponse", (self.name, message.source)
+        if not isinstance(message, ProduceResponse):
+            return
+        if not local.awaits or message.correlation != local.correlation:
+            yield Turn("IgnoreProduceResponse", who, local)
+            return
+        leader = message.leader if message.error is Error.NOT_LEADER_OR_FOLLOWER else message.source
+        leader = None if leader == message.source and message.error is Error.NOT_LEADER_OR_FOLLOWER else leader
+        after = attrs.evolve(local, awaits=False, leader=leader)
+        if message.error is Error.NONE:
+            yield self.succeeded(after, action, who, message)
+        elif is_definite(message.error):
+            yield Turn(action, who, after)
+        else:
+            yield self.gave_up(after, action, who, message.error)
+
+    def succeeded(
+        self, local: ProducerState, action: str, who: tuple[str, ...], response: ProduceResponse
+    ) -> Turn[ProducerState]:
+        assert local.sending is not None
+        kept = local.acknowledged
+        if local.sending.acks == "all":
+            kept = (*kept, Acknowledged(response.offset, local.sending.value))
+        value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "offset": response.offset})
+        after = attrs.evolve(local, sending=None, acknowledged=kept)
+        return Turn(action, who, after, op=Op(self.name, "send", "ok", value))
+
+    def gave_up(self, local: ProducerState, action: str, who: tuple[str, ...], error: Error) -> Turn[ProducerState]:
+        """End the operation: nobody knows whether the record is in the log."""
+        assert local.sending is not None
+        value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "error": str(error)})
+        after = attrs.evolve(local, sending=None, awaits=False)
+        return Turn(action, who, after, op=Op(self.name, "send", "info", value))
+
+    def timers(self, local: ProducerState) -> tuple[str, ...]:
+        return ("RequestTimeout",) if local.awaits else ()
+
+    def timer_fired(self, local: ProducerState, timer: str) -> Iterable[Turn[ProducerState]]:
+        after = attrs.evolve(local, leader=None)
+        yield self.gave_up(after, timer, (self.name,), Error.REQUEST_TIMED_OUT)
+
+
+@attrs.frozen
+class Read:
+    """What a consumer was served: the value at an offset, None where there was none, under which high watermark."""
+
+    offset: int
+    value: Value
+    high_watermark: int
+    leader_epoch: int
+
+
+@attrs.frozen
+class ConsumerState:
+    """The local state of a consumer."""
+
+    polls: int = 0
+    awaits: bool = False
+    asked: int = 0
+    """The offset that was asked for last."""
+    position: int = 0
+    """The offset below which everything was read."""
+    leader: str | None = None
+    reads: tuple[Read, ...] = ()
+
+
+class PartitionConsumer(Actor[ConsumerState]):
+    """The actor of one consumer: it reads on, or the last record again. A poll that fails is not repeated."""
+
+    def __init__(self, name: str, replicas: tuple[str, ...], polls: int) -> None:
+        self.name = name
+        self.replicas = replicas
+        self.polls = polls
+        self.initial = ConsumerState()
+
+    def step(self, local: ConsumerState) -> Iterable[Turn[ConsumerState]]:
+        if local.awaits or local.polls >= self.polls:
+            return
+        for offset in sorted({local.position, max(local.position - 1, 0)}):
+            for replica in self.replicas if local.leader is None else (local.leader,):
+                number = local.polls + 1
+                poll = Poll(offset, number, source=self.name, dest=replica)
+                yield Turn(
+                    "Poll", (self.name, replica, f"offset={offset}"),
+                    attrs.evolve(local, polls=number, awaits=True, asked=offset), (poll,), kind=Kind.COMMAND,
+                    op=Op(self.name, "poll", "invoke", FrozenMap({"offset": offset})),
+                )
+
+    def on_message(self, local: ConsumerState, message: Message) -> Iterable[Turn[ConsumerState]]:
+        action, who = "ReceivePollResponse", (self.name, message.source)
+        if not isinstance(message, PollResponse):
+            return
+        if not local.awaits or message.correlation != local.polls:
+            yield Turn("IgnorePollResponse", who, local)
+        elif message.error is not Error.NONE:
+            leader = None if message.leader == message.source else message.leader
+            value = FrozenMap({"offset": local.asked, "error": str(message.error)})
+            after = attrs.evolve(local, awaits=False, leader=leader)
+            yield Turn(action, who, after, op=Op(self.name, "poll", "fail", value))
+        else:
+            yield self.served(local, action, who, message)
+
+    def served(
+        self, local: ConsumerState, action: str, who: tuple[str, ...], response: PollResponse
+    ) -> Turn[ConsumerState]:
+        found = None if response.entry is None else response.entry.value
+        read = Read(local.asked, found, response.high_watermark, response.leader_epoch)
+        position = max(local.position, local.asked + (response.entry is not None))
+        after = attrs.evolve(
+            local, awaits=False, leader=response.source, position=position, reads=(*local.reads, read)
+        )
+        value = FrozenMap(attrs.asdict(read))
+        return Turn(action, who, after, op=Op(self.name, "poll", "ok", value))
+
+    def timers(self, local: ConsumerState) -> tuple[str, ...]:
+        return ("RequestTimeout",) if local.awaits else ()
+
+    def timer_fired(self, local: ConsumerState, timer: str) -> Iterable[Turn[ConsumerState]]:
+        value = FrozenMap({"offset": local.asked, "error": str(Error.REQUEST_TIMED_OUT)})
+        after = attrs.evolve(local, awaits=False, leader=None)
+        yield Turn(timer, (self.name,), after, op=Op(self.name, "poll", "info", value))
+
+
+TYPES: tuple[type, ...] = (Acknowledged, Sending, ProducerState, Read, ConsumerState)

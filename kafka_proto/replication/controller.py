@@ -1,0 +1,95 @@
+"""The controller of the actor composition: what it keeps and decides is in `quorum`.
+
+It stands for the quorum of controllers, and never crashes. It is reached over the ordinary network: what it says can be
+lost, late or doubled, and it says it again until it was heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import Actor, Kind, Message, Turn
+from kafka_proto.replication import quorum
+from kafka_proto.replication.messages import AlterPartition, LeaderAndIsrResponse, RegisterBroker
+from kafka_proto.replication.quorum import Quorum
+
+CONTROLLER = "controller"
+
+
+@attrs.frozen
+class ControllerState:
+    """The local state of the controller: the partition, and how often it may still perturb."""
+
+    partition: Quorum
+    elections: int
+    fencings: int
+
+
+class Controller(Actor[ControllerState]):
+    """The actor that decides who leads and who is in sync.
+
+    `elections` is how often it may elect another leader while one leads, `fencings` how often it may take a replica out
+    of the ISR and of office that has not failed. Electing somebody where nobody leads is not limited.
+    """
+
+    name = CONTROLLER
+
+    def __init__(self, replicas: tuple[str, ...], elections: int, fencings: int, unclean: bool) -> None:
+        self.replicas = replicas
+        self.unclean = unclean
+        self.initial = ControllerState(quorum.initial(replicas), elections, fencings)
+
+    def step(self, local: ControllerState) -> Iterable[Turn[ControllerState]]:
+        q = local.partition
+        for replica in self.replicas:
+            if q.leader is None and (elected := quorum.elect(q, replica)):
+                yield self.announced("ControllerElectLeader", (replica,), local, elected)
+        if q.leader is None:
+            return
+        fewer = attrs.evolve(local, elections=local.elections - 1)
+        for replica in self.replicas if local.elections else ():
+            if elected := quorum.elect(q, replica):
+                yield self.announced("ControllerElectLeader", (replica,), fewer, elected, Kind.PERTURBATION)
+            if self.unclean and (elected := quorum.elect_uncleanly(q, replica)):
+                yield self.announced("ElectUncleanLeader", (replica,), fewer, elected, Kind.PERTURBATION)
+        fewer = attrs.evolve(local, fencings=local.fencings - 1)
+        for replica in self.replicas if local.fencings else ():
+            if shrunk := quorum.take_out(q, replica):
+                yield self.announced("ControllerShrinkIsr", (replica,), fewer, shrunk, Kind.PERTURBATION)
+
+    def announced(
+        self, action: str, args: tuple[str, ...], local: ControllerState, q: Quorum, kind: Kind = Kind.STEP
+    ) -> Turn[ControllerState]:
+        """Return the turn that changes the leader or the ISR and tells everybody."""
+        told = tuple(quorum.announcement(q, self.name, replica) for replica in self.replicas)
+        return Turn(action, args, attrs.evolve(local, partition=q), told, kind=kind)
+
+    def on_message(self, local: ControllerState, message: Message) -> Iterable[Turn[ControllerState]]:
+        action, who, q = f"Receive{message.type}", (message.source,), local.partition
+        match message:
+            case RegisterBroker():
+                after = quorum.register(q, message.source, message.incarnation)
+                if after.leader_epoch != q.leader_epoch:
+                    yield self.announced(action, who, local, after)
+                else:
+                    told = quorum.announcement(after, self.name, message.source)
+                    yield Turn(action, who, attrs.evolve(local, partition=after), (told,))
+            case AlterPartition():
+                after, answer = quorum.alter(q, message)
+                yield Turn(action, who, attrs.evolve(local, partition=after), (answer,))
+            case LeaderAndIsrResponse():
+                yield Turn(action, who, attrs.evolve(local, partition=quorum.acknowledged(q, message)))
+
+    def timers(self, local: ControllerState) -> tuple[str, ...]:
+        return ("LeaderAndIsrTimeout",) if quorum.deaf(local.partition) else ()
+
+    def timer_fired(self, local: ControllerState, timer: str) -> Iterable[Turn[ControllerState]]:
+        """Tell those again who have not said that they heard of the present leader epoch."""
+        q = local.partition
+        again = tuple(quorum.announcement(q, self.name, replica, again=True) for replica in quorum.deaf(q))
+        yield Turn(timer, (self.name,), local, again)
+
+
+TYPES: tuple[type, ...] = (*quorum.TYPES, ControllerState)

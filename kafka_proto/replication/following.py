@@ -1,0 +1,117 @@
+"""What a follower does: it finds out where to truncate its log, then fetches record after record.
+
+Every function takes the replica's constants and state, and returns an `Outcome`.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from kafka_proto.replication import high_watermark as hw
+from kafka_proto.replication import log, truncation
+from kafka_proto.replication.messages import (
+    Error,
+    Fetch,
+    FetchResponse,
+    LeaderAndIsr,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse,
+)
+from kafka_proto.replication.replica_state import Outcome, Replica, ReplicaState, Response, then
+from kafka_proto.replication.truncation import EpochEnd
+from kafka_proto.replication.variants import Truncation
+
+
+def become_follower(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+    """Follow the leader that a request names, once it is known where to truncate (`BecomeFollower...`)."""
+    if told.leader is None or k.version.lazily:
+        return follow_from(k, s, told, len(s.log))
+    if k.version.truncation is Truncation.HIGH_WATERMARK:
+        return follow_from(k, s, told, truncation.by_high_watermark(s.high_watermark))
+    if not s.log:
+        return follow_from(k, s, told, 0)
+    return look_up(k, attrs.evolve(s, becoming=told, cut=len(s.log)), told)
+
+
+def follow_from(k: Replica, s: ReplicaState, told: LeaderAndIsr, offset: int) -> Outcome:
+    """Cut the log to an offset, where it is longer, and follow."""
+    end_offset = min(offset, len(s.log))
+    after = attrs.evolve(
+        truncated(s, end_offset), leader=told.leader, leader_epoch=told.leader_epoch, isr=told.isr,
+        partition_epoch=told.partition_epoch, active=True, becoming=None, cut=0, request=None,
+    )
+    return then(Outcome(after, detail=f"from {end_offset}", flush=True), fetch(k, after))
+
+
+def truncated(s: ReplicaState, end_offset: int) -> ReplicaState:
+    """Return the state with the log cut, and a high watermark that is not above its end (`TruncateTo`)."""
+    return attrs.evolve(
+        s, log=s.log[:end_offset], high_watermark=hw.after_truncation(s.high_watermark, end_offset)
+    )
+
+
+def look_up(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+    """Ask the leader where its log leaves the epoch of the last record that is kept so far."""
+    assert told.leader is not None
+    request = k.to(
+        told.leader, OffsetsForLeaderEpoch, epoch=log.last_epoch(s.log[: s.cut]), leader_epoch=told.leader_epoch,
+        incarnation=s.incarnation, correlation=s.correlation + 1,
+    )
+    after = attrs.evolve(s, request=request, correlation=request.correlation)
+    return Outcome(after, (request,), detail=f"asks for epoch {request.epoch}")
+
+
+def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse) -> Outcome:
+    """Cut the log by the answer to a look-up, or look up again (KIP-279)."""
+    if not is_awaited(s, response) or s.becoming is None:
+        return Outcome(s, detail="not awaited")
+    if response.error is not Error.NONE:
+        return Outcome(attrs.evolve(s, request=None), detail=response.error)
+    if k.version.truncation is Truncation.LEADER_EPOCH:
+        answer = None if response.answer is None else response.answer.end_offset
+        return follow_from(k, s, s.becoming, truncation.or_high_watermark(answer, s.high_watermark))
+    assert response.answer is not None
+    cut, matched = truncation.narrowed(s.log[: s.cut], response.answer)
+    if matched:
+        return follow_from(k, s, s.becoming, cut)
+    return look_up(k, attrs.evolve(s, cut=cut), s.becoming)
+
+
+def fetch(k: Replica, s: ReplicaState) -> Outcome:
+    """Ask the leader for the record at the own end offset; without a leader there is nobody to ask."""
+    if s.leader is None or s.leader == k.name:
+        return Outcome(s)
+    request = k.to(
+        s.leader, Fetch, offset=len(s.log), leader_epoch=s.leader_epoch, last_epoch=log.last_epoch(s.log),
+        high_watermark=s.high_watermark, incarnation=s.incarnation, correlation=s.correlation + 1,
+    )
+    return Outcome(attrs.evolve(s, request=request, correlation=request.correlation), (request,))
+
+
+def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Outcome:
+    """Append the record that was fetched and take the high watermark over (`FollowerReplicate`), then fetch on."""
+    if not is_awaited(s, response):
+        return Outcome(s, detail="not awaited")
+    if response.error is Error.DIVERGING_EPOCH:
+        assert response.diverging is not None
+        return truncate(k, s, response.diverging)
+    if response.error is not Error.NONE:
+        return Outcome(attrs.evolve(s, request=None), detail=response.error)
+    entries = s.log if response.entry is None else (*s.log, response.entry)
+    after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
+    flush = k.flushes_each and response.entry is not None
+    return then(Outcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
+
+
+def truncate(k: Replica, s: ReplicaState, answer: EpochEnd) -> Outcome:
+    """Cut the log by what the leader said of a fetch that failed, and fetch again (`FollowerTruncate`)."""
+    cut, _ = truncation.narrowed(s.log, answer)
+    after = truncated(s, cut)
+    return then(Outcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
+
+
+def is_awaited(s: ReplicaState, response: Response) -> bool:
+    """Say whether a response is to the request that is out, rather than to an older one."""
+    return s.request is not None and (response.incarnation, response.correlation) == (
+        s.request.incarnation, s.request.correlation
+    )

@@ -1,0 +1,248 @@
+"""What a leader does: it answers followers, appends, raises its high watermark and proposes changes of the ISR.
+
+Every function takes the replica's constants and state, and returns an `Outcome`, or says whether it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import FrozenMap, Message, Value
+from kafka_proto.replication import high_watermark as hw
+from kafka_proto.replication import isr as in_sync
+from kafka_proto.replication import leadership, log, truncation
+from kafka_proto.replication.messages import (
+    AlterPartition,
+    AlterPartitionResponse,
+    Error,
+    Fetch,
+    FetchResponse,
+    LeaderAndIsr,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse,
+)
+from kafka_proto.replication.records import Entry, Isr, members
+from kafka_proto.replication.replica_state import (
+    Completed,
+    Follower,
+    Outcome,
+    Replica,
+    ReplicaState,
+    Request,
+    leads,
+    then,
+)
+from kafka_proto.replication.variants import Truncation
+
+
+def become_leader(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+    """Lead from now on, with the high watermark one has; of followers nothing is known (`BecomeLeader`)."""
+    after = attrs.evolve(
+        s, leader=told.leader, leader_epoch=told.leader_epoch, isr=told.isr, partition_epoch=told.partition_epoch,
+        active=True, becoming=None, request=None, followers=FrozenMap(), proposal=None,
+    )
+    return serve(k, after)
+
+
+def ask(k: Replica, s: ReplicaState, request: Request) -> Outcome:
+    """A follower asks: answer now, or when there is an answer. A request that was overtaken is dropped."""
+    newest = s.parked.get(request.source) or s.followers.get(request.source)
+    if newest is not None and is_older(request, newest):
+        return Outcome(s, detail="overtaken")
+    return serve(k, attrs.evolve(s, parked=s.parked.set(request.source, request)))
+
+
+def is_older(request: Request, than: Request | Follower) -> bool:
+    """Say whether a request was sent before another one of the same follower."""
+    return (request.incarnation, request.correlation) < (than.incarnation, than.correlation)
+
+
+def serve(k: Replica, s: ReplicaState) -> Outcome:
+    """Answer what can be answered of the parked requests."""
+    if not leads(k, s):
+        return Outcome(s)
+    sent: list[Message] = []
+    for follower, request in s.parked.items():
+        reply: Message | None
+        if isinstance(request, Fetch):
+            s, reply = answer_fetch(k, s, request)
+        else:
+            reply = answer_look_up(k, s, request)
+        if reply is not None:
+            sent.append(reply)
+            s = attrs.evolve(s, parked=s.parked.without(follower))
+    return Outcome(s, tuple(sent))
+
+
+def answer_fetch(k: Replica, s: ReplicaState, fetch: Fetch) -> tuple[ReplicaState, FetchResponse | None]:
+    """Note how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
+    if k.version.fenced and not leadership.is_same_epoch(s.leader_epoch, fetch.leader_epoch):
+        newer = leadership.supersedes(fetch.leader_epoch, s.leader_epoch)
+        return s, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
+    if k.version.lazily and truncation.diverges(s.log, fetch.offset, fetch.last_epoch):
+        answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
+        return s, attrs.evolve(answer, diverging=truncation.largest_epoch(s.log, fetch.last_epoch))
+    heard = Follower(fetch.offset, fetch.incarnation, fetch.correlation)
+    s = attrs.evolve(s, followers=s.followers.set(fetch.source, heard))
+    if log.has_offset(len(s.log), fetch.offset):
+        return s, fetched(k, s, fetch, Error.NONE, s.log[fetch.offset])
+    if hw.after_fetch(s.high_watermark, fetch.offset) > fetch.high_watermark:
+        return s, fetched(k, s, fetch, Error.NONE)
+    return s, None
+
+
+def fetched(k: Replica, s: ReplicaState, fetch: Fetch, error: Error, entry: Entry | None = None) -> FetchResponse:
+    """Return the answer to a fetch."""
+    return k.to(
+        fetch.source, FetchResponse, error=error, entry=entry, high_watermark=s.high_watermark,
+        incarnation=fetch.incarnation, correlation=fetch.correlation,
+    )
+
+
+def answer_look_up(k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse | None:
+    """Say where the own log leaves an epoch; fenced, to followers in the own epoch only."""
+    error, answer = Error.NONE, None
+    if k.version.fenced and not leadership.is_same_epoch(s.leader_epoch, asked.leader_epoch):
+        if leadership.supersedes(asked.leader_epoch, s.leader_epoch):
+            return None
+        error = Error.FENCED_LEADER_EPOCH
+    elif k.version.truncation is Truncation.LEADER_EPOCH:
+        end_offset = truncation.end_offset_for_epoch(s.log, asked.epoch)
+        answer = None if end_offset is None else truncation.EpochEnd(asked.epoch, end_offset)
+    else:
+        answer = truncation.largest_epoch(s.log, asked.epoch)
+    return k.to(
+        asked.source, OffsetsForLeaderEpochResponse, error=error, answer=answer,
+        incarnation=asked.incarnation, correlation=asked.correlation,
+    )
+
+
+def may_append(k: Replica, s: ReplicaState, acks: str) -> Error:
+    """Say why a record is not appended, or `NONE`."""
+    if not leads(k, s):
+        return Error.NOT_LEADER_OR_FOLLOWER
+    if acks == "all" and not has_enough_in_sync(k, s):
+        return Error.NOT_ENOUGH_REPLICAS
+    return Error.NONE
+
+
+def has_enough_in_sync(k: Replica, s: ReplicaState) -> bool:
+    """Say whether the ISR is as large as `min.insync.replicas` asks."""
+    return len(s.isr) >= k.min_insync_replicas
+
+
+def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value) -> Outcome:
+    """Append a record in the own epoch (`LeaderWrite`).
+
+    Somebody waits for it: with `acks` of `1` it is completed at once, with `all` when the high watermark passes it.
+    With `0` nobody does.
+    """
+    error = may_append(k, s, acks)
+    if error is not Error.NONE:
+        return Outcome(s, completed=(Completed(callback, error, -1),), detail=error)
+    offset = len(s.log)
+    after = attrs.evolve(s, log=(*s.log, Entry(s.leader_epoch, value)))
+    if acks == "all":
+        after = attrs.evolve(after, callbacks=(*s.callbacks, (offset, callback)))
+    done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
+    return then(Outcome(after, (), done, f"offset {offset}", k.flushes_each), serve(k, after))
+
+
+def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
+    """Say whether everybody who counts holds the record at the high watermark (`LeaderIncHighWatermark`)."""
+    if not leads(k, s) or not log.has_offset(len(s.log), s.high_watermark):
+        return False
+    pending = s.proposal.isr if s.proposal is not None else frozenset()
+    who = hw.counted(s.isr, pending, k.version.counts_pending_isr)
+    return hw.may_pass(s.high_watermark, known_end_offsets(k, s, who))
+
+
+def known_end_offsets(k: Replica, s: ReplicaState, who: Isr) -> Iterable[int | None]:
+    """Yield the end offset of each of these replicas, None for one that was not heard of in this epoch."""
+    for replica in sorted(who):
+        yield len(s.log) if replica == k.name else known_end_offset(s, replica)
+
+
+def known_end_offset(s: ReplicaState, follower: str) -> int | None:
+    """Return up to where a follower is known to hold the log, None if it was not heard of in this epoch."""
+    heard = s.followers.get(follower)
+    return None if heard is None else heard.end_offset
+
+
+def increase_high_watermark(k: Replica, s: ReplicaState) -> Outcome:
+    """Pass one record, complete what waits for it, and tell the followers who wait for news."""
+    offset = s.high_watermark + 1
+    error = Error.NONE if has_enough_in_sync(k, s) else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    done = tuple(Completed(callback, error, at) for at, callback in s.callbacks if at < offset)
+    after = attrs.evolve(
+        s, high_watermark=offset, callbacks=tuple(waiting for waiting in s.callbacks if waiting[0] >= offset)
+    )
+    return then(Outcome(after, (), done, f"to {offset}"), serve(k, after))
+
+
+def may_expand_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
+    """Say whether a leader may propose to let a follower in (`LeaderExpandIsr` and its kin)."""
+    end_offset = known_end_offset(s, follower)
+    if not leads(k, s) or s.proposal is not None or follower in s.isr or end_offset is None:
+        return False
+    if not k.version.waits_for_epoch:
+        return in_sync.is_caught_up(s.high_watermark, len(s.log), end_offset)
+    if not in_sync.has_reached_high_watermark(s.high_watermark, end_offset):
+        return False
+    return in_sync.is_in_current_epoch(s.high_watermark, s.log, s.leader_epoch)
+
+
+def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
+    """Say whether a leader may propose to take a follower out: it lags, or is not heard of (`LeaderShrinkIsr`)."""
+    if not leads(k, s) or s.proposal is not None or follower not in s.isr or follower == k.name:
+        return False
+    end_offset = known_end_offset(s, follower)
+    return end_offset is None or not in_sync.is_caught_up(len(s.log), len(s.log), end_offset)
+
+
+def lagging(k: Replica, s: ReplicaState) -> Isr:
+    """Return the followers that hold up the high watermark: those that may be taken out while something waits."""
+    if not log.has_offset(len(s.log), s.high_watermark):
+        return frozenset()
+    return frozenset(follower for follower in s.isr if may_shrink_isr(k, s, follower))
+
+
+def propose_isr(k: Replica, s: ReplicaState, isr: Isr) -> Outcome:
+    """Propose an ISR to the controller. From now on the proposed members count, too (KIP-497)."""
+    known = {follower: heard.incarnation for follower, heard in s.followers.items() if follower in isr}
+    proposal = k.to(
+        k.controller, AlterPartition, leader_epoch=s.leader_epoch, isr=isr, partition_epoch=s.partition_epoch,
+        incarnations=FrozenMap({**known, k.name: s.incarnation}),
+    )
+    return Outcome(attrs.evolve(s, proposal=proposal), (proposal,), detail=members(isr))
+
+
+def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> Outcome:
+    """Learn what the controller made of a proposal: a newer ISR, or that it refuses a member that was started again."""
+    if not leads(k, s) or not leadership.is_same_epoch(s.leader_epoch, answer.leader_epoch):
+        return Outcome(s, detail=f"epoch {answer.leader_epoch} is over")
+    if answer.partition_epoch > s.partition_epoch:
+        after = attrs.evolve(s, isr=answer.isr, partition_epoch=answer.partition_epoch, proposal=None)
+        return Outcome(after, detail=members(answer.isr), flush=True)
+    refused = answer.error is Error.INELIGIBLE_REPLICA and answer.proposed == s.partition_epoch
+    if refused and s.proposal is not None:
+        strangers = s.proposal.isr - s.isr
+        heard = FrozenMap({name: known for name, known in s.followers.items() if name not in strangers})
+        return Outcome(attrs.evolve(s, proposal=None, followers=heard), detail=answer.error)
+    return Outcome(s, detail=f"{answer.error}, nothing new")
+
+
+def serves_consumers(k: Replica, s: ReplicaState) -> bool:
+    """KIP-207: say whether a leader's high watermark has reached its epoch, so that it never goes back for readers."""
+    return leads(k, s) and in_sync.is_in_current_epoch(s.high_watermark, s.log, s.leader_epoch)
+
+
+def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, Entry | None]:
+    """Return the record at an offset for a consumer, None where the high watermark is not above it, or an error."""
+    if not leads(k, s):
+        return Error.NOT_LEADER_OR_FOLLOWER, None
+    if not serves_consumers(k, s):
+        return Error.OFFSET_NOT_AVAILABLE, None
+    return Error.NONE, log.record_at(s.log, offset) if log.has_offset(s.high_watermark, offset) else None

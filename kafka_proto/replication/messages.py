@@ -1,0 +1,200 @@
+"""Messages and error codes of the replication protocol among actors.
+
+Names are Kafka's. `partition` says which partition a message is about where a broker hosts several, and is absent
+where there is one. `incarnation` is Kafka's broker epoch: how often its sender was started again.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from harness.model import FrozenMap, Message, Value, absent_if_none
+from kafka_proto.replication.records import Entry, Isr
+from kafka_proto.replication.truncation import EpochEnd
+
+
+class Error(StrEnum):
+    """Response codes, as Kafka spells them."""
+
+    NONE = "NONE"
+    NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
+    """Who was asked does not lead: a record was not appended."""
+    FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
+    """The request is of an older leader epoch (KIP-320), or of a deposed leader."""
+    DIVERGING_EPOCH = "DIVERGING_EPOCH"
+    """The fetch cannot be served, as the follower's log is not the beginning of the leader's. Kafka has a field."""
+    NOT_ENOUGH_REPLICAS = "NOT_ENOUGH_REPLICAS"
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+    REQUEST_TIMED_OUT = "REQUEST_TIMED_OUT"
+    """The leader was deposed, or nobody answered, before the record was known to be committed."""
+    OFFSET_NOT_AVAILABLE = "OFFSET_NOT_AVAILABLE"
+    """The high watermark of a new leader is not known to be the newest yet (KIP-207)."""
+    INVALID_UPDATE_VERSION = "INVALID_UPDATE_VERSION"
+    INELIGIBLE_REPLICA = "INELIGIBLE_REPLICA"
+
+
+RETRIABLE: dict[Error, bool] = {error: error is not Error.NONE for error in Error}
+"""Whether asking again may succeed: all of Kafka's codes above are retriable."""
+INDEFINITE = frozenset((Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Error.REQUEST_TIMED_OUT))
+"""The codes after which a record may be in the log all the same. After any other error it is not."""
+
+
+def is_definite(error: Error) -> bool:
+    """Say whether a client knows after this answer what became of its record."""
+    return error not in INDEFINITE
+
+
+@attrs.frozen
+class PartitionMessage(Message):
+    """A message about a partition."""
+
+    partition: str | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+
+
+@attrs.frozen
+class LeaderAndIsr(PartitionMessage):
+    """The controller tells a replica who leads (None: nobody) in which epoch, and who is in sync."""
+
+    leader: str | None
+    leader_epoch: int
+    isr: Isr
+    partition_epoch: int
+    incarnation: int
+    """Of the receiver: a replica that was started again meanwhile does not obey."""
+    again: bool = False
+    """Whether it was sent before, so that the controller wants to hear that it arrived."""
+
+
+@attrs.frozen
+class LeaderAndIsrResponse(PartitionMessage):
+    """A replica has heard of a leader epoch."""
+
+    leader_epoch: int
+    incarnation: int
+
+
+@attrs.frozen
+class RegisterBroker(PartitionMessage):
+    """A replica that was started again tells its new incarnation."""
+
+    incarnation: int
+
+
+@attrs.frozen
+class Fetch(PartitionMessage):
+    """A follower asks for the record at its end offset, and so tells what it holds."""
+
+    offset: int
+    leader_epoch: int
+    """That the follower is in; it matters to KIP-320 only."""
+    last_epoch: int
+    """Of the record below `offset`; it matters to the first try at KIP-320 only."""
+    high_watermark: int
+    """That the follower knows (KIP-1166): the leader answers when it has something newer."""
+    incarnation: int
+    correlation: int
+
+
+@attrs.frozen
+class FetchResponse(PartitionMessage):
+    """The next record, or none where only the high watermark is new, or an error."""
+
+    error: Error
+    entry: Entry | None
+    high_watermark: int
+    incarnation: int
+    correlation: int
+    diverging: EpochEnd | None = attrs.field(default=None, metadata=absent_if_none())
+    """With DIVERGING_EPOCH: what the leader has of the follower's last epoch."""
+
+
+@attrs.frozen
+class OffsetsForLeaderEpoch(PartitionMessage):
+    """A new follower asks where the leader's log leaves an epoch."""
+
+    epoch: int
+    leader_epoch: int
+    """Of the LeaderAndIsr that is being obeyed; it matters to KIP-320 only."""
+    incarnation: int
+    correlation: int
+
+
+@attrs.frozen
+class OffsetsForLeaderEpochResponse(PartitionMessage):
+    """The answer; None where the leader's log cannot tell (KIP-101)."""
+
+    error: Error
+    answer: EpochEnd | None
+    incarnation: int
+    correlation: int
+
+
+@attrs.frozen
+class AlterPartition(PartitionMessage):
+    """A leader proposes an ISR to the controller (KIP-497), and says which incarnations it means (KIP-903)."""
+
+    leader_epoch: int
+    isr: Isr
+    partition_epoch: int
+    """The partition epoch that the proposal replaces."""
+    incarnations: FrozenMap[str, int]
+
+
+@attrs.frozen
+class AlterPartitionResponse(PartitionMessage):
+    """What the controller made of a proposal, and what holds now."""
+
+    error: Error
+    leader_epoch: int
+    isr: Isr
+    partition_epoch: int
+    proposed: int
+    """The partition epoch of the proposal that is answered."""
+
+
+@attrs.frozen
+class Produce(PartitionMessage):
+    """A client wants a record appended; `acks` is `all` or `1`."""
+
+    value: Value
+    acks: str
+    correlation: int
+
+
+@attrs.frozen
+class ProduceResponse(PartitionMessage):
+    """At which offset the record is, or why not; whom to ask instead."""
+
+    error: Error
+    offset: int
+    correlation: int
+    leader: str | None = None
+
+
+@attrs.frozen
+class Poll(PartitionMessage):
+    """A consumer wants the record at an offset."""
+
+    offset: int
+    correlation: int
+
+
+@attrs.frozen
+class PollResponse(PartitionMessage):
+    """The record, or none where the high watermark is not above the offset; whom to ask instead."""
+
+    error: Error
+    entry: Entry | None
+    high_watermark: int
+    leader_epoch: int
+    correlation: int
+    leader: str | None = None
+
+
+TYPES: tuple[type, ...] = (
+    LeaderAndIsr, LeaderAndIsrResponse, RegisterBroker, Fetch, FetchResponse, OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse, AlterPartition, AlterPartitionResponse, Produce, ProduceResponse, Poll, PollResponse,
+    EpochEnd, Entry,
+)

@@ -1,0 +1,105 @@
+"""One replica of one partition as pure functions: the door through which actors and brokers use it.
+
+`receive` takes any message about the partition; `produce`, `may_increase_high_watermark`, `increase_high_watermark`,
+`may_expand_isr`, `lagging`, `propose_isr`, `resend` are what a replica may do of its own accord; `restarted` is the
+state after a crash. A host sends what an `Outcome` holds, answers whom its `completed` names, flushes where it says.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from harness.model import FrozenMap, Message, Value
+from kafka_proto.replication import following, leadership, leading
+from kafka_proto.replication.leading import (
+    increase_high_watermark,
+    lagging,
+    may_expand_isr,
+    may_increase_high_watermark,
+    may_shrink_isr,
+    propose_isr,
+    read,
+    serves_consumers,
+)
+from kafka_proto.replication.messages import (
+    AlterPartitionResponse,
+    Error,
+    Fetch,
+    FetchResponse,
+    LeaderAndIsr,
+    LeaderAndIsrResponse,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse,
+)
+from kafka_proto.replication.replica_state import (
+    Completed,
+    Outcome,
+    Replica,
+    ReplicaState,
+    follows,
+    leads,
+    restarted,
+    then,
+)
+
+__all__ = [
+    "Completed", "Outcome", "Replica", "ReplicaState", "follows", "increase_high_watermark", "lagging", "leads",
+    "may_expand_isr", "may_increase_high_watermark", "may_shrink_isr", "obey", "produce", "propose_isr", "read",
+    "receive", "resend", "restarted", "serves_consumers",
+]
+
+
+def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
+    """Return what a message about the partition comes to, or None if it is not one for a replica."""
+    match message:
+        case LeaderAndIsr():
+            return obey(k, s, message)
+        case Fetch() | OffsetsForLeaderEpoch():
+            return leading.ask(k, s, message)
+        case FetchResponse():
+            return following.apply_fetch(k, s, message)
+        case OffsetsForLeaderEpochResponse():
+            return following.learn_end_offset(k, s, message)
+        case AlterPartitionResponse():
+            return leading.learn_isr(k, s, message)
+    return None
+
+
+def obey(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+    """Obey a LeaderAndIsr request of a newer epoch, and say that it was heard where the controller wants to know."""
+    if told.incarnation != s.incarnation:
+        return Outcome(s, detail=f"epoch {told.leader_epoch}, for incarnation {told.incarnation}")
+    response = k.to(k.controller, LeaderAndIsrResponse, leader_epoch=told.leader_epoch, incarnation=s.incarnation)
+    heard = (response,) if told.again else ()
+    known = s.becoming.leader_epoch if s.becoming is not None else s.leader_epoch
+    if leadership.supersedes(told.leader_epoch, known):
+        return then(Outcome(s, heard), take_office(k, s, told))
+    if not s.active and s.becoming is None and leadership.is_same_epoch(told.leader_epoch, known):
+        after = attrs.evolve(s, active=True, registering=False)
+        return then(Outcome(after, heard, detail=f"epoch {known} again"), following.fetch(k, after))
+    return Outcome(s, heard, detail=f"epoch {told.leader_epoch}, already known")
+
+
+def take_office(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+    """Lead or follow in a newer epoch. Who waits for a record of an older one is told that nobody knows."""
+    given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
+    s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
+    who = told.leader or "nobody"
+    if leadership.presumes_leadership(k.name, told.leader):
+        after = leading.become_leader(k, s, told)
+        return then(Outcome(s, (), given_up, f"leads epoch {told.leader_epoch}", flush=True), after)
+    parked = {f: request for f, request in s.parked.items() if request.leader_epoch > told.leader_epoch}
+    s = attrs.evolve(s, parked=FrozenMap(parked), followers=FrozenMap(), proposal=None)
+    after = following.become_follower(k, s, told)
+    detail = f"follows {who} epoch {told.leader_epoch} {after.detail}"
+    return then(Outcome(s, (), given_up, detail), after)
+
+
+def produce(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value) -> Outcome:
+    """Append a record for a client, or complete its callback with the error that forbids it."""
+    return leading.append(k, s, value, acks, callback)
+
+
+def resend(s: ReplicaState) -> tuple[Message, ...]:
+    """Return what a replica has sent and was not answered: it may have been lost."""
+    return tuple(message for message in (s.request, s.proposal) if message is not None)

@@ -1,0 +1,140 @@
+"""What the controller keeps of a partition and decides about it: leader, leader epoch, ISR, partition epoch.
+
+Pure functions of a frozen state, for an actor that is the controller of one partition or of many. Every change of the
+leader is announced in a new leader epoch; a change of the ISR that a leader proposed keeps the epoch (KIP-497).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.replication import isr as in_sync
+from kafka_proto.replication import leadership
+from kafka_proto.replication.messages import (
+    AlterPartition,
+    AlterPartitionResponse,
+    Error,
+    LeaderAndIsr,
+    LeaderAndIsrResponse,
+)
+from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest
+
+
+@attrs.frozen
+class Quorum:
+    """The controller's state of one partition."""
+
+    isr: Isr
+    leader: str | None = None
+    leader_epoch: int = NIL
+    partition_epoch: int = 0
+    incarnations: FrozenMap[str, int] = FrozenMap()
+    """The newest incarnation of each replica that has registered."""
+    heard: FrozenMap[str, int] = FrozenMap()
+    """The newest leader epoch of which each replica has said that it has heard."""
+    announced: tuple[LeaderAndIsrRequest, ...] = ()
+    """What was announced so far, one request per leader epoch: history, on which nothing depends."""
+    last_isr: FrozenMap[str, Isr] = FrozenMap()
+    """The last ISR of each leader epoch: history, too."""
+    entered: FrozenMap[str, int | None] = FrozenMap()
+    """The incarnation in which each replica was let in by its leader's word, last: history, too."""
+
+
+def initial(replicas: Iterable[str]) -> Quorum:
+    """Return the state in which nobody leads yet, and everybody is in sync."""
+    names = frozenset(replicas)
+    nothing = FrozenMap({replica: NIL for replica in sorted(names)})
+    return Quorum(names, incarnations=FrozenMap({replica: 0 for replica in sorted(names)}), heard=nothing)
+
+
+def changed(q: Quorum, leader: str | None, isr: Isr) -> Quorum:
+    """Return the state with another leader or ISR in a new leader epoch (`ControllerUpdateIsr`)."""
+    epoch = q.leader_epoch + 1
+    return attrs.evolve(
+        q, leader=leader, leader_epoch=epoch, isr=isr, partition_epoch=q.partition_epoch + 1,
+        announced=(*q.announced, LeaderAndIsrRequest(leader, epoch, isr)), last_isr=q.last_isr.set(str(epoch), isr),
+    )
+
+
+def elect(q: Quorum, candidate: str) -> Quorum | None:
+    """Make a member of the ISR the leader, or return None where it may not be (`ControllerElectLeader`)."""
+    return changed(q, candidate, q.isr) if leadership.may_elect(candidate, q.leader, q.isr) else None
+
+
+def elect_uncleanly(q: Quorum, candidate: str) -> Quorum | None:
+    """Make a replica the leader that is not in sync. Its log is the truth from now on, whatever is lost."""
+    return changed(q, candidate, frozenset((candidate,))) if candidate not in q.isr else None
+
+
+def take_out(q: Quorum, replica: str) -> Quorum | None:
+    """Take a failed replica out of the ISR and out of office, or return None (`ControllerShrinkIsr`)."""
+    shrunk = in_sync.shrink_by_controller(replica, q.leader, q.isr, keeps_last=True)
+    return None if shrunk is None else changed(q, *shrunk)
+
+
+def register(q: Quorum, replica: str, incarnation: int) -> Quorum:
+    """Note that a replica was started again: it has failed meanwhile, and has heard of nothing."""
+    if incarnation <= q.incarnations[replica]:
+        return q
+    q = attrs.evolve(q, incarnations=q.incarnations.set(replica, incarnation), heard=q.heard.set(replica, NIL))
+    return take_out(q, replica) or q
+
+
+def alter(q: Quorum, proposal: AlterPartition) -> tuple[Quorum, AlterPartitionResponse]:
+    """Take a leader's proposal, or say why not (`ControllerHandleRequest`); either way say what holds now."""
+    error = why_not(q, proposal)
+    if error is Error.NONE:
+        q = attrs.evolve(
+            q, isr=proposal.isr, partition_epoch=q.partition_epoch + 1,
+            last_isr=q.last_isr.set(str(q.leader_epoch), proposal.isr),
+            entered=q.entered.update({new: proposal.incarnations.get(new) for new in sorted(proposal.isr - q.isr)}),
+        )
+    return q, AlterPartitionResponse(
+        error, q.leader_epoch, q.isr, q.partition_epoch, proposal.partition_epoch,
+        source=proposal.dest, dest=proposal.source, partition=proposal.partition,
+    )
+
+
+def why_not(q: Quorum, proposal: AlterPartition) -> Error:
+    """Say why a proposal is refused, or `NONE`."""
+    leader = proposal.source
+    if not leadership.is_true_leader(leader, leader, proposal.leader_epoch, q.leader, q.leader_epoch):
+        return Error.FENCED_LEADER_EPOCH
+    if proposal.partition_epoch != q.partition_epoch:
+        return Error.INVALID_UPDATE_VERSION
+    if not are_eligible(q, proposal.incarnations):
+        return Error.INELIGIBLE_REPLICA
+    return Error.NONE
+
+
+def are_eligible(q: Quorum, incarnations: FrozenMap[str, int]) -> bool:
+    """KIP-903: say whether the members are meant as they are now, not as they were before they were started again."""
+    return all(incarnation == q.incarnations[replica] for replica, incarnation in incarnations.items())
+
+
+def acknowledged(q: Quorum, response: LeaderAndIsrResponse) -> Quorum:
+    """Note that a replica, in its present incarnation, has heard of a leader epoch."""
+    if response.incarnation != q.incarnations[response.source] or response.leader_epoch <= q.heard[response.source]:
+        return q
+    return attrs.evolve(q, heard=q.heard.set(response.source, response.leader_epoch))
+
+
+def deaf(q: Quorum) -> tuple[str, ...]:
+    """Return the replicas that have not said that they know the present leader epoch."""
+    return tuple(replica for replica, epoch in q.heard.items() if epoch < q.leader_epoch)
+
+
+def announcement(
+    q: Quorum, source: str, replica: str, partition: str | None = None, again: bool = False
+) -> LeaderAndIsr:
+    """Return the request that tells a replica who leads."""
+    return LeaderAndIsr(
+        q.leader, q.leader_epoch, q.isr, q.partition_epoch, q.incarnations[replica], again,
+        source=source, dest=replica, partition=partition,
+    )
+
+
+TYPES: tuple[type, ...] = (Quorum, LeaderAndIsrRequest)

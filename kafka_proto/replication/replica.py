@@ -1,0 +1,106 @@
+"""The replica of the actor composition: one actor that is one replica of the one partition.
+
+What it does is said in `partition`. Here its functions become turns, its answers to clients messages, and its flushing
+is decided: every change of the log at once, or (`flush=lazy`) by a step of its own, so that a crash loses the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import Actor, Message, Turn
+from kafka_proto.replication import partition
+from kafka_proto.replication.messages import Poll, PollResponse, Produce, ProduceResponse, RegisterBroker
+from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
+
+
+class PartitionReplica(Actor[ReplicaState]):
+    """The actor of one replica."""
+
+    may_crash = True
+
+    def __init__(self, k: Replica, replicas: tuple[str, ...]) -> None:
+        self.k = k
+        self.name = k.name
+        self.others = tuple(replica for replica in replicas if replica != k.name)
+        self.initial = ReplicaState()
+
+    def restarted(self, local: ReplicaState) -> ReplicaState:
+        """Start a new incarnation: it is on disk with whatever it hears from the controller."""
+        return partition.restarted(local)
+
+    def step(self, local: ReplicaState) -> Iterable[Turn[ReplicaState]]:
+        if local.incarnation and not local.active and not local.registering:
+            after = attrs.evolve(local, registering=True)
+            yield Turn("RegisterBroker", (self.name,), after, (self.registration(local),), flush=True)
+        if partition.may_increase_high_watermark(self.k, local):
+            outcome = partition.increase_high_watermark(self.k, local)
+            yield self.turn("IncreaseHighWatermark", (self.name,), local, outcome)
+        for follower in self.others:
+            if partition.may_expand_isr(self.k, local, follower):
+                outcome = partition.propose_isr(self.k, local, local.isr | {follower})
+                yield self.turn("ProposeExpandIsr", (self.name, follower), local, outcome)
+        if local.unflushed:
+            yield Turn("FlushLog", (self.name,), attrs.evolve(local, unflushed=False), flush=True)
+
+    def on_message(self, local: ReplicaState, message: Message) -> Iterable[Turn[ReplicaState]]:
+        action, who = f"Receive{message.type}", (self.name, message.source)
+        match message:
+            case Produce():
+                callback = (message.source, message.correlation)
+                outcome: Outcome | None = partition.produce(self.k, local, message.value, message.acks, callback)
+            case Poll():
+                outcome = Outcome(local, (self.polled(local, message),))
+            case _:
+                outcome = partition.receive(self.k, local, message)
+        if outcome is not None:
+            yield self.turn(action, who, local, attrs.evolve(outcome, detail=""))
+
+    def turn(
+        self, action: str, who: tuple[str, ...], before: ReplicaState, outcome: Outcome
+    ) -> Turn[ReplicaState]:
+        """Return the turn that an outcome is: clients whose record is completed are answered."""
+        after = outcome.state
+        if outcome.flush:
+            after = attrs.evolve(after, unflushed=False)
+        elif after.log != before.log:
+            after = attrs.evolve(after, unflushed=True)
+        answers = tuple(self.answered(after, done) for done in outcome.completed)
+        return Turn(action, who, after, (*outcome.sent, *answers), outcome.flush, outcome.detail)
+
+    def answered(self, local: ReplicaState, done: Completed) -> ProduceResponse:
+        """Return the answer to who waits for a record."""
+        client, correlation = done.callback
+        return self.k.to(
+            client, ProduceResponse, error=done.error, offset=done.offset, correlation=correlation, leader=local.leader
+        )
+
+    def polled(self, local: ReplicaState, poll: Poll) -> PollResponse:
+        """Return the answer to a consumer."""
+        error, entry = partition.read(self.k, local, poll.offset)
+        return self.k.to(
+            poll.source, PollResponse, error=error, entry=entry, high_watermark=local.high_watermark,
+            leader_epoch=local.leader_epoch, correlation=poll.correlation, leader=local.leader,
+        )
+
+    def registration(self, local: ReplicaState) -> RegisterBroker:
+        return self.k.to(self.k.controller, RegisterBroker, incarnation=local.incarnation)
+
+    def timers(self, local: ReplicaState) -> tuple[str, ...]:
+        waits = partition.resend(local) or local.registering
+        return (
+            *(("RequestTimeout",) if waits else ()),
+            *(("ReplicaLagTime",) if partition.lagging(self.k, local) else ()),
+        )
+
+    def timer_fired(self, local: ReplicaState, timer: str) -> Iterable[Turn[ReplicaState]]:
+        """Ask again for what was not answered; or propose to go on without a follower that lags."""
+        if timer == "RequestTimeout":
+            again = (self.registration(local),) if local.registering else ()
+            yield Turn(timer, (self.name,), local, (*again, *partition.resend(local)))
+            return
+        for follower in sorted(partition.lagging(self.k, local)):
+            outcome = partition.propose_isr(self.k, local, local.isr - {follower})
+            yield self.turn("ProposeShrinkIsr", (self.name, follower), local, outcome)

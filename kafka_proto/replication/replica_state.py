@@ -1,0 +1,137 @@
+"""What one replica of one partition keeps, and what a function of it returns. No actor, no decision lives here.
+
+A broker with many partitions keeps one `ReplicaState` per partition; an actor that is one replica has it as its local
+state. The functions over it are in `partition`, which is their one door, `leading` and `following`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import attrs
+
+from harness.model import FrozenMap, Message, Value, durable, persisted, volatile
+from kafka_proto.replication.leadership import presumes_leadership
+from kafka_proto.replication.messages import (
+    AlterPartition,
+    Error,
+    Fetch,
+    FetchResponse,
+    LeaderAndIsr,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse,
+    PartitionMessage,
+)
+from kafka_proto.replication.records import NIL, Entry, Isr
+from kafka_proto.replication.variants import Version
+
+Request = Fetch | OffsetsForLeaderEpoch
+Response = FetchResponse | OffsetsForLeaderEpochResponse
+T = TypeVar("T", bound=PartitionMessage)
+
+
+@attrs.frozen
+class Replica:
+    """The constants of a replica: who it is, of which partition, and by which rules."""
+
+    name: str
+    version: Version
+    min_insync_replicas: int = 1
+    flushes_each: bool = True
+    """Whether every change of the log is on disk before anything leaves; if not, a crash loses the newest ones."""
+    partition: str | None = None
+    controller: str = "controller"
+
+    def to(self, dest: str, message: type[T], **fields: Value) -> T:
+        """Return a message of this replica about its partition."""
+        return message(**fields, source=self.name, dest=dest, partition=self.partition)
+
+
+@attrs.frozen
+class Follower:
+    """What a leader has heard of a follower in its epoch: up to where it holds the log, as of which request."""
+
+    end_offset: int
+    incarnation: int
+    correlation: int
+
+
+@attrs.frozen
+class ReplicaState:
+    """The state of one replica of one partition."""
+
+    log: tuple[Entry, ...] = persisted(default=())
+    high_watermark: int = persisted(default=0)
+    """On disk as of the last flush, which is a checkpoint: it may be older than the log."""
+    leader: str | None = persisted(default=None)
+    leader_epoch: int = persisted(default=NIL)
+    isr: Isr = persisted(default=frozenset())
+    partition_epoch: int = persisted(default=0)
+    """The four of the LeaderAndIsr request in effect, or as changed by the controller since."""
+    incarnation: int = persisted(default=0)
+    active: bool = volatile(default=False)
+    """Whether this incarnation has heard from the controller: until then it neither leads nor follows."""
+    becoming: LeaderAndIsr | None = volatile(default=None)
+    """The request that is obeyed as soon as it is known where to truncate; the one before stays in effect."""
+    cut: int = volatile(default=0)
+    """While becoming: the end offset that the log will have, as far as the look-ups went."""
+    request: Request | None = volatile(default=None)
+    """What a follower has asked its leader and is sent again until it is answered."""
+    correlation: int = volatile(default=0)
+    followers: FrozenMap[str, Follower] = volatile(default=FrozenMap())
+    parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
+    """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""
+    proposal: AlterPartition | None = volatile(default=None)
+    callbacks: tuple[tuple[int, Value], ...] = volatile(default=())
+    """Offset and callback of the records whose commit somebody waits for."""
+    unflushed: bool = volatile(default=False)
+    """Whether the log has records that are not on disk, for a host that flushes later."""
+    registering: bool = volatile(default=False)
+    """Whether it waits for the controller to take note of its new incarnation, for a host that is one replica."""
+
+
+@attrs.frozen
+class Completed:
+    """A record that somebody waits for: what became of it."""
+
+    callback: Value
+    error: Error
+    offset: int
+
+
+@attrs.frozen
+class Outcome:
+    """What a function of a replica's state comes to."""
+
+    state: ReplicaState
+    sent: tuple[Message, ...] = ()
+    completed: tuple[Completed, ...] = ()
+    detail: str = ""
+    flush: bool = False
+    """Whether the state's persisted fields must be on disk before anything leaves."""
+
+
+def then(outcome: Outcome, following: Outcome) -> Outcome:
+    """Return two outcomes as one: `following` was computed from the state of `outcome`."""
+    return Outcome(
+        following.state, (*outcome.sent, *following.sent), (*outcome.completed, *following.completed),
+        outcome.detail or following.detail, outcome.flush or following.flush,
+    )
+
+
+def leads(k: Replica, s: ReplicaState) -> bool:
+    """Say whether a replica acts as a leader: it presumes to lead, has not crashed since, and is not asked to stop."""
+    return s.active and s.becoming is None and presumes_leadership(k.name, s.leader)
+
+
+def follows(k: Replica, s: ReplicaState) -> bool:
+    """Say whether a replica acts as a follower of somebody."""
+    return s.active and s.becoming is None and s.leader is not None and s.leader != k.name
+
+
+def restarted(s: ReplicaState) -> ReplicaState:
+    """Return the state in which a replica starts again: what is on disk, in a new incarnation."""
+    return attrs.evolve(ReplicaState(**durable(s)), incarnation=s.incarnation + 1)
+
+
+TYPES: tuple[type, ...] = (ReplicaState, Follower)

@@ -1,0 +1,122 @@
+"""The controller of the stack: leader, epoch and ISR of every log partition, incarnations of brokers, producer ids.
+
+What it decides about one partition is said in `kafka_proto.replication.quorum`. It never crashes. What it tells brokers
+may be late, doubled or lost, and is told again until they have said that they heard. Blocks of producer ids are the
+exception: they travel by the reliable messages of the transaction actors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from harness.model import Actor, FrozenMap, Kind, Message, Turn
+from kafka_proto.replication import quorum
+from kafka_proto.replication.messages import AlterPartition, LeaderAndIsr, LeaderAndIsrResponse, RegisterBroker
+from kafka_proto.replication.quorum import Quorum
+from kafka_proto.replication.records import NIL
+from kafka_proto.transactions.controller import CONTROLLER, PID_BLOCK
+from kafka_proto.transactions.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+
+@attrs.frozen
+class ClusterState:
+    """What the controller keeps: each partition, elections that nobody needed, the next free block of producer ids."""
+
+    partitions: FrozenMap[str, Quorum]
+    next_block: int
+    elections: int = 0
+
+
+class StackController(Actor[ClusterState]):
+    """The actor that decides who leads which partition."""
+
+    name = CONTROLLER
+
+    def __init__(
+        self, hosts: Mapping[str, tuple[str, ...]], brokers: tuple[str, ...], elections: int, may_be_unclean: bool
+    ) -> None:
+        self.brokers = brokers
+        self.elections = elections
+        self.may_be_unclean = may_be_unclean
+        first = {p: first_election(replicas, brokers) for p, replicas in hosts.items()}
+        self.initial = ClusterState(FrozenMap(first), len(brokers))
+
+    def step(self, local: ClusterState) -> Iterable[Turn[ClusterState]]:
+        """ACTION ElectLeader(b, p): a broker that does not lead the partition is elected, and every broker told."""
+        if local.elections >= self.elections:
+            return
+        held = attrs.evolve(local, elections=local.elections + 1)
+        for p, q in local.partitions.items():
+            for b in self.brokers:
+                clean = quorum.elect(q, b)
+                if clean is not None:
+                    yield self.announced("ElectLeader", (b, p), held, p, clean, kind=Kind.PERTURBATION)
+                elif self.may_be_unclean and b != q.leader:
+                    unclean = quorum.elect_uncleanly(q, b)
+                    if unclean is not None:
+                        yield self.announced("ElectUncleanLeader", (b, p), held, p, unclean, kind=Kind.PERTURBATION)
+
+    def on_message(self, local: ClusterState, message: Message) -> Iterable[Turn[ClusterState]]:
+        match message:
+            case AlterPartition(partition=str(p)):
+                q, answer = quorum.alter(local.partitions[p], message)
+                yield Turn("ReceiveAlterPartition", (message.source,), with_quorum(local, p, q), (answer,))
+            case LeaderAndIsrResponse(partition=str(p)):
+                q = quorum.acknowledged(local.partitions[p], message)
+                yield Turn("ReceiveLeaderAndIsrResponse", (message.source,), with_quorum(local, p, q))
+            case RegisterBroker():
+                yield self.register(local, message)
+            case AllocateProducerIdsRequest():
+                start = local.next_block * PID_BLOCK + 1
+                block = AllocateProducerIdsResponse(start, PID_BLOCK, source=self.name, dest=message.source)
+                after = attrs.evolve(local, next_block=local.next_block + 1)
+                yield Turn("ReceiveAllocateProducerIdsRequest", (message.source,), after, (block,))
+
+    def register(self, local: ClusterState, message: RegisterBroker) -> Turn[ClusterState]:
+        """A broker was started again: it leaves each ISR and office; others are elected at once where it led.
+
+        Where it is the last member of an ISR, nobody else may lead, and it does so again in a new epoch.
+        """
+        b, sent = message.source, []
+        for p, before in local.partitions.items():
+            q = quorum.register(before, b, message.incarnation)
+            if q.leader is None:
+                q = quorum.elect(q, min(q.isr)) or q
+            local = with_quorum(local, p, q)
+            told = self.brokers if q.leader_epoch != before.leader_epoch else (b,)
+            sent += [self.tell(p, q, broker) for broker in told]
+        return Turn("ReceiveRegisterBroker", (b,), local, tuple(sent))
+
+    def announced(
+        self, action: str, who: tuple[str, ...], local: ClusterState, p: str, q: Quorum, kind: Kind
+    ) -> Turn[ClusterState]:
+        """Return the turn after which a partition has another leader, of whom all brokers are told."""
+        sent = tuple(self.tell(p, q, b) for b in self.brokers)
+        return Turn(action, who, with_quorum(local, p, q), sent, kind=kind)
+
+    def tell(self, p: str, q: Quorum, b: str) -> LeaderAndIsr:
+        return quorum.announcement(q, self.name, b, p)
+
+    def timers(self, local: ClusterState) -> tuple[str, ...]:
+        return ("ResendLeaderAndIsr",) if any(quorum.deaf(q) for q in local.partitions.values()) else ()
+
+    def timer_fired(self, local: ClusterState, timer: str) -> Iterable[Turn[ClusterState]]:
+        """Tell again those who have not said that they heard."""
+        again = tuple(self.tell(p, q, b) for p, q in local.partitions.items() for b in quorum.deaf(q))
+        yield Turn(timer, (self.name,), local, again)
+
+
+def first_election(replicas: tuple[str, ...], brokers: tuple[str, ...]) -> Quorum:
+    """Return the state of a partition after the first election, of which every broker has heard."""
+    nothing = FrozenMap({b: NIL for b in brokers})
+    q = attrs.evolve(quorum.initial(replicas), incarnations=FrozenMap({b: 0 for b in brokers}), heard=nothing)
+    elected = quorum.elect(q, replicas[0])
+    assert elected is not None
+    return attrs.evolve(elected, heard=FrozenMap({b: elected.leader_epoch for b in brokers}))
+
+
+def with_quorum(local: ClusterState, p: str, q: Quorum) -> ClusterState:
+    """Return the controller's state with another state of a partition."""
+    return attrs.evolve(local, partitions=local.partitions.set(p, q))

@@ -1,0 +1,219 @@
+"""The properties of the stack: those of the transaction protocol, and what its replicated log owes to them.
+
+Which of the transaction protocol's properties cannot be meant the same way is said in docs/gaps.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import cast
+
+import attrs
+
+from harness.model import Message, Property, Reason, Step, View, always, sometimes
+from kafka_proto.replication.log import first_disagreement
+from kafka_proto.replication.messages import LeaderAndIsr, PartitionMessage
+from kafka_proto.replication.records import Entry as LogEntry
+from kafka_proto.stack.controller import ClusterState
+from kafka_proto.stack.state import Broker, entry_of, log_of
+from kafka_proto.transactions import properties as transactions
+from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.messages import Error, InitPidResponse, Response
+from kafka_proto.transactions.producer import Producer
+from kafka_proto.transactions.records import Callback, ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.spec import Names
+
+NOT_MEANT_HERE = ("FollowersHoldNoUncommitted",)
+"""A follower of a replicated log holds what is not committed: that is how it gets committed."""
+OF_TRANSACTIONS = tuple(name for name in transactions.INVARIANTS if name not in NOT_MEANT_HERE)
+OF_THE_LOG = ("LogMatching", "StrongIsr", "AckedTransactionsSurvive")
+INVARIANTS = (*OF_TRANSACTIONS, *OF_THE_LOG)
+LIVENESS = transactions.LIVENESS
+WITNESSES = (
+    "LoadInProgressAnswered", "PartialTxnCompleted", "CoordinatorResigned", "LogTruncated", "RefusedEntrySurvives",
+    "ProducerFenced", "NotCoordinatorRetrySucceeds",
+)
+
+
+class StackState:
+    """Where the stack keeps what the transaction protocol's properties speak of."""
+
+    actors = True
+
+    def client(self, view: View, c: str) -> ClientRecord:
+        local: Producer = view[c]
+        return local.record
+
+    def broker(self, view: View, b: str) -> Broker:
+        return cast(Broker, view[b])
+
+    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]:
+        local = self.broker(view, b)
+        return tuple(entry_of(record, Callback("")) for record in log_of(local, p)) if p in local.stored else ()
+
+    def hwm(self, view: View, b: str, p: str) -> int:
+        local = self.broker(view, b)
+        return cast(int, local.stored[p]["high_watermark"]) if p in local.stored else 0
+
+    def believes(self, view: View, b: str, p: str) -> LogMetadata:
+        return self.broker(view, b).known[p]
+
+    def serves(self, view: View, b: str, p: str) -> bool:
+        return p in self.broker(view, b).loaded
+
+    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
+        return self.broker(view, b).metadata.get(tid)
+
+
+def properties(
+    constants: Names, hosts: Mapping[str, tuple[str, ...]], home: Mapping[str, str]
+) -> tuple[Property, ...]:
+    """Return every property of the stack; `hosts` are the replicas of each partition, `home` that of each id."""
+    state = StackState()
+    found = [p for p in transactions.properties(constants, state) if p.name not in NOT_MEANT_HERE]
+    shared = [of_the_stack(p) if p.name == "TypeOK" else p for p in found]
+    pairs = tuple((b, c, p) for p, brokers in hosts.items() for b, c in combinations(brokers, 2))
+    led = tuple((b, c, p) for p, brokers in hosts.items() for b in brokers for c in brokers if b != c)
+    kept = tuple((c, b) for c in constants.clients for b in constants.brokers)
+
+    def survives(view: View, index: tuple[str, str]) -> Reason:
+        return acked_survives(view, index, home)
+
+    return (
+        *shared,
+        always("LogMatching", log_matching, over=pairs, source="ours: R3"),
+        always("StrongIsr", strong_isr, over=led, source="KafkaReplication, for each log partition: R1"),
+        always("AckedTransactionsSurvive", survives, over=kept, source="ours: R4"),
+        sometimes("LoadInProgressAnswered", load_in_progress, on="step"),
+        sometimes("CoordinatorResigned", resigned, on="step"),
+        sometimes("LogTruncated", truncated, on="step"),
+        sometimes("RefusedEntrySurvives", lambda view, step: refused_survives(constants, hosts, view, step), on="step"),
+    )
+
+
+def of_the_stack(type_ok: Property) -> Property:
+    """Return TypeOK with the replication protocol's messages among those that may travel."""
+
+    def check(message: Message) -> Reason:
+        return None if isinstance(message, PartitionMessage) else type_ok.check(message)
+
+    return attrs.evolve(type_ok, check=check)
+
+
+def entries(view: View, b: str, p: str) -> tuple[LogEntry, ...]:
+    """Return the log of a broker's replica, records with their leader epochs."""
+    local: Broker = view[b]
+    return cast("tuple[LogEntry, ...]", local.stored[p]["log"])
+
+
+def log_matching(view: View, index: tuple[str, str, str]) -> Reason:
+    """Two logs that hold a record of one epoch at one offset are equal up to it."""
+    b, c, p = index
+    one, other = entries(view, b, p), entries(view, c, p)
+    for offset in reversed(range(min(len(one), len(other)))):
+        if one[offset].epoch == other[offset].epoch:
+            wrong = first_disagreement(one, other, offset + 1)
+            if wrong is not None:
+                same = f"a record of epoch {one[offset].epoch} at offset {offset} of {p}"
+                return f"{b} and {c} hold {same}, but differ at offset {wrong}"
+            return None
+    return None
+
+
+def strong_isr(view: View, index: tuple[str, str, str]) -> Reason:
+    """`StrongIsr`: a presumed leader and each member of the controller's ISR agree below its high watermark."""
+    leader, replica, p = index
+    local: Broker = view[leader]
+    if local.known[p].leader != leader:
+        return None
+    quorum = cast(ClusterState, view[CONTROLLER]).partitions[p]
+    if replica not in quorum.isr:
+        return None
+    high_watermark = cast(int, local.stored[p]["high_watermark"])
+    offset = first_disagreement(entries(view, leader, p), entries(view, replica, p), high_watermark)
+    if offset is None:
+        return None
+    return (
+        f"{replica} is in the controller's ISR of {p} but does not hold {leader}'s record at offset {offset}, below "
+        f"the high watermark {high_watermark} of {leader}, which presumes to lead epoch {local.known[p].cepoch}"
+    )
+
+
+def acked_survives(view: View, index: tuple[str, str], home: Mapping[str, str]) -> Reason:
+    """What a client was told to be done is in the log of whoever leads in the controller's eyes and its own."""
+    c, b = index
+    producer: Producer = view[c]
+    record = producer.record
+    if record.pid == -1 or record.tid is None:
+        return None
+    p = home[record.tid]
+    local: Broker = view[b]
+    if local.known[p].leader != b:
+        return None
+    quorum = cast(ClusterState, view[CONTROLLER]).partitions[p]
+    if (quorum.leader, quorum.leader_epoch) != (b, local.known[p].cepoch):
+        return None
+    mine = [
+        entry.transition for entry in log_of(local, p)
+        if (entry.tid, entry.transition.pid, entry.transition.pepoch) == (record.tid, record.pid, record.epoch)
+    ]
+    what = f"{b} leads {p} in epoch {quorum.leader_epoch}, but its log lacks what {c} was told to be done:"
+    if not mine:
+        return f"{what} {record.tid} with producer id {record.pid} and epoch {record.epoch}"
+    if not any(record.partitions <= transition.partitions for transition in mine):
+        return f"{what} {', '.join(sorted(record.partitions))} in the transaction of {record.tid}"
+    return None
+
+
+def load_in_progress(view: View, step: Step) -> bool:
+    """A client is told that its coordinator has not loaded its log."""
+    return any(getattr(message, "code", None) is Error.COORDINATOR_LOAD_IN_PROGRESS for message in step.sent)
+
+
+def resigned(view: View, step: Step) -> bool:
+    """A coordinator that served a partition hears that another broker leads."""
+    told = step.consumed
+    if not isinstance(told, LeaderAndIsr) or told.leader == told.dest:
+        return False
+    before: Broker = view[told.dest]
+    after = next((value for slot, value in step.writes if slot == told.dest), before)
+    return told.partition in before.loaded and told.partition not in after.loaded
+
+
+def truncated(view: View, step: Step) -> bool:
+    """A running broker cuts its log."""
+    if step.consumed is None:
+        return False
+    found = dict(step.writes).get(step.consumed.dest)
+    if not isinstance(found, Broker):
+        return False
+    before: Broker = view[step.consumed.dest]
+    return any(len(fields["log"]) < len(before.stored[p]["log"]) for p, fields in found.stored.items())
+
+
+def refused_survives(
+    constants: Names, hosts: Mapping[str, tuple[str, ...]], view: View, step: Step
+) -> bool:
+    """A coordinator that resigns tells a client NotCoordinator, but the new leader holds the entry."""
+    told = step.consumed
+    if not isinstance(told, LeaderAndIsr) or told.leader not in constants.brokers or told.leader == told.dest:
+        return False
+    p = told.partition
+    before: Broker = view[told.dest]
+    if p is None or told.dest not in hosts[p]:
+        return False
+    refused = {message for message in step.sent if is_refusal(message)}
+    log, leaders = entries(view, told.dest, p), entries(view, told.leader, p)
+    waiting = before.running[p].get("callbacks", ())
+    return any(
+        callback.err in refused and leaders[at : at + 1] == log[at : at + 1] != () for at, callback in waiting
+    )
+
+
+def is_refusal(message: Message) -> bool:
+    """Say whether a response tells a client to look for another coordinator."""
+    return isinstance(message, Response) and message.code is Error.NOT_COORDINATOR
+
+
+__all__ = ["INVARIANTS", "LIVENESS", "WITNESSES", "InitPidResponse", "StackState", "properties"]

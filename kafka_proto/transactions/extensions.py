@@ -1,0 +1,375 @@
+"""What running actors do beyond diary 02: named extension actions of its spec composition, each with its reason.
+
+With any of them on, requests carry numbers, messages travel in a bag (copies count), and a leader may have stopped
+serving: it neither answers as coordinator nor runs callbacks. Steps that nobody needs (a crash, a lost message) are
+paid for, so that a search ends; a model that recorded steps are held against has no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from harness.model import BAG, Message, Process, Step, Value, View, canonical_sort, slot
+from kafka_proto.transactions import client as clients
+from kafka_proto.transactions import coordinator, spec
+from kafka_proto.transactions.messages import Error, InitPidResponse, Request, Response, answer
+from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.spec import Names
+from kafka_proto.transactions.variants import Variant
+
+EXTENSIONS: Mapping[str, str] = {
+    "RequestTimeout": "a client gives a request up, since its answer may be lost; what became of it is unknown",
+    "IgnoreResponse": "a client ignores the answer to a request that it gave up, or a copy of an answer",
+    "StaleLookUp": "a client looks its coordinator up by request, and the answer is out of date",
+    "RefuseRequest": "a broker that is elected and has not loaded, waits for producer ids, has stopped serving, or is "
+                     "deposed and has not heard of a commit refuses with a retriable error and changes nothing",
+    "ResignEarly": "a leader learns that it is deposed before the log fences it: what it appended may still commit",
+    "Crash": "a broker forgets what is not on disk, and the messages to it are lost",
+    "CommitUnanswered": "an entry commits whose leader crashed or resigned: nobody runs its callback",
+    "DropUncommitted": "the log gives up the entries of a leader that has stopped serving",
+    "LoadTxnLog": "a leader that crashed joins its own epoch again: what was not committed is given up",
+    "ElectFromLog": "an elected broker loads the committed log, not its predecessor's memory; it may be elected anew",
+    "ElectUnheard": "the log does not hear of an election before the next one",
+    "TakeOverLate": "a broker learns of its election, and loads, when somebody else is elected already",
+    "FailCommitted": "a deposed leader fails a request whose entry is committed, before it hears of that",
+    "LoseMessage": "the network loses a message",
+    "CopyMessage": "the network doubles a message",
+}
+"""The extension actions, and why the truth has each."""
+
+CLIENT_ACTIONS = ("RequestTimeout", "IgnoreResponse", "StaleLookUp")
+BUDGET = "aux_extension_ctr"
+MORE_REQUESTS = 3
+"""Requests of a client in a bounded model, besides one for each extension step that is paid for."""
+
+
+@attrs.frozen
+class Extensions:
+    """Which extension actions are on, and how many steps that nobody needs there may be; None means any number."""
+
+    on: frozenset[str] = frozenset()
+    bound: int | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.on
+
+    def paid(self, view: View) -> list[tuple[str, Value]] | None:
+        """Return the write that pays for a step, or None when the bound is reached."""
+        if self.bound is None:
+            return []
+        spent = view[BUDGET]
+        return [(BUDGET, spent + 1)] if spent < self.bound else None
+
+    def may_ask(self, number: int) -> bool:
+        """Say whether a client may send one more request after so many."""
+        return self.bound is None or number < self.bound + MORE_REQUESTS
+
+    def initial(self, constants: Names, state: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the initial state with the variables that extension actions have."""
+        after = dict(state)
+        if self.on:
+            for p in constants.txn_log_partitions:
+                for b in constants.brokers:
+                    after[slot("serving", b, p)] = state[slot("txn_log_leader", p)] == b
+            for c in constants.clients:
+                after[slot("correlation", c)] = 0
+            for b in constants.brokers:
+                after[slot("aux_crashes", b)] = 0
+            if self.bound is not None:
+                after[BUDGET] = 0
+        return after
+
+
+class ExtendedClient(spec.SpecClient):
+    """A client that numbers its requests, gives them up, and looks its coordinator up by request."""
+
+    def __init__(self, name: str, constants: Names, variant: Variant, extensions: Extensions) -> None:
+        super().__init__(name, constants, variant)
+        self.extensions = extensions
+        self.counter = slot("correlation", name)
+
+    def numbered(self, view: View) -> tuple[int | None, tuple[tuple[str, Value], ...]]:
+        number = view[self.counter] + 1
+        return number, ((self.counter, number),)
+
+    def awaits(self, view: View, client: ClientRecord, response: Response) -> bool:
+        """Say whether a response answers the request that the client waits for."""
+        if response.correlation != view[self.counter] or not super().awaits(view, client, response):
+            return False
+        return isinstance(response, InitPidResponse) or bool(client.pending_partitions)
+
+    def steps(self, view: View) -> Iterable[Step]:
+        client: ClientRecord = view[self.slot]
+        if self.extensions.may_ask(view[self.counter]):
+            yield from super().steps(view)
+        if "RequestTimeout" in self.extensions:
+            yield from self.request_timeout(view, client)
+        if "StaleLookUp" in self.extensions:
+            yield from self.stale_look_up(view, client)
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        yield from super().receive(view, message)
+        assert isinstance(message, Response)
+        if "IgnoreResponse" in self.extensions and not self.awaits(view, view[self.slot], message):
+            yield Step("IgnoreResponse", (self.name, message.source))
+
+    def request_timeout(self, view: View, client: ClientRecord) -> Iterable[Step]:
+        """EXTENSION RequestTimeout(c): give up the request under way; the coordinator is looked up anew."""
+        if client.state is not ClientState.SENT_INIT_PID_REQUEST and not client.pending_partitions:
+            return
+        paid = self.extensions.paid(view)
+        if paid is None:
+            return
+        after = clients.given_up(client)
+        if client.pid != -1:
+            assert client.tid is not None
+            after = attrs.evolve(after, tc=spec.find_coordinator(view, client.tid))
+        yield Step("RequestTimeout", (self.name,), ((self.slot, after), *paid))
+
+    def stale_look_up(self, view: View, client: ClientRecord) -> Iterable[Step]:
+        """EXTENSION StaleLookUp(c): ask a broker that does not lead, or take it for the coordinator from now on."""
+        paid = self.extensions.paid(view)
+        if paid is None:
+            return
+        for b in self.constants.brokers:
+            for tid in self.constants.transactional_ids:
+                elsewhere = b != spec.find_coordinator(view, tid)
+                if clients.may_init(client, tid) and elsewhere and self.extensions.may_ask(view[self.counter]):
+                    step = self.ask_for_pid(view, client, tid, b, "StaleLookUp", f"{tid} {b}")
+                    yield attrs.evolve(step, writes=(*step.writes, *paid))
+            if client.pid != -1 and not client.pending_partitions and b != client.tc:
+                yield Step("StaleLookUp", (self.name,), ((self.slot, attrs.evolve(client, tc=b)), *paid), detail=b)
+
+
+class ExtendedBroker(spec.SpecBroker):
+    """A coordinator that may have stopped serving, and refuses then."""
+
+    def __init__(self, name: str, constants: Names, variant: Variant, extensions: Extensions) -> None:
+        super().__init__(name, variant)
+        self.constants = constants
+        self.extensions = extensions
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        assert isinstance(message, Request)
+        stopped = self.leads(view, message.tid) and not spec.serves(
+            view, self.name, view.at("t_to_p_mapping", message.tid), self.constants
+        )
+        if not stopped:
+            yield from super().receive(view, message)
+        if "RefuseRequest" in self.extensions:
+            yield from self.refuse(view, message, stopped)
+
+    def refuse(self, view: View, request: Request, stopped: bool) -> Iterable[Step]:
+        """EXTENSION RefuseRequest(b, c): a retriable error. A leader that has stopped serving may say NotCoordinator, a
+        deposed one ConcurrentTransactions: it may not have heard of a commit."""
+        paid = self.extensions.paid(view)
+        if paid is None:
+            return
+        codes = [Error.COORDINATOR_LOAD_IN_PROGRESS]
+        if stopped:
+            codes.append(Error.NOT_COORDINATOR)
+        elif self.leads(view, request.tid) and spec.find_coordinator(view, request.tid) != self.name:
+            codes.append(Error.CONCURRENT_TRANSACTIONS)
+        for code in codes:
+            refusal = answer(request, code)
+            yield Step("RefuseRequest", (self.name, request.source), tuple(paid), (refusal,), detail=code)
+
+
+def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[Process]:
+    """Return the extension actions of brokers, the log and the network that are on, as processes."""
+    found: list[Process] = []
+    for b in constants.brokers:
+        for p in constants.txn_log_partitions:
+            rows = {
+                "ResignEarly": resign_early, "CommitUnanswered": commit_unanswered, "DropUncommitted": drop_uncommitted,
+                "LoadTxnLog": load_txn_log, "FailCommitted": fail_committed,
+            }
+            found += [make(b, p, constants, extensions) for name, make in rows.items() if name in extensions]
+            elections = {
+                "ElectFromLog": elect_from_log, "ElectUnheard": elect_unheard, "TakeOverLate": take_over_late,
+            }
+            found += [make_(b, p, constants, variant) for name, make_ in elections.items() if name in extensions]
+        if "Crash" in extensions:
+            found.append(crash(b, constants, extensions))
+    for address in (*constants.clients, *constants.brokers):
+        if "LoseMessage" in extensions or "CopyMessage" in extensions:
+            found.append(network(address, extensions))
+    return found
+
+
+def ids_on(view: View, p: str, constants: Names) -> list[str]:
+    """Return the transactional ids of a partition."""
+    return [tid for tid in constants.transactional_ids if view.at("t_to_p_mapping", tid) == p]
+
+
+def has_stopped(view: View, b: str, p: str, constants: Names) -> bool:
+    """Say whether a broker leads a partition, as far as it and the others know, without serving it."""
+    return bool(view.at("tc_log_metadata", b, p).leader == b) and not spec.serves(view, b, p, constants)
+
+
+def given_up(view: View, b: str, p: str, constants: Names) -> list[tuple[str, Value]]:
+    """Return the writes that drop what a broker has not committed, and its pending transitions."""
+    kept = view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]
+    return [
+        (slot("tc_log", b, p), kept),
+        *((slot("tc_tid_transition", b, tid), None) for tid in ids_on(view, p, constants)),
+    ]
+
+
+def stopped(view: View, b: str, p: str, constants: Names) -> list[tuple[str, Value]]:
+    """Return the writes by which a leader stops serving: what it knew beyond the committed log is forgotten."""
+    known = coordinator.replay(view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)])
+    writes = spec.serving(b, p, False, constants)
+    writes += [(slot("tc_tid_metadata", b, tid), known.get(tid)) for tid in ids_on(view, p, constants)]
+    return writes if view.at("txn_log_leader", p) == b else writes + given_up(view, b, p, constants)
+
+
+def resign_early(b: str, p: str, constants: Names, extensions: Extensions) -> spec.Action:
+    """EXTENSION ResignEarly(b, p): fail what is not committed and stop serving; the log keeps the entries for now."""
+
+    def steps(view: View) -> Iterable[Step]:
+        paid = extensions.paid(view)
+        if paid is None or view.at("txn_log_leader", p) != b or not spec.serves(view, b, p, constants):
+            return
+        pending = coordinator.uncommitted(view.at("tc_log", b, p), view.at("tc_log_hwm", b, p))
+        writes = stopped(view, b, p, constants)
+        yield Step("ResignEarly", (b, p), (*writes, *paid), coordinator.failed_responses(pending))
+
+    return spec.Action(f"ResignEarly[{b}][{p}]", steps)
+
+
+def crash(b: str, constants: Names, extensions: Extensions) -> spec.Action:
+    """EXTENSION Crash(b): whatever it leads it no longer serves, and nothing is on its way to it."""
+
+    def steps(view: View) -> Iterable[Step]:
+        paid = extensions.paid(view)
+        if paid is None:
+            return
+        writes = [(slot("inbox", b), BAG.empty), (slot("aux_crashes", b), view.at("aux_crashes", b) + 1), *paid]
+        for p in constants.txn_log_partitions:
+            if spec.serves(view, b, p, constants):
+                writes += stopped(view, b, p, constants)
+        yield Step("Crash", (b,), tuple(writes))
+
+    return spec.Action(f"Crash[{b}]", steps)
+
+
+def commit_unanswered(b: str, p: str, constants: Names, extensions: Extensions) -> spec.Action:
+    """EXTENSION CommitUnanswered(b, p): as CommitTxnLogAppend, of a leader that has stopped serving; no callback."""
+
+    def steps(view: View) -> Iterable[Step]:
+        entry = spec.next_to_commit(view, b, p, constants)
+        if entry is None or not has_stopped(view, b, p, constants):
+            return
+        writes = spec.committed(view, b, p, entry, constants)
+        writes.append((slot("tc_tid_metadata", b, entry.tid), entry.transition))
+        writes.append((slot("tc_tid_transition", b, entry.tid), None))
+        yield Step("CommitUnanswered", (b, p), tuple(writes))
+
+    return spec.Action(f"CommitUnanswered[{b}][{p}]", steps)
+
+
+def drop_uncommitted(b: str, p: str, constants: Names, extensions: Extensions) -> spec.Action:
+    """EXTENSION DropUncommitted(b, p): a leader that has stopped serving has nothing under way any more."""
+
+    def steps(view: View) -> Iterable[Step]:
+        if has_stopped(view, b, p, constants) and len(view.at("tc_log", b, p)) > view.at("tc_log_hwm", b, p):
+            yield Step("DropUncommitted", (b, p), tuple(given_up(view, b, p, constants)))
+
+    return spec.Action(f"DropUncommitted[{b}][{p}]", steps)
+
+
+def load_txn_log(b: str, p: str, constants: Names, extensions: Extensions) -> spec.Action:
+    """EXTENSION LoadTxnLog(b, p): a leader that has stopped serving starts over in its epoch."""
+
+    def steps(view: View) -> Iterable[Step]:
+        if view.at("txn_log_leader", p) == b and has_stopped(view, b, p, constants):
+            serving = spec.serving(b, p, True, constants)
+            yield Step("LoadTxnLog", (b, p), (*given_up(view, b, p, constants), *serving))
+
+    return spec.Action(f"LoadTxnLog[{b}][{p}]", steps)
+
+
+def elect_from_log(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
+    """EXTENSION ElectFromLog(b, p): as ElectLeader, but loading the log, and open to a leader that has stopped."""
+
+    def steps(view: View) -> Iterable[Step]:
+        if view["aux_coord_ctr"] >= constants.elections:
+            return
+        if view.at("tc_log_metadata", b, p).leader == b and spec.serves(view, b, p, constants):
+            return
+        committed: tuple[Entry, ...] = view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]
+        known: Mapping[str, TxnMetadata] = coordinator.replay(committed)
+        writes = given_up(view, b, p, constants)
+        writes += spec.elected(view, b, p, known.get, constants, variant)
+        yield Step("ElectFromLog", (b, p), tuple(writes))
+
+    return spec.Action(f"ElectFromLog[{b}][{p}]", steps)
+
+
+def elect_unheard(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
+    """EXTENSION ElectUnheard(b, p): the controller elects; neither the log nor the elected broker knows of it."""
+
+    def steps(view: View) -> Iterable[Step]:
+        elections = view["aux_coord_ctr"]
+        if elections < constants.elections:
+            epoch = view.at("txn_log_epoch", p) + 1
+            yield Step("ElectUnheard", (b, p), (
+                (slot("txn_log_leader", p), b), (slot("txn_log_epoch", p), epoch), ("aux_coord_ctr", elections + 1),
+            ))
+
+    return spec.Action(f"ElectUnheard[{b}][{p}]", steps)
+
+
+def take_over_late(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
+    """EXTENSION TakeOverLate(b, p): lead in an epoch that is over and that nobody else leads; nothing commits in it."""
+
+    def steps(view: View) -> Iterable[Step]:
+        known: LogMetadata = view.at("tc_log_metadata", b, p)
+        if known.leader == b and spec.serves(view, b, p, constants):
+            return
+        led = [view.at("tc_log_metadata", other, p).cepoch for other in constants.brokers]
+        committed = view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]
+        loaded = coordinator.replay(committed)
+        for epoch in range(known.cepoch + 1, view.at("txn_log_epoch", p)):
+            if epoch in led:
+                continue
+            writes = [(slot("tc_log_metadata", b, p), LogMetadata(epoch, b)), *given_up(view, b, p, constants)]
+            writes += spec.serving(b, p, True, constants)
+            writes += spec.materialize(view, b, p, loaded.get, constants, variant)
+            yield Step("TakeOverLate", (b, p), tuple(writes), detail=str(epoch))
+
+    return spec.Action(f"TakeOverLate[{b}][{p}]", steps)
+
+
+def fail_committed(b: str, p: str, constants: Names, extensions: Extensions) -> spec.Action:
+    """EXTENSION FailCommitted(b, p): the answer on its way says NotCoordinator although the entry is committed."""
+
+    def steps(view: View) -> Iterable[Step]:
+        believed: LogMetadata = view.at("tc_log_metadata", b, p)
+        if believed.leader != b or view.at("txn_log_leader", p) == b or not spec.serves(view, b, p, constants):
+            return
+        for n, entry in enumerate(view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]):
+            said, instead = entry.callback.response, entry.callback.err
+            if said is not None and instead is not None and said in view.at("inbox", said.dest):
+                yield Step("FailCommitted", (b, p), (), (instead,), said, detail=str(n))
+
+    return spec.Action(f"FailCommitted[{b}][{p}]", steps)
+
+
+def network(address: str, extensions: Extensions) -> spec.Action:
+    """EXTENSIONS LoseMessage and CopyMessage, of each message on its way to an address."""
+
+    def steps(view: View) -> Iterable[Step]:
+        paid = extensions.paid(view)
+        if paid is None:
+            return
+        for message in canonical_sort(set(BAG.contents(view.at("inbox", address)))):
+            if "LoseMessage" in extensions:
+                yield Step("LoseMessage", (), tuple(paid), consumed=message, detail=message.brief())
+            if "CopyMessage" in extensions:
+                yield Step("CopyMessage", (), tuple(paid), (message,), detail=message.brief())
+
+    return spec.Action(f"network[{address}]", steps)

@@ -1,0 +1,307 @@
+"""What a state of the actors is in diary 02's terms, so that recorded runs can be held against the spec.
+
+An election counts when the elected broker has joined its epoch at the log, which fences its predecessor; one that the
+log has not heard of counts with the next one that it has, and later for a broker that still takes over. A broker
+follows when it knows of that epoch, or the log says that it joined it. An entry is committed when its leader hears so,
+or, where the leader has stopped serving or is deposed, when the log commits it. Producer ids are numbered as they
+appear, since brokers take them from blocks; so are a client's requests, since its look-ups are numbered with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, TypeVar
+
+import attrs
+
+from harness.model import (
+    BAG,
+    NO_FAULTS,
+    FrozenMap,
+    Message,
+    Model,
+    Network,
+    Refinement,
+    Value,
+    View,
+    slot,
+)
+from kafka_proto.transactions import broker, coordinator, diary_02, log, messages, producer, spec
+from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.extensions import EXTENSIONS, Extensions
+from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.spec import Names
+from kafka_proto.transactions.variants import Variant
+
+T = TypeVar("T", bound=messages.Request | messages.Response)
+ELECTIONS = 1_000_000
+"""More elections than any run has: the bound of the spec, lifted."""
+
+
+@attrs.frozen
+class Ghost:
+    """What the mapping remembers of a run."""
+
+    terms: FrozenMap[str, tuple[LogMetadata, ...]] = FrozenMap()
+    """Leader and epoch of every election of a partition so far, the first one included."""
+    led: FrozenMap[str, int] = FrozenMap()
+    """The last epoch of each partition that its leader has joined at the log: the spec's epoch."""
+    followed: FrozenMap[str, FrozenMap[str, int]] = FrozenMap()
+    """The epoch of each partition that each broker is in: it does not go back when a crash makes a broker forget it."""
+    pids: tuple[int, ...] = ()
+    """Producer ids in the order of their appearance."""
+    requests: FrozenMap[str, tuple[int, ...]] = FrozenMap()
+    """The correlation ids of each client's requests other than look-ups, in order."""
+    crashes: FrozenMap[str, int] = FrozenMap()
+    """How often each broker has crashed."""
+    down: frozenset[str] = frozenset()
+    coordinators: FrozenMap[str, str] = FrozenMap()
+    """Of each client that has a producer id and looks its coordinator up: whom the spec's client would know."""
+
+
+def refinement(
+    variant: Variant, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faulty: bool,
+    brokers: Sequence[broker.TransactionCoordinator], logs: Sequence[log.TransactionLog],
+) -> Refinement:
+    """Return the spec of actors at a size, its bounds lifted, and the mapping to its states."""
+    lifted = {**sizes, "elections": ELECTIONS}
+    extensions = Extensions(frozenset(EXTENSIONS))
+    model = diary_02.compose(variant, extensions, lifted, settings, BAG, NO_FAULTS, False)
+    mapping = Mapped(spec.names(lifted, True), network, faulty, brokers, logs, model)
+    return Refinement(
+        model, mapping.abstract, mapping.start, extensions=EXTENSIONS, steps=len(brokers) + 1,
+    )
+
+
+class Mapped:
+    """The mapping for one model of actors."""
+
+    def __init__(
+        self, constants: Names, network: Network, faulty: bool, brokers: Sequence[broker.TransactionCoordinator],
+        logs: Sequence[log.TransactionLog], model: Model,
+    ) -> None:
+        self.constants = constants
+        self.network = network
+        self.faulty = faulty
+        self.brokers = {actor.name: actor for actor in brokers}
+        self.logs = {actor.partition: actor for actor in logs}
+        self.home = brokers[0].home
+        self.fixed = {
+            name: value for name, value in model.initial_states()[0].items()
+            if name.startswith(("topic_partitions", "t_to_p_mapping"))
+        }
+        nowhere = FrozenMap({b: 0 for b in self.brokers})
+        self.start = Ghost(
+            FrozenMap({p: () for p in self.logs}), FrozenMap({p: 0 for p in self.logs}),
+            FrozenMap({p: nowhere for p in self.logs}), (), FrozenMap({c: () for c in constants.clients}), nowhere,
+        )
+
+    def abstract(self, view: View, before: Ghost) -> tuple[Mapping[str, Value], Ghost]:
+        """Return the spec's state that a state of the actors stands for, and what is remembered after it."""
+        ghost = self.remember(view, before)
+        naming = Naming(ghost)
+        state: dict[str, Value] = dict(self.fixed)
+        late: list[Message] = []
+        near = {b: self.loaded(view, b) for b in self.brokers}
+        for p in self.logs:
+            partition = Partition(self, view, p, ghost, near)
+            state[slot("txn_log_leader", p)] = partition.leader
+            state[slot("txn_log_epoch", p)] = ghost.led[p]
+            for b in self.brokers:
+                replica = partition.replica(b)
+                state.update(self.replica_slots(b, p, replica, naming))
+                late += replica.late
+        for c in self.constants.clients:
+            local: producer.Producer = view[c]
+            state[slot("client", c)] = naming.client(local.record, ghost.coordinators.get(c))
+            state[slot("correlation", c)] = len(ghost.requests[c])
+        for b, crashes in ghost.crashes.items():
+            state[slot("aux_crashes", b)] = crashes
+        for address in (*self.constants.clients, *self.constants.brokers):
+            state[slot("inbox", address)] = self.inbox(view, address, late, naming)
+        elections = sum(led - 1 for led in ghost.led.values())
+        return {**state, "pid_source": len(ghost.pids), "aux_coord_ctr": elections}, ghost
+
+    def remember(self, view: View, ghost: Ghost) -> Ghost:
+        """Return the ghost with what is new in a state."""
+        terms, led, followed = ghost.terms, ghost.led, ghost.followed
+        for p, now in view[CONTROLLER].leaders.items():
+            if now not in terms[p]:
+                terms = terms.set(p, (*terms[p], now))
+            partition: log.LogPartition = view[log.log_name(p)]
+            leader = leader_of(terms[p], partition.cepoch)
+            if partition.joined[leader] == partition.cepoch:
+                led = led.set(p, partition.cepoch)
+            epochs = {b: self.follows(view[b].known[p], b, partition.joined[b], led[p]) for b in self.brokers}
+            followed = followed.set(p, FrozenMap({b: max(epochs[b], followed[p][b]) for b in self.brokers}))
+        known = [found.pid for b in self.brokers for found in view[b].metadata.values()]
+        new = tuple(pid for pid in dict.fromkeys(known) if pid not in ghost.pids)
+        requests, coordinators = ghost.requests, ghost.coordinators
+        for c in self.constants.clients:
+            local: producer.Producer = view[c]
+            if local.awaits in ("init", "add_partitions") and local.correlation not in requests[c]:
+                requests = requests.set(c, (*requests[c], local.correlation))
+            if local.record.tc is not None or local.record.tid is None or local.record.pid == -1:
+                coordinators = coordinators.without(c)
+            elif c not in coordinators:
+                p = self.home[local.record.tid]
+                coordinators = coordinators.set(c, leader_of(terms[p], led[p]))
+        down = frozenset(b for b in self.brokers if self.faulty and view.at("gate", b).status == "down")
+        crashes = ghost.crashes.update({b: ghost.crashes[b] + 1 for b in sorted(down - ghost.down)})
+        return Ghost(terms, led, followed, ghost.pids + new, requests, crashes, down, coordinators)
+
+    def follows(self, known: LogMetadata, b: str, joined: int, led: int) -> int:
+        """Return the epoch that a broker is in: one that it has joined, or follows already, up to that of the log."""
+        return min(max(joined, 0 if known.leader == b else known.cepoch), led)
+
+    def loaded(self, view: View, b: str) -> broker.Broker:
+        """Return a broker as it is once it has taken the prefixes that are on their way to it."""
+        local: broker.Broker = view[b]
+        for p in self.logs:
+            for message in between(view, log.log_name(p), b):
+                if isinstance(message, log.Joined):
+                    local = self.brokers[b].receive_joined(local, message).local
+        return local
+
+    def replica_slots(self, b: str, p: str, replica: Replica, naming: Naming) -> dict[str, Value]:
+        """Return what the spec keeps of a broker and a partition."""
+        found: dict[str, Value] = {
+            slot("tc_log", b, p): tuple(naming.entry(entry) for entry in (*replica.committed, *replica.tail)),
+            slot("tc_log_hwm", b, p): len(replica.committed),
+            slot("tc_log_metadata", b, p): replica.believes,
+            slot("serving", b, p): replica.serves,
+        }
+        for tid, home in self.home.items():
+            if home == p:
+                found[slot("tc_tid_metadata", b, tid)] = naming.metadata(replica.metadata.get(tid))
+                found[slot("tc_tid_transition", b, tid)] = naming.metadata(replica.transitions.get(tid))
+        return found
+
+    def inbox(self, view: View, address: str, late: Iterable[Message], naming: Naming) -> Value:
+        """Return the spec's messages on their way to an address, delayed ones and `late` ones included."""
+        held = view.at("held", address) if self.faulty else ()
+        late = (message for message in late if message.dest == address)
+        bag = BAG.empty
+        for message in (*self.network.contents(view.at("inbox", address)), *held, *late):
+            if isinstance(message, messages.Request | messages.Response):
+                bag = BAG.put(bag, naming.message(message))
+        return bag
+
+
+@attrs.frozen
+class Replica:
+    """What the spec keeps of a broker and a partition, in the actors' numbers."""
+
+    believes: LogMetadata
+    serves: bool
+    committed: tuple[Entry, ...]
+    tail: tuple[Entry, ...]
+    metadata: Mapping[str, TxnMetadata]
+    transitions: Mapping[str, TxnMetadata]
+    late: tuple[Message, ...] = ()
+    """Answers that count as sent: a deposed leader has not heard yet that their entries are committed."""
+
+
+class Partition:
+    """A partition of the transaction log in one state of the actors."""
+
+    def __init__(self, mapped: Mapped, view: View, p: str, ghost: Ghost, near: Mapping[str, broker.Broker]) -> None:
+        self.mapped, self.view, self.p, self.near = mapped, view, p, near
+        self.log: log.LogPartition = view[log.log_name(p)]
+        self.terms, self.epoch, self.followed = ghost.terms[p], ghost.led[p], ghost.followed[p]
+        self.leader = leader_of(self.terms, self.epoch)
+        heard = near[self.leader].hwm[p] if self.serves(self.leader) else len(self.log.committed)
+        self.committed = self.log.committed[:heard]
+
+    def serves(self, b: str) -> bool:
+        """Say whether a broker does the work of a leader, as far as it knows."""
+        return self.p in self.near[b].loaded
+
+    def replica(self, b: str) -> Replica:
+        """Return what the spec keeps of a broker."""
+        local = self.near[b]
+        epoch = self.followed[b]
+        believes = LogMetadata(epoch, leader_of(self.terms, epoch))
+        if not self.serves(b) and believes.leader == b:
+            tail = self.waiting(b)
+            return Replica(
+                believes, False, self.committed, tail, coordinator.replay(self.committed), coordinator.replay(tail)
+            )
+        late: list[messages.Response] = []
+        if self.serves(b) and b != self.leader:
+            local, late = self.all_heard(b)
+        tail = local.log[self.p][local.hwm[self.p] :] if self.serves(b) else ()
+        return Replica(
+            believes, self.serves(b), self.committed, tail, local.metadata, local.transitions, tuple(late)
+        )
+
+    def waiting(self, b: str) -> tuple[Entry, ...]:
+        """Return what the log may still commit for a leader that has stopped serving."""
+        if self.log.cepoch != self.epoch or self.log.leader != b:
+            return ()
+        partition = self.log
+        arriving = between(self.view, b, log.log_name(self.p))
+        for message in takewhile(lambda message: not isinstance(message, log.JoinEpoch), arriving):
+            assert isinstance(message, log.AppendEntry)
+            partition = self.mapped.logs[self.p].append(partition, message)
+        return partition.waiting
+
+    def all_heard(self, b: str) -> tuple[broker.Broker, list[messages.Response]]:
+        """Return a broker as it is once it has heard of all commits, and what it answers to clients then."""
+        actor, local = self.mapped.brokers[b], self.near[b]
+        sent: list[messages.Response] = []
+        for message in between(self.view, log.log_name(self.p), b):
+            if isinstance(message, log.Committed):
+                turn = actor.receive_committed(local, message)
+                local = turn.local
+                sent += [answer for answer in turn.sent if isinstance(answer, messages.Response)]
+        return local, sent
+
+
+class Naming:
+    """Producer ids and requests by the numbers that the spec gives them."""
+
+    def __init__(self, ghost: Ghost) -> None:
+        self.pids = {-1: -1, **{pid: n + 1 for n, pid in enumerate(ghost.pids)}}
+        self.requests = ghost.requests
+
+    def metadata(self, metadata: TxnMetadata | None) -> TxnMetadata | None:
+        """Return the metadata of an id."""
+        return attrs.evolve(metadata, pid=self.pids[metadata.pid]) if metadata is not None else None
+
+    def entry(self, entry: Entry) -> Entry:
+        """Return an entry of the log, with the answers that its callback would send."""
+        callback = attrs.evolve(
+            entry.callback,
+            response=self.message(entry.callback.response) if entry.callback.response is not None else None,
+            err=self.message(entry.callback.err) if entry.callback.err is not None else None,
+        )
+        transition = attrs.evolve(entry.transition, pid=self.pids[entry.transition.pid])
+        return attrs.evolve(entry, transition=transition, callback=callback)
+
+    def message(self, message: T) -> T:
+        """Return a request or a response."""
+        assert isinstance(message, messages.Request | messages.Response) and message.correlation is not None
+        client = message.source if isinstance(message, messages.Request) else message.dest
+        changes: dict[str, Any] = {"correlation": self.requests[client].index(message.correlation) + 1}
+        if isinstance(message, messages.InitPidResponse | messages.AddPartitionsToTxnRequest):
+            changes["pid"] = self.pids[message.pid]
+        return attrs.evolve(message, **changes)
+
+    def client(self, record: ClientRecord, found: str | None) -> ClientRecord:
+        """Return a client's record: in the spec it knows its coordinator when it has a producer id, and not before."""
+        tc = None if record.pid == -1 else record.tc if record.tc is not None else found
+        return attrs.evolve(record, tc=tc, pid=self.pids[record.pid])
+
+
+def between(view: View, source: str, dest: str) -> tuple[Message, ...]:
+    """Return the reliable messages from one process that are on their way to another, in order."""
+    abandoned, current = view.at("wire", dest).get(source, ((), ()))
+    assert not abandoned
+    return tuple(current)
+
+
+def leader_of(terms: Iterable[LogMetadata], cepoch: int) -> str:
+    """Return who was elected in an epoch."""
+    return next(term.leader for term in terms if term.cepoch == cepoch)

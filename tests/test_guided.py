@@ -1,0 +1,131 @@
+"""The guided strategy: repeatable, its trails replay alone, and it reaches more than chance does."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+
+from harness.model import Scenario, find_scenario, model_of
+from harness.record import Recorder, Trail
+from harness.simulate.chance import Led, Seeded
+from harness.simulate.coverage import Coverage
+from harness.simulate.guards import Guards
+from harness.simulate.guided import BEGINNINGS, WAYS, drawn, weighed, weights
+from harness.simulate.hunt import Task, carry_out
+from harness.simulate.replay import replay_plain
+from harness.simulate.session import Run, plan_of, run_plain
+from harness.simulate.strategies import Strategies
+from harness.simulate.tables import Tables
+
+FAULTY = ("coordinator-crash", "fencing-battle")
+
+
+def scenario_of(name: str) -> Scenario:
+    scenario = find_scenario(name)
+    assert scenario is not None
+    return scenario
+
+
+def campaign(name: str, runs: int) -> tuple[Strategies, list[Run]]:
+    """Return the runs of a guided campaign on fresh tables."""
+    scenario = scenario_of(name)
+    tables, source, made = Tables(model_of(scenario), Guards()), Strategies("guided"), []
+    for number in range(runs):
+        strategy = source.run(number)
+        assert strategy is not None
+        made.append(run_plain(tables, plan_of(scenario), strategy, Recorder()))
+    return source, made
+
+
+@pytest.mark.parametrize("name", ["fencing-battle", "three-brokers", "s1-reused-pid"])
+def test_campaign_made_again_makes_the_same_runs(name: str) -> None:
+    """Run n is known by its number in the campaign; in free and in timed mode, with one initial state or several."""
+    first, again = campaign(name, 25)[1], campaign(name, 25)[1]
+    assert [run.trail for run in again] == [run.trail for run in first]
+    assert [run.digest for run in again] == [run.digest for run in first]
+    assert [(run.trail.strategy, run.trail.seed) for run in first] == [("guided", n) for n in range(25)]
+
+
+@pytest.mark.parametrize("name", ["fencing-battle", "three-brokers"])
+def test_guided_trail_replays_without_its_campaign(name: str) -> None:
+    """Strictly, with the same digest and verdict: the corpus is no part of what a trail needs."""
+    for run in campaign(name, 20)[1]:
+        again = replay_plain(run.trail, Recorder())
+        assert (again.digest, again.verdict) == (run.digest, run.verdict)
+
+
+def test_runs_build_upon_kept_trails_in_every_way() -> None:
+    """Each beginning and each way is tried; later runs share long beginnings with earlier ones."""
+    source, runs = campaign("fencing-battle", 80)
+    assert source.campaign is not None
+    assert all(source.campaign.beginnings[name].steps for name in BEGINNINGS)
+    assert all(source.campaign.ways[name].steps for name in WAYS)
+    trails = [run.trail for run in runs]
+    assert max(shared(trail, other) for n, trail in enumerate(trails) for other in trails[:n]) >= 20
+
+
+def shared(one: Trail, other: Trail) -> int:
+    """Return how many first steps two trails share."""
+    return next(
+        (n for n, (a, b) in enumerate(zip(one.choices, other.choices, strict=False)) if a != b),
+        min(len(one.choices), len(other.choices)),
+    )
+
+
+def test_corpus_holds_trails_that_reached_something_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is full, the trail of least energy goes."""
+    monkeypatch.setattr("harness.simulate.guided.KEPT", 10)
+    source, _ = campaign("fencing-battle", 40)
+    assert source.campaign is not None and len(source.campaign.kept) == 10
+    assert all(kept.worth > 0 and kept.news for kept in source.campaign.kept)
+
+
+def reached(name: str, strategy: str, steps: int) -> Coverage:
+    """Return what a strategy reaches in so many steps, up to the end of the run."""
+    scenario = scenario_of(name)
+    tables, source, seed = Tables(model_of(scenario), Guards()), Strategies(strategy), 0
+    coverage = source.cover(tables)
+    while coverage.steps < steps:
+        chosen = source.run(seed)
+        assert chosen is not None
+        run_plain(tables, plan_of(scenario), chosen)
+        seed += 1
+    return coverage
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_guided_reaches_more_turns_than_random_in_as_many_steps(name: str) -> None:
+    """A quarter more, at least: local states of actors, by the action that led to them."""
+    guided, random = reached(name, "guided", 10_000), reached(name, "random", 10_000)
+    assert len(guided.turns) > 1.25 * len(random.turns)
+    assert abs(guided.steps - random.steps) <= 400
+
+
+@pytest.mark.parametrize("name", ["s1-reused-pid", "s2-stuck-replica", "s3-wiped-metadata", "s4-copied-tail"])
+def test_guided_finds_the_flaws(name: str) -> None:
+    """Within the runs that the scenario has for a strategy."""
+    scenario = scenario_of(name)
+    tried = carry_out(Task(name, "guided", scenario.runs), multiprocessing.Value("q", 0))
+    assert tried.found_at is not None and tried.trail is not None
+    assert replay_plain(tried.trail).verdict.violated == scenario.expected
+
+
+def test_led_chance_gives_the_answers_that_are_possible_then_its_own() -> None:
+    """An answer out of range is asked for anew; first answers are noted, so that they can lead another run."""
+    chance = Led((2, 5, 1), Seeded(3), most=4)
+    answers = [chance.index(n, "?") for n in (3, 4, 2, 100, 100)]
+    rest = Seeded(3)
+    assert answers == [2, rest.index(4, "?"), 1, rest.index(100, "?"), rest.index(100, "?")]
+    assert chance.drawn == answers[:4]
+
+
+def test_high_rates_are_drawn_more_often_and_none_never() -> None:
+    """What is not known yet comes first; a rate of nothing keeps a small chance."""
+    assert weights([0.0, 1.0, 2.0], 8, 2) == [1, 3, 9]
+    assert drawn(Seeded(0), [1.0, float("inf"), float("inf")], 8, 2) == 1
+    chance = Seeded(1)
+    counts = [0, 0, 0]
+    for _ in range(1_300):
+        counts[weighed(chance, [1, 3, 9])] += 1
+    assert 50 < counts[0] < 150 < 200 < counts[1] < 400 < 800 < counts[2]
