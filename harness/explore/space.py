@@ -40,7 +40,7 @@ class Space:
         self.silent: list[Stage] = []
         """Checks that read several fields and have not answered, where the space listens."""
         self.silences: list[Silence] | None = None
-        """The same in groups; None: not decided yet."""
+        """The same in groups; None: not decided yet; none: they are looked up with the steps."""
         self.dismissed: set[str] = set()
         """Properties of whose answers nobody wants to know any more."""
         self.stages_made = 0
@@ -95,7 +95,7 @@ class Space:
                 self.retire(stage.table)
         self.groups.clear()
         self.arrangements.clear()
-        asked = [stage for stage in self.asked if not self._is_dismissed(stage)]
+        asked = self._still_asked()
         self.quiet = {stage: 0 for stage in asked if self._is_quiet(stage)}
         loud = [stage for stage in asked if stage not in self.quiet]
         self.silences = None
@@ -107,6 +107,9 @@ class Space:
         """Take note that nobody wants to know the answers of some properties any more."""
         self.dismissed.update(names)
         self.roots = [root for root in self.roots if not self._is_dismissed(root)]
+
+    def _still_asked(self) -> list[Stage]:
+        return [stage for stage in self.asked if not self._is_dismissed(stage)]
 
     def _is_dismissed(self, stage: Stage) -> bool:
         return isinstance(stage, UnitStage) and isinstance(stage.unit, Check) and stage.unit.name in self.dismissed
@@ -132,17 +135,17 @@ class Space:
         return changed
 
     def _fall_silent(self, states: Sequence[int]) -> list[Silence]:
-        """Group the checks that have not answered; where that takes many groups, contexts do better."""
+        """Group the checks that have not answered; where that takes many groups, contexts with the steps do better."""
         groups = silences(self.silent, states)
         if len(groups) <= GROUPS:
             return groups
-        self.roots = self.together([*self.silent, *self.roots])
         self.silent = []
+        self.roots = self.together([stage for stage in [*self._still_asked(), *self.bases] if stage not in self.quiet])
         return []
 
     def _grows_louder(self) -> bool:
         louder = [stage for stage, done in self.quiet.items() if not self._stays_quiet(stage, done)]
-        if self.listens:
+        if self.listens and self.silences != []:
             for stage in louder:
                 del self.quiet[stage]
                 self.silent.append(stage)
