@@ -16,6 +16,8 @@ DIGIT = 30
 """Bits of a digit of Python's integers."""
 ROOM = 1.4
 """How many times the bits that the fields need when they are given widths in pure Python."""
+SLACK = 10
+"""Bits that each field has for values not met yet while the search is only scouting."""
 EACH = 2
 """Bits that each field is given besides, as one value may become four in the end."""
 
@@ -90,7 +92,7 @@ class Layout:
         self.fields = tuple(Field(number, group) for number, group in enumerate(grouped))
         self.where = {name: (field, n) for field in self.fields for n, name in enumerate(field.slots)}
         self.channels = {address: self.fields[n] for n, address in enumerate(model.addresses)}
-        self.fit(slack=2)
+        self.fit(SLACK)
 
     def fit(self, slack: int) -> None:
         """Give every field the bits that its values need and some more, and stack them; forget no value.

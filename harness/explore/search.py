@@ -16,7 +16,7 @@ import attrs
 
 from harness.explore import kernel
 from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
-from harness.explore.layout import Overflow
+from harness.explore.layout import SLACK, Overflow
 from harness.explore.loop import Kept, Loop, PythonLoop
 from harness.explore.space import Space
 from harness.explore.stages import WITNESSED
@@ -169,7 +169,7 @@ class Search:
                         pass
                 break
             except Overflow:
-                layout.fit(slack=2)
+                layout.fit(SLACK)
                 self.space.repack()
         self.loop = loop
         self._fit()

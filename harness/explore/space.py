@@ -85,7 +85,7 @@ class Space:
         """Return a unit's first stage; a state tells which fields it reads first."""
         stage = self.first_stages.get(id(unit))
         if stage is None:
-            stage = self.first_stages[id(unit)] = UnitStage(unit, (), unit.leaf(state).footprint)
+            stage = self.first_stages[id(unit)] = UnitStage(unit, unit.leaf(state).footprint)
         return stage
 
     def arrange(self) -> None:
@@ -272,6 +272,8 @@ class Space:
 
     def channels_of(self, step: Step) -> tuple[Channel, ...]:
         """Return what a step does to the channels, one table per channel."""
+        if step.consumed is None and not step.sent:
+            return ()
         touched: dict[str, tuple[Message | None, list[Message]]] = {}
         if step.consumed is not None:
             touched[step.consumed.dest] = (step.consumed, [])
