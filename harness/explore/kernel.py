@@ -412,8 +412,7 @@ class KernelLoop:
                 found = self.stages[number].fill(state)
                 if self.space.narrowed:
                     self._narrow()
-                number = self.numbers.get(id(found))
-                return self._found(found) if number is None else number
+                return self._found(found)
             if kind == CHANNEL:
                 channel = self.channels[number]
                 field = channel.field

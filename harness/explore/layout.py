@@ -29,13 +29,15 @@ class Overflow(Exception):
 class Field:
     """One field of the packed state: the slots it holds, the values seen so far, where it stands."""
 
-    __slots__ = ("bits", "ids", "low", "mask", "number", "shift", "slots", "values")
+    __slots__ = ("bits", "ids", "low", "mask", "number", "shift", "slots", "texts", "values")
 
     def __init__(self, number: int, slots: tuple[str, ...]) -> None:
         self.number = number
         self.slots = slots
         self.values: list[tuple[Value, ...]] = []
         self.ids: dict[str, int] = {}
+        self.texts: dict[int, str] = {}
+        """The canonical text of slot values by their identity; `values` keeps them alive."""
         self.bits = 1
         self.shift = 0
         self.low = 1
@@ -45,22 +47,33 @@ class Field:
 
     def intern(self, values: tuple[Value, ...]) -> int:
         """Return the id of a tuple of slot values. Raises Overflow."""
-        text = canonical_text(values)
+        texts = [self.texts.get(id(value)) or canonical_text(value) for value in values]
+        text = ",".join(texts)
         found = self.ids.get(text)
         if found is None:
             found = self.ids[text] = len(self.values)
             self.values.append(values)
+            self.texts.update(zip(map(id, values), texts, strict=True))
         if found > self.low:
             raise Overflow
         return found
 
+    def known(self, values: tuple[Value, ...]) -> int | None:
+        """Return the id of a tuple of slot values if it was met."""
+        return self.ids.get(_text(values))
+
     def restore(self, values: list[tuple[Value, ...]], bits: int, shift: int) -> None:
         """Take over values with their ids, and a place in the packed state."""
+        self.ids = {_text(each): n for n, each in enumerate(values)}
         self.values = values
-        self.ids = {canonical_text(value): n for n, value in enumerate(values)}
+        self.texts.clear()
         self.bits, self.shift = bits, shift
         self.low = (1 << bits) - 1
         self.mask = self.low << shift
+
+
+def _text(values: tuple[Value, ...]) -> str:
+    return ",".join(map(canonical_text, values))
 
 
 def _bits(field: Field) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from harness.explore.layout import Field
-from harness.explore.units import Answer, Edge, Unit
+from harness.explore.units import Answer, Edge, Leaf, Unit
 from harness.model import Message
 
 if TYPE_CHECKING:
@@ -84,14 +84,17 @@ class UnitStage(Stage):
         known = self.table.get(state & self.mask)
         if known is not None:  # who asks may not know yet that the stage reads less now
             return known
-        leaf = self.unit.leaf(state)
+        return self._put(state, self.unit.leaf(state))
+
+    def _put(self, state: int, leaf: Leaf) -> Found:
+        """Enter what the unit yields, here and in the stages below, which are asked for the same state next."""
         reads = leaf.footprint
         if reads[: len(self.path)] != self.path:
             self._narrow(reads)
-            if (known := self.table.get(state & self.mask)) is not None:
-                return known
         if len(reads) > len(self.path):
-            found = Found((), (self._child(reads),))
+            child = self._child(reads)
+            found = Found((), (child,))
+            child._put(state, leaf)
         elif leaf.moves or leaf.answers:
             found = Found(tuple([move.edge(state) for move in leaf.moves]), (), leaf.answers)
         else:

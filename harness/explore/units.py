@@ -156,7 +156,7 @@ class Unit:
         view = Look(space.layout, state)
         steps = self.steps(view)
         answers = self.answers(view)
-        if space.step_witnesses:
+        if steps and space.step_witnesses:
             answers = (*answers, *space.witnesses_among(view, steps))
         where = space.layout.where
         read = list(dict.fromkeys([where[name][0] for name in view.reads()]))
