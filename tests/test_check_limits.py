@@ -25,7 +25,7 @@ import pytest
 from command_line import Outcome, call, ended, files_below, started, wait_until
 
 from harness.cli import check
-from harness.explore import kernel, loop, search
+from harness.explore import kernel, layout, loop, search
 from harness.explore.checkpoint import Checkpoint
 from harness.model import Model, Process, Step, View, always
 
@@ -130,7 +130,8 @@ def test_search_whose_fields_were_widened_goes_on(
 ) -> None:
     """Widths that were chosen after one state do not do: states are packed anew before and after the breaks."""
     monkeypatch.setattr(search, "SCOUTED", 1)
-    monkeypatch.setattr(search, "ROOM", 1, raising=False)
+    monkeypatch.setattr(layout, "ROOM", 1)
+    monkeypatch.setattr(layout, "EACH", 1)
     assert_goes_on(tmp_path, (*DIARY, *symmetry, "--engine", engine), (1, 2, 3, 9))
 
 

@@ -20,7 +20,7 @@ import attrs
 import pytest
 from searching import ENGINES, KERNEL, assert_violates, assert_witnessed, states_of
 
-from harness.explore import kernel, loop, plain
+from harness.explore import kernel, layout, loop, plain, space
 from harness.explore import search as search_module
 from harness.explore.search import Result, Search
 from harness.explore.symmetry import rename
@@ -134,14 +134,15 @@ def everything(found: Result) -> Result:
     return attrs.evolve(found, engine="", bits=0)
 
 
-@pytest.mark.parametrize("how", ["states", "fingerprints", "unscouted", "pieces"])
+@pytest.mark.parametrize("how", ["states", "fingerprints", "unscouted", "pieces", "apart"])
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_search_finds_what_there_is(name: str, engine: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts, counts per action, and shortest ways to every violation, witness and deadlock, which are runs.
 
     `unscouted`: nothing was learnt beforehand, so that everything turns up on the way, and fields become too narrow.
-    `pieces`: levels are expanded a few states at a time, as large ones are.
+    `pieces`: levels are expanded a few states at a time, as large ones are. `apart`: in Python no check is put together
+    with the steps, however many groups that takes, and the scouting search starts over for want of room.
     """
     model, seen = within(made(MODELS[name])), seen_by_hand(name)
     if how == "unscouted":
@@ -149,6 +150,10 @@ def test_search_finds_what_there_is(name: str, engine: str, how: str, monkeypatc
     if how == "pieces":
         monkeypatch.setattr(loop, "CHUNK", 7)
         monkeypatch.setattr(kernel, "SLICE", 7)
+    if how == "apart":
+        monkeypatch.setattr(space, "GROUPS", 1_000)
+        monkeypatch.setattr(layout, "SLACK", 1)
+        monkeypatch.setattr(search_module, "SLACK", 1)
     found = Search(model, safety(model), engine=engine, stop=False, deadlock=True, witnesses=True,
                    fingerprints=how == "fingerprints").run()
     assert (found.engine, found.complete) == (engine, True)

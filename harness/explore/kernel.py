@@ -410,10 +410,8 @@ class KernelLoop:
             state = low | high << 64
             if kind == STAGE:
                 found = self.stages[number].fill(state)
-                for stage in self.space.narrowed:
-                    if (changed := self.numbers.get(id(stage))) is not None:
-                        self.c.kernel_narrow(self.kernel, changed, *_words(stage.mask))
-                self.space.narrowed.clear()
+                if self.space.narrowed:
+                    self._narrow()
                 return self._found(found)
             if kind == CHANNEL:
                 channel = self.channels[number]
@@ -425,6 +423,12 @@ class KernelLoop:
         except BaseException as error:
             self.error = error
             return -1
+
+    def _narrow(self) -> None:
+        for stage in self.space.narrowed:
+            if (changed := self.numbers.get(id(stage))) is not None:
+                self.c.kernel_narrow(self.kernel, changed, *_words(stage.mask))
+        self.space.narrowed.clear()
 
     def _stage(self, stage: Stage) -> int:
         number = self.numbers.get(id(stage))

@@ -12,6 +12,15 @@ from itertools import combinations
 
 from harness.model import Model, State, Value, View, canonical_text, parts, slot
 
+DIGIT = 30
+"""Bits of a digit of Python's integers."""
+ROOM = 1.4
+"""How many times the bits that the fields need when they are given widths in pure Python."""
+SLACK = 10
+"""Bits that each field has for values not met yet while the search is only scouting."""
+EACH = 2
+"""Bits that each field is given besides, as one value may become four in the end."""
+
 
 class Overflow(Exception):
     """A field has more values than fit into its width."""
@@ -20,13 +29,15 @@ class Overflow(Exception):
 class Field:
     """One field of the packed state: the slots it holds, the values seen so far, where it stands."""
 
-    __slots__ = ("bits", "ids", "low", "mask", "number", "shift", "slots", "values")
+    __slots__ = ("bits", "ids", "low", "mask", "number", "shift", "slots", "texts", "values")
 
     def __init__(self, number: int, slots: tuple[str, ...]) -> None:
         self.number = number
         self.slots = slots
         self.values: list[tuple[Value, ...]] = []
         self.ids: dict[str, int] = {}
+        self.texts: dict[int, str] = {}
+        """The canonical text of slot values by their identity; `values` keeps them alive."""
         self.bits = 1
         self.shift = 0
         self.low = 1
@@ -36,22 +47,33 @@ class Field:
 
     def intern(self, values: tuple[Value, ...]) -> int:
         """Return the id of a tuple of slot values. Raises Overflow."""
-        text = canonical_text(values)
+        texts = [self.texts.get(id(value)) or canonical_text(value) for value in values]
+        text = ",".join(texts)
         found = self.ids.get(text)
         if found is None:
             found = self.ids[text] = len(self.values)
             self.values.append(values)
+            self.texts.update(zip(map(id, values), texts, strict=True))
         if found > self.low:
             raise Overflow
         return found
 
+    def known(self, values: tuple[Value, ...]) -> int | None:
+        """Return the id of a tuple of slot values if it was met."""
+        return self.ids.get(_text(values))
+
     def restore(self, values: list[tuple[Value, ...]], bits: int, shift: int) -> None:
         """Take over values with their ids, and a place in the packed state."""
+        self.ids = {_text(each): n for n, each in enumerate(values)}
         self.values = values
-        self.ids = {canonical_text(value): n for n, value in enumerate(values)}
+        self.texts.clear()
         self.bits, self.shift = bits, shift
         self.low = (1 << bits) - 1
         self.mask = self.low << shift
+
+
+def _text(values: tuple[Value, ...]) -> str:
+    return ",".join(map(canonical_text, values))
 
 
 def _bits(field: Field) -> int:
@@ -83,7 +105,7 @@ class Layout:
         self.fields = tuple(Field(number, group) for number, group in enumerate(grouped))
         self.where = {name: (field, n) for field in self.fields for n, name in enumerate(field.slots)}
         self.channels = {address: self.fields[n] for n, address in enumerate(model.addresses)}
-        self.fit(slack=2)
+        self.fit(SLACK)
 
     def fit(self, slack: int) -> None:
         """Give every field the bits that its values need and some more, and stack them; forget no value.
@@ -107,10 +129,22 @@ class Layout:
         """Return the bits that the fields need for the values met so far."""
         return sum(map(_bits, self.fields))
 
-    def digits(self, room: float) -> int:
-        """Return the bits of the digits of Python's integers that hold so many times what the fields need now."""
-        needed = self.needed()
-        return -(-int(needed * room + len(self.fields)) // 30) * 30
+    def fit_digits(self) -> None:
+        """Fit the fields into whole digits of Python's integers, with the room that they turned out to need later on.
+
+        Channels grow most.
+        """
+        needed = [_bits(field) for field in self.fields]
+        spare = -(-int(sum(needed) * ROOM + EACH * len(needed)) // DIGIT) * DIGIT - sum(needed)
+        order = sorted(self.fields, key=lambda field: (field.number >= len(self.channels), -needed[field.number]))
+        wishes = [*(order * EACH), *(order[: len(self.channels)] * 4)]
+        while len(wishes) < spare:
+            wishes += order
+        for field, bits in zip(self.fields, needed, strict=True):
+            field.bits = bits
+        for field in wishes[:spare]:
+            field.bits += 1
+        self._stack()
 
     def fit_into(self, most: int) -> bool:
         """Fit the fields into so many bits, with as much room for more values as there is; say whether they fit."""

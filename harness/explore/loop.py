@@ -145,23 +145,32 @@ def expand(
                     if found.answers:
                         answered(found.answers, bucket)
                 for edge in found.edges:
-                    delta = edge.delta
-                    if not edge.channels:
-                        yield [state + delta for state in bucket], bucket, edge
-                        continue
-                    channel, *others = edge.channels
-                    bits = channel.field.mask
-                    after = [state + delta + channel[state & bits] for state in bucket]
-                    for channel in others:
-                        bits = channel.field.mask
-                        after = [a + channel[state & bits] for a, state in zip(after, bucket, strict=True)]
-                    yield after, bucket, edge
+                    yield follow(edge, key, mask, bucket), bucket, edge
                 for child in found.children:
                     if child in pending:
                         pending[child] += bucket
                     else:
                         pending[child] = bucket.copy()
         work = list(pending.items())
+
+
+def follow(edge: Edge, key: int, mask: int, states: Sequence[int]) -> list[int]:
+    """Return what an edge makes of states that agree on the bits of a mask, which are `key` in all of them."""
+    delta = edge.delta
+    varying = []
+    for channel in edge.channels:
+        bits = channel.field.mask
+        if bits & mask:
+            delta += channel[key & bits]
+        else:
+            varying.append((channel, bits))
+    if not varying:
+        return [state + delta for state in states]
+    (channel, bits), *others = varying
+    after = [state + delta + channel[state & bits] for state in states]
+    for channel, bits in others:
+        after = [a + channel[state & bits] for a, state in zip(after, states, strict=True)]
+    return after
 
 
 class PythonLoop:
@@ -198,12 +207,12 @@ class PythonLoop:
         self.generated = generated
 
     def expand(self, answered: Answered) -> Iterator[int]:
-        self.space.settle()
         if not self.position:
             self.levels.append([])
         level, after = self.levels[-2], self.levels[-1]
         while self.position < len(level):
             piece = level[self.position : self.position + CHUNK]
+            self.space.settle(piece)
             successors: set[int] = set()
             take = successors.update
             alive: set[int] = set()
@@ -292,10 +301,12 @@ class PythonLoop:
     def sources(self, level: int, targets: set[int]) -> list[int]:
         found: set[int] = set()
         states = self.level(level)
-        key = self.kept.key
+        kept = self.kept
         for begin in range(0, len(states), CHUNK):
             for batch, bucket, _ in expand(self.space, states[begin : begin + CHUNK], None):
-                found.update([state for after, state in zip(batch, bucket, strict=True) if key(after) in targets])
+                keys = [kept.key(after) for after in batch] if kept.hidden or kept.symmetry is not None else batch
+                if not targets.isdisjoint(keys):
+                    found.update([state for key, state in zip(keys, bucket, strict=True) if key in targets])
         return [state for state in states if state in found]
 
     def outside(self) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.explore.search import Search
-from harness.model import Model, State, canonical_text
+from harness.model import Model, State
 
 MOST = {"kernel": 2_000_000, "python": 200_000}
 """States after which a search is given up, by engine: what is reachable is then not known."""
@@ -24,7 +24,7 @@ class Reachable:
         """Say whether a state, given by every slot, is reachable."""
         packed = 0
         for field in self._fields:
-            value = field.ids.get(canonical_text(tuple(state[name] for name in field.slots)))
+            value = field.known(tuple(state[name] for name in field.slots))
             if value is None:
                 return False
             packed |= value << field.shift

@@ -16,7 +16,7 @@ import attrs
 
 from harness.explore import kernel
 from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
-from harness.explore.layout import Overflow
+from harness.explore.layout import SLACK, Overflow
 from harness.explore.loop import Kept, Loop, PythonLoop
 from harness.explore.space import Space
 from harness.explore.stages import WITNESSED
@@ -29,8 +29,6 @@ Progress = Callable[[int, int, int, int], None]
 
 SCOUTED = 2_000
 """States after which the widths of the fields are chosen anew from what was met."""
-ROOM = 1.5
-"""How many times the bits that the fields need when they are given widths in pure Python."""
 RESERVE = 8
 """Bits that a kernel's states must have left while it is early, or else variables share fields at once."""
 SAMPLED = 20_000
@@ -158,6 +156,7 @@ class Search:
     def _scout(self) -> None:
         """Search a little to learn how many values the fields have, and choose their widths."""
         layout = self.space.layout
+        self.space.listens = self.engine == "python"
         states = self.model.initial_states()
         while True:
             try:
@@ -170,7 +169,7 @@ class Search:
                         pass
                 break
             except Overflow:
-                layout.fit(slack=2)
+                layout.fit(SLACK)
                 self.space.repack()
         self.loop = loop
         self._fit()
@@ -185,7 +184,7 @@ class Search:
         if self.engine == "kernel" and not layout.fit_into(kernel.BITS):
             self.engine = "python"
         if self.engine == "python":
-            layout.fit_into(layout.digits(ROOM))
+            layout.fit_digits()
         self.space.repack()
 
     def _share_fields(self) -> bool:
@@ -208,6 +207,8 @@ class Search:
         self.fresh.clear()
         space.actions.clear()
         space.most = 0
+        space.dismissed.clear()
+        space.listens = self.engine == "python"
         space.arrange()
         symmetry = Symmetry(space.layout, self.model.symmetric, orbits) if self.symmetric else None
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
@@ -244,7 +245,7 @@ class Search:
             for told in saved.hits:
                 group = self.hits if told["settled"] else self.fresh
                 group[told["name"]] = Hit(told["kind"], told["depth"], told["states"])
-            self.loop.settled.update(self.hits)
+            self._settle()
             self._levels()
         except Overflow:
             self._fit()
@@ -294,13 +295,18 @@ class Search:
                 self._check_memory()
             self.hits.update(self.fresh)
             self.fresh.clear()
-            loop.settled.update(self.hits)
+            self._settle()
             if self.wants_stop:
                 self.interrupted = True
                 return self.save()
             if self.due():
                 self.save()
         self.save()
+
+    def _settle(self) -> None:
+        """Ask no more about what is found."""
+        self.loop.settled.update(self.hits)
+        self.space.dismiss(self.hits)
 
     def _rearrange(self, loop: Loop) -> None:
         """Allow contexts more entries as the search gets longer, so that fewer look-ups are left."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from math import prod
 
 from harness.explore.layout import Field, Layout
+from harness.explore.silence import Silence, silences
 from harness.explore.stages import WITNESSED, Context, Found, InboxStage, Stage, UnitStage
 from harness.explore.units import Answer, Channel, Check, Delivery, Edge, MessageCheck, Steps, Unit
 from harness.model import Message, Model, Property, Step, View, canonical_text
+
+GROUPS = 2
+"""Groups of checks up to which they are asked apart from the steps."""
 
 
 class Space:
@@ -30,6 +34,15 @@ class Space:
         self.quiet: dict[Stage, int] = {}
         """Checks that are asked once per value of their only field, and how many values were asked about."""
         self.loud: set[Stage] = set()
+        """Checks that may answer for all that is known."""
+        self.listens = False
+        """Whether `settle` is told all states before they are looked up, so that all checks can be quiet."""
+        self.silent: list[Stage] = []
+        """Checks that read several fields and have not answered, where the space listens."""
+        self.silences: list[Silence] | None = None
+        """The same in groups; None: not decided yet; none: they are looked up with the steps."""
+        self.dismissed: set[str] = set()
+        """Properties of whose answers nobody wants to know any more."""
         self.stages_made = 0
         self.first_stages: dict[int, UnitStage] = {}
         """By the identity of the unit, which its stage keeps alive."""
@@ -72,7 +85,7 @@ class Space:
         """Return a unit's first stage; a state tells which fields it reads first."""
         stage = self.first_stages.get(id(unit))
         if stage is None:
-            stage = self.first_stages[id(unit)] = UnitStage(unit, (), unit.leaf(state).footprint)
+            stage = self.first_stages[id(unit)] = UnitStage(unit, unit.leaf(state).footprint)
         return stage
 
     def arrange(self) -> None:
@@ -82,8 +95,24 @@ class Space:
                 self.retire(stage.table)
         self.groups.clear()
         self.arrangements.clear()
-        self.quiet = {stage: 0 for stage in self.asked if self._is_quiet(stage)}
-        self.roots = self.together([stage for stage in [*self.asked, *self.bases] if stage not in self.quiet])
+        asked = self._still_asked()
+        self.quiet = {stage: 0 for stage in asked if self._is_quiet(stage)}
+        loud = [stage for stage in asked if stage not in self.quiet]
+        self.silences = None
+        self.silent = [stage for stage in loud if stage not in self.loud] if self.listens else []
+        loud = [stage for stage in loud if stage not in self.silent]
+        self.roots = self.together([*loud, *self.bases])
+
+    def dismiss(self, names: Iterable[str]) -> None:
+        """Take note that nobody wants to know the answers of some properties any more."""
+        self.dismissed.update(names)
+        self.roots = [root for root in self.roots if not self._is_dismissed(root)]
+
+    def _still_asked(self) -> list[Stage]:
+        return [stage for stage in self.asked if not self._is_dismissed(stage)]
+
+    def _is_dismissed(self, stage: Stage) -> bool:
+        return isinstance(stage, UnitStage) and isinstance(stage.unit, Check) and stage.unit.name in self.dismissed
 
     def _is_quiet(self, stage: Stage) -> bool:
         """Say whether a check reads one field and has not answered: then it need not be looked up for every state."""
@@ -91,15 +120,37 @@ class Space:
             not found.answers and not found.children for found in stage.table.values()
         ) and stage not in self.loud
 
-    def settle(self) -> bool:
+    def settle(self, states: Sequence[int] = ()) -> bool:
         """Ask quiet checks about the values that are new; say whether one is not quiet, so that the roots changed."""
         changed = False
         while self._grows_louder():
             changed = True
+        if self.silent:
+            if self.silences is None:
+                self.silences = self._fall_silent(states)
+            loud = [stage for silence in self.silences for stage in silence.listen(states)]
+            self.silent = [stage for stage in self.silent if stage not in loud]
+            self.loud.update(loud)
+            self.roots = [*self.roots, *loud]
         return changed
+
+    def _fall_silent(self, states: Sequence[int]) -> list[Silence]:
+        """Group the checks that have not answered; where that takes many groups, contexts with the steps do better."""
+        groups = silences(self.silent, states)
+        if len(groups) <= GROUPS:
+            return groups
+        self.silent = []
+        self.roots = self.together([stage for stage in [*self._still_asked(), *self.bases] if stage not in self.quiet])
+        return []
 
     def _grows_louder(self) -> bool:
         louder = [stage for stage, done in self.quiet.items() if not self._stays_quiet(stage, done)]
+        if self.listens and self.silences != []:
+            for stage in louder:
+                del self.quiet[stage]
+                self.silent.append(stage)
+                self.silences = None
+            return False
         self.loud.update(louder)
         if louder:
             self.arrange()
@@ -175,6 +226,7 @@ class Space:
         for stage in self.stages():
             stage.repack()
         self.orphans.clear()
+        self.silences = None
 
     def stages(self) -> list[Stage]:
         """Return every stage there is."""
@@ -220,6 +272,8 @@ class Space:
 
     def channels_of(self, step: Step) -> tuple[Channel, ...]:
         """Return what a step does to the channels, one table per channel."""
+        if step.consumed is None and not step.sent:
+            return ()
         touched: dict[str, tuple[Message | None, list[Message]]] = {}
         if step.consumed is not None:
             touched[step.consumed.dest] = (step.consumed, [])

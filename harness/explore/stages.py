@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from harness.explore.layout import Field
-from harness.explore.units import Answer, Edge, Unit
+from harness.explore.units import Answer, Edge, Leaf, Unit
+from harness.model import Message
 
 if TYPE_CHECKING:
     from harness.explore.space import Space
@@ -72,26 +73,28 @@ class Stage:
 class UnitStage(Stage):
     """A stage of a unit: the fields that it always reads, given what led here."""
 
-    def __init__(self, unit: Unit, parent: tuple[Field, ...], order: tuple[Field, ...]) -> None:
+    def __init__(self, unit: Unit, path: tuple[Field, ...]) -> None:
         self.unit = unit
-        self.parent = parent
-        self.order = order
+        self.path = path
+        """In the order of reading, what led here first."""
         self.children: dict[int, UnitStage] = {}
-        super().__init__(unit.space, (*self.parent, *order))
+        super().__init__(unit.space, path)
 
     def fill(self, state: int) -> Found:
         known = self.table.get(state & self.mask)
         if known is not None:  # who asks may not know yet that the stage reads less now
             return known
-        leaf = self.unit.leaf(state)
-        reads = leaf.footprint[len(self.parent) :]
-        if reads[: len(self.order)] != self.order:
+        return self._put(state, self.unit.leaf(state))
+
+    def _put(self, state: int, leaf: Leaf) -> Found:
+        """Enter what the unit yields, here and in the stages below, which are asked for the same state next."""
+        reads = leaf.footprint
+        if reads[: len(self.path)] != self.path:
             self._narrow(reads)
-            if (known := self.table.get(state & self.mask)) is not None:
-                return known
-        rest = reads[len(self.order) :]
-        if rest:
-            found = Found((), (self._child(rest),))
+        if len(reads) > len(self.path):
+            child = self._child(reads)
+            found = Found((), (child,))
+            child._put(state, leaf)
         elif leaf.moves or leaf.answers:
             found = Found(tuple([move.edge(state) for move in leaf.moves]), (), leaf.answers)
         else:
@@ -99,20 +102,21 @@ class UnitStage(Stage):
         self.table[state & self.mask] = found
         return found
 
-    def _child(self, rest: tuple[Field, ...]) -> UnitStage:
+    def _child(self, reads: tuple[Field, ...]) -> UnitStage:
         """Return the stage that reads on."""
-        child = self.children.get(rest[0].number)
+        following = reads[len(self.path)].number
+        child = self.children.get(following)
         if child is None:
-            child = self.children[rest[0].number] = UnitStage(self.unit, (*self.parent, *self.order), rest)
+            child = self.children[following] = UnitStage(self.unit, reads)
         return child
 
     def _narrow(self, reads: tuple[Field, ...]) -> None:
         """Keep only the first fields that are read in this order too; the others go to stages below."""
         common = 0
-        while common < len(reads) and self.order[common] is reads[common]:
+        while common < len(reads) and self.path[common] is reads[common]:
             common += 1
-        self.order = self.order[:common]
-        self.fields = {field.number: field for field in (*self.parent, *self.order)}
+        self.path = self.path[:common]
+        self.fields = {field.number: field for field in self.path}
         self.space.orphans += self.children.values()
         self.children.clear()
         self.repack()
@@ -130,15 +134,24 @@ class InboxStage(Stage):
     def __init__(self, space: Space, address: str, field: Field) -> None:
         self.address = address
         self.field = field
+        self.known: dict[int, tuple[Message, UnitStage]] = {}
+        """The stage of a message's delivery by the identity of the message, which is kept alive."""
         super().__init__(space, (field,))
 
     def fill(self, state: int) -> Found:
         inbox = self.space.layout.at(self.field, state)[0]
         arriving = self.space.model.network.deliverable(inbox)
-        space = self.space
-        children = tuple([space.first_stage(space.delivery(self.address, message), state) for message in arriving])
+        children = tuple([self._delivery(message, state) for message in arriving])
         found = self.table[state & self.mask] = Found((), children) if children else NOTHING
         return found
+
+
+    def _delivery(self, message: Message, state: int) -> UnitStage:
+        known = self.known.get(id(message))
+        if known is None:
+            space = self.space
+            known = self.known[id(message)] = (message, space.first_stage(space.delivery(self.address, message), state))
+        return known[1]
 
 
 class Context(Stage):

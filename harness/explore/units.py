@@ -109,12 +109,13 @@ class Leaf:
 
 
 class Branch:
-    """A unit's memory: the field that it reads next, and where each of its values leads."""
+    """A unit's memory: the fields that it reads up to here, and where each value of the last of them leads."""
 
-    __slots__ = ("at", "field")
+    __slots__ = ("at", "field", "path")
 
-    def __init__(self, field: Field) -> None:
-        self.field = field
+    def __init__(self, path: tuple[Field, ...]) -> None:
+        self.path = path
+        self.field = path[-1]
         self.at: dict[int, Branch | Leaf] = {}
 
 
@@ -135,10 +136,11 @@ class Unit:
 
     def leaf(self, state: int) -> Leaf:
         """Return what the unit yields in a state; the protocol is asked once per distinct values read."""
-        node = self.memory
+        node, last = self.memory, None
         while isinstance(node, Branch):
-            node = node.at.get((state >> node.field.shift) & node.field.low)
-        return self._ask(state) if node is None else node
+            last, field = node, node.field
+            node = node.at.get((state >> field.shift) & field.low)
+        return self._ask(state, last) if node is None else node
 
     def is_quiet(self, field: Field, at: int) -> bool:
         """Say whether the value of one field alone settles that there is no answer; the others are as at the start."""
@@ -148,34 +150,39 @@ class Unit:
             return False
         return not leaf.answers and leaf.footprint in ((), (field,))
 
-    def _ask(self, state: int) -> Leaf:
+    def _ask(self, state: int, last: Branch | None) -> Leaf:
+        """Ask the protocol, and remember the leaf below the last branch that is known for these values."""
         space = self.space
         view = Look(space.layout, state)
         steps = self.steps(view)
-        answers = (*self.answers(view), *space.witnesses_among(view, steps))
+        answers = self.answers(view)
+        if steps and space.step_witnesses:
+            answers = (*answers, *space.witnesses_among(view, steps))
         where = space.layout.where
-        read = list({where[name][0].number: where[name][0] for name in view.reads()}.values())
-        written = {where[name][0].number: where[name][0] for step in steps for name, _ in step.writes}
-        read += [field for field in written.values() if len(field.slots) > 1 and field not in read]
-        moves = tuple(Move(space, step, state) for step in steps)
-        leaf = Leaf((*read, *(field for field in written.values() if field not in read)), moves, answers)
-        if not read:
-            self.memory = leaf
-            return leaf
-        if self.memory is None:
-            self.memory = Branch(read[0])
-        node = self.memory
-        for n, field in enumerate(read):
-            if not isinstance(node, Branch) or node.field is not field:
-                raise AssertionError("steps or answers must depend on the values that were read, and on nothing else")
-            at = (state >> field.shift) & field.low
-            if n == len(read) - 1:
-                node.at[at] = leaf
-                return leaf
-            if at not in node.at:
-                node.at[at] = Branch(read[n + 1])
-            node = node.at[at]
+        read = list(dict.fromkeys([where[name][0] for name in view.reads()]))
+        footprint = read
+        if steps:
+            written = dict.fromkeys([where[name][0] for step in steps for name, _ in step.writes])
+            read += [field for field in written if len(field.slots) > 1 and field not in read]
+            footprint = [*read, *(field for field in written if field not in read)]
+        leaf = Leaf(tuple(footprint), tuple([Move(space, step, state) for step in steps]), answers)
+        self._remember(tuple(read), leaf, last, state)
         return leaf
+
+    def _remember(self, read: tuple[Field, ...], leaf: Leaf, last: Branch | None, state: int) -> None:
+        if last is None:
+            if not read:
+                self.memory = leaf
+                return
+            last = self.memory = Branch(read[:1])
+        depth = len(last.path)
+        if read[:depth] != last.path:
+            raise AssertionError("steps or answers must depend on the values that were read, and on nothing else")
+        for n in range(depth, len(read)):
+            branch = Branch(read[: n + 1])
+            last.at[(state >> last.field.shift) & last.field.low] = branch
+            last = branch
+        last.at[(state >> last.field.shift) & last.field.low] = leaf
 
 
 class Steps(Unit):
@@ -186,7 +193,7 @@ class Steps(Unit):
         self.process = process
 
     def steps(self, view: View) -> tuple[Step, ...]:
-        return tuple(choice.step for choice in self.space.model.own_choices(self.process, view))
+        return tuple(self.space.model.own_steps(self.process, view))
 
 
 class Delivery(Unit):
@@ -198,8 +205,7 @@ class Delivery(Unit):
         self.message = message
 
     def steps(self, view: View) -> tuple[Step, ...]:
-        model = self.space.model
-        return tuple(choice.step for choice in model.delivery_choices(self.process, view, self.message))
+        return tuple(self.space.model.delivery_steps(self.process, view, self.message))
 
 
 class Check(Unit):
@@ -227,9 +233,13 @@ class MessageCheck(Unit):
     def answers(self, view: View) -> tuple[Answer, ...]:
         network = self.space.model.network
         inbox = view[self.inbox]
-        new = [message for message in network.each(inbox) if message not in self.good]
+        new = set(network.each(inbox)) - self.good  # a set keeps the hashes of another
         if all(prop.check(message) is None for message in new for prop in self.properties):
             self.good.update(new)
             return ()
         reasons = ((prop.name, prop.check(message)) for prop in self.properties for message in network.contents(inbox))
         return tuple({name: (name, why) for name, why in reasons if why is not None}.values())
+
+    def is_quiet(self, field: Field, at: int) -> bool:
+        inbox = field.values[at][field.slots.index(self.inbox)]
+        return self.good.issuperset(self.space.model.network.each(inbox)) or super().is_quiet(field, at)

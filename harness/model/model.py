@@ -106,12 +106,15 @@ class Model:
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
     environment: tuple[Process, ...] = attrs.field(init=False)
+    faulty: bool = attrs.field(init=False)
+    """Whether the environment can hurt anything, so that gates and budgets exist."""
 
     def __attrs_post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "addresses", tuple(p.name for p in self.processes if p.has_inbox))
         set_(self, "actors", {p.name: p for p in self.processes if isinstance(p, Actor)})
         set_(self, "environment", tuple(self._fault_processes()))
+        set_(self, "faulty", self.faults != NO_FAULTS)
 
     def _fault_processes(self) -> Iterable[Process]:
         faults = self.faults
@@ -136,11 +139,6 @@ class Model:
             for address in peers:
                 if address != target:
                     yield target, address
-
-    @property
-    def faulty(self) -> bool:
-        """Say whether the environment can hurt anything, so that gates and budgets exist."""
-        return self.faults != NO_FAULTS
 
     def initial_states(self) -> tuple[State, ...]:
         """Return every initial state, network and environment slots included."""
@@ -185,9 +183,13 @@ class Model:
 
     def own_choices(self, process: Process, view: View) -> list[Choice]:
         """Return the steps a process may take of its own accord."""
+        return [Choice(process.name, step, step.label) for step in self.own_steps(process, view)]
+
+    def own_steps(self, process: Process, view: View) -> Iterable[Step]:
+        """Return the same without labels."""
         if self.faulty and process.has_inbox and view.at("gate", process.name).status != "up":
-            return []
-        return [Choice(process.name, step, step.label) for step in process.steps(view)]
+            return ()
+        return process.steps(view)
 
     def arrivals(self, process: Process, view: View) -> tuple[Message, ...]:
         """Return the messages that may arrive at a process now."""
@@ -207,11 +209,12 @@ class Model:
 
     def delivery_choices(self, process: Process, view: View, message: Message) -> list[Choice]:
         """Return the ways a process may consume a message that can arrive."""
-        found = []
-        for step in process.receive(view, message):
-            taken = attrs.evolve(step, consumed=message, detail=step.detail or message.brief())
-            found.append(Choice(process.name, taken, taken.label))
-        return found
+        return [Choice(process.name, step, step.label) for step in self.delivery_steps(process, view, message)]
+
+    def delivery_steps(self, process: Process, view: View, message: Message) -> list[Step]:
+        """Return the same without labels."""
+        steps = process.receive(view, message)
+        return [attrs.evolve(step, consumed=message, detail=step.detail or message.brief()) for step in steps]
 
     def apply(self, state: State, choice: Choice) -> State:
         """Return the state after a choice is taken."""

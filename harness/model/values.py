@@ -103,6 +103,9 @@ def canonical_text(value: Value) -> str:
     It is written here rather than by `json.dumps(encode(value))`, which it equals, because drivers spend their time on
     it: the text of a record is remembered as long as the record is likely to be met again.
     """
+    remembered = _REMEMBERED.get(id(value))
+    if remembered is not None and remembered[0] is value:
+        return remembered[1]
     writer = _WRITERS.get(type(value))
     if writer is None:
         writer = _WRITERS[type(value)] = _writer_for(type(value))
@@ -236,9 +239,6 @@ def _write_map(value: FrozenMap[Any, Any]) -> str:
 
 
 def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: Any) -> str:
-    remembered = _REMEMBERED.get(id(value))
-    if remembered is not None and remembered[0] is value:
-        return remembered[1]
     parts = [head]
     for name, key, optional in fields:
         item = getattr(value, name)
