@@ -12,9 +12,10 @@ from harness.history.refine import Refined, Refiner
 from harness.history.why_not import Explanation, explain
 from harness.model import Model
 from harness.record import Trail
+from harness.simulate.guards import Guards
 from harness.simulate.session import Plan
 from harness.simulate.strategies import Strategies
-from harness.simulate.tables import long_lived
+from harness.simulate.tables import Tables, long_lived
 
 Report = Callable[[int, int, str], None]
 
@@ -84,7 +85,7 @@ def refine_runs(
 
     An interrupt ends it; the totals are then those of the runs made, and say so. Raises Refusal.
     """
-    refiner = refiner or Refiner(model)
+    refiner = refiner or Refiner(model, Tables(model, Guards() if strategy == "guided" else None))
     totals, source, planned = Totals(), Strategies(strategy), list(seeds)
     with long_lived():
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Refinement, State, Value, canonical_text
+from harness.model import FrozenMap, Refinement, State, Value, View, canonical_text
 from harness.record import Trail
 from harness.simulate.guards import Guard, guards_of
 from harness.simulate.strategies import Strategy, Watcher
@@ -22,7 +22,12 @@ from harness.simulate.tables import IdView, Node, Option, Tables
 KEY_BYTES = 8
 """Of a state's digest. Among 10 million states two are taken for one with a probability of 1 in 400,000."""
 MOST_KEYS = 100_000
-"""Visited states whose digest is remembered."""
+"""States whose digest is remembered."""
+UNMAPPED = bytes(KEY_BYTES)
+"""The digest of all states of which the mapping cannot say what they stand for."""
+
+Place = tuple[tuple[int, ...], int]
+"""The ids of the slots that a mapping reads, and of the ghost."""
 
 
 @attrs.frozen(eq=False)
@@ -69,7 +74,8 @@ class Coverage:
         self._read: list[int] = []
         """The slots that the mapping reads."""
         self._states: set[bytes] = set()
-        self._keys: dict[tuple[tuple[int, ...], int], tuple[bytes, int]] = {}
+        self._keys: dict[Place, tuple[bytes, int]] = {}
+        self._visited: set[Place] = set()
         self._ghosts: dict[str, int] = {}
         self._ghost_values: list[Value] = []
         self._guards = 0
@@ -87,7 +93,7 @@ class Coverage:
         self.runs += 1
         self._at = 0
         self._gain = Gain([], [])
-        self._ghost = self._ghost_id(self.refinement.ghost) if self.refinement is not None else 0
+        self._ghost = self._ghost_id(self.refinement.ghost if self.refinement is not None else FrozenMap())
         if self._is_new(start):
             self._gain.states.append(0)
 
@@ -96,7 +102,7 @@ class Coverage:
         self.steps += 1
         self._at += 1
         self.taken[option.action] = self.taken.get(option.action, 0) + 1
-        turn = (option.process, option.action, self._local(option, node))
+        turn = (option.process, option.action, self._local(option, node.state))
         times = self.turns.get(turn, 0)
         self.turns[turn] = times + 1
         if not times:
@@ -112,49 +118,77 @@ class Coverage:
         self._gain.guards, self._guards = guards - self._guards, guards
         return self._gain
 
-    def _local(self, option: Option, node: Node) -> bytes:
+    def _local(self, option: Option, state: tuple[int, ...]) -> bytes:
         """Tell the state that an actor is in after its turn; other processes have none, so their steps' arguments."""
         tables = self.tables
         slot = tables.index.get(option.process)
-        return _digest((option.name if slot is None else tables.texts[slot][node.state[slot]],))
+        return _digest((option.name if slot is None else tables.texts[slot][state[slot]],))
 
     def _is_new(self, node: Node) -> bool:
         """Note a visited state; say whether it is new."""
-        if self.tables.renewals != self._renewals or len(self._keys) >= MOST_KEYS:
-            self._keys.clear()  # their ids mean something else now, or there are too many
-            self._renewals = self.tables.renewals
-        place = (tuple([node.state[slot] for slot in self._read]) if self._read else node.state, self._ghost)
-        found = self._keys.get(place)
-        if found is None:
-            read, found = len(self._read), self._key(node, self._ghost)
-            if len(self._read) > read:
-                self._keys.clear()  # the mapping has read slots that it did not read before
-            else:
-                self._keys[place] = found
+        key, ghost = self._key(node.state, self._ghost)
+        place = self._place(node.state, self._ghost)
+        if place not in self._visited:
+            self._visited.add(place)
             self.offered.update(option.action for option in node.options)
-        key, self._ghost = found
+            self.unmapped += key == UNMAPPED
+        before, self._ghost = self._ghost, ghost
         if key in self._states:
             return False
         self._states.add(key)
+        if self.known is not None and key != UNMAPPED:
+            self.within += self.known.has(self._mapped(node.state, before)[0])
         return True
 
-    def _key(self, node: Node, ghost: int) -> tuple[bytes, int]:
+    def is_new_ahead(self, node: Node, option: Option) -> bool:
+        """Say whether an option of the run's state leads to a state that was not reached yet.
+
+        The run need not go there: what is possible in that state is not asked for, and no guard evaluated.
+        """
+        return self._key(self.tables.after(node.state, option), self._ghost)[0] not in self._states
+
+    def _place(self, state: tuple[int, ...], ghost: int) -> Place:
+        """Return what a state's key depends on."""
+        return (tuple([state[slot] for slot in self._read]) if self._read else state, ghost)
+
+    def _key(self, state: tuple[int, ...], ghost: int) -> tuple[bytes, int]:
+        """Return the digest of what a state stands for after some ghost, and the ghost then."""
+        if self.tables.renewals != self._renewals or len(self._keys) >= MOST_KEYS:
+            self._forget()  # their ids mean something else now, or there are too many
+            self._renewals = self.tables.renewals
+        place = self._place(state, ghost)
+        found = self._keys.get(place)
+        if found is None:
+            read, found = len(self._read), self._computed(state, ghost)
+            if len(self._read) > read:
+                self._forget()  # the mapping has read slots that it did not read before
+            else:
+                self._keys[place] = found
+        return found
+
+    def _forget(self) -> None:
+        self._keys.clear()
+        self._visited.clear()
+
+    def _computed(self, state: tuple[int, ...], ghost: int) -> tuple[bytes, int]:
         tables = self.tables
         if self.refinement is None:
-            state: State = IdView(tables, node.state)
-            key = _digest(tables.texts[slot][value] for slot, value in enumerate(node.state))
-        else:
-            view = tables.view(node)
-            try:
-                state, now = self.refinement.abstract(view, self._ghost_values[ghost])
-            except Exception:
-                self.unmapped += 1
-                return _digest(("unmapped",)), ghost
-            self._read += [slot for name in view.reads() if (slot := tables.index[name]) not in self._read]
-            key, ghost = _digest(canonical_text(state[name]) for name in sorted(state)), self._ghost_id(now)
-        if self.known is not None and key not in self._states:
-            self.within += self.known.has(state)
-        return key, ghost
+            return _digest(tables.texts[slot][value] for slot, value in enumerate(state)), ghost
+        try:
+            mapped, now = self._mapped(state, ghost)
+        except Exception:
+            return UNMAPPED, ghost
+        return _digest(canonical_text(mapped[name]) for name in sorted(mapped)), self._ghost_id(now)
+
+    def _mapped(self, state: tuple[int, ...], ghost: int) -> tuple[State, Value]:
+        values = IdView(self.tables, state)
+        if self.refinement is None:
+            return values, self._ghost_values[ghost]
+        view = View(values)
+        mapped, now = self.refinement.abstract(view, self._ghost_values[ghost])
+        index = self.tables.index
+        self._read += [slot for name in view.reads() if (slot := index[name]) not in self._read]
+        return mapped, now
 
     def _ghost_id(self, value: Value) -> int:
         text = canonical_text(value)

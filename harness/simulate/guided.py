@@ -11,6 +11,7 @@ start, on fresh tables, makes it again. Its trail replays without any of that, a
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 
 import attrs
@@ -24,9 +25,10 @@ from harness.simulate.tables import Node, Option, Tables
 
 BEGINNINGS = ("nothing", "cut", "splice", "drop", "repeat", "insert", "swap")
 """What a run begins with: nothing, a kept trail up to something new in it, or a kept trail after a change."""
-WAYS = ("random", "pct", "sparing", "gainful")
-"""How it goes on: as the strategies of these names; at random, but rarely hurting or disturbing anybody (most faults
-come too early to matter); like that, but rather by actions that often led to something new."""
+WAYS = ("novel", "random", "pct", "sparing", "gainful")
+"""How it goes on: looking one step ahead, into states that no run has reached as long as there are any; as the
+strategies of these names; at random, but rarely hurting or disturbing anybody (most faults come too early to matter);
+like that, but rather by actions that often led to something new. The first spares and prefers actions, too."""
 KEPT = 256
 """Trails that a campaign keeps; the one of least energy goes first."""
 LONGEST = 2_000
@@ -41,8 +43,14 @@ TURN, GUARD = 4, 16
 """What a new turn and a new outcome of a guard are worth, in new states."""
 CHOSEN = (99, 5)
 """How much more often the best beginning or way is chosen than one that gains nothing, and how sharply that falls."""
-ACTED = (19, 2)
-"""The same for actions, where a run prefers those that gain."""
+ACTED, LED = (19, 2), (999, 3)
+"""The same for actions, where a run prefers those that gain, and where it looks ahead."""
+RECENT, SHARE = 10, 0.7
+"""Steps that led to something new, and the part of the credit for it that goes on from each to the one before it."""
+DOUBT = 0.65
+"""What a beginning or way that nobody has tried is taken to gain, in parts of what the best one does."""
+UNKNOWN = 1.0
+"""The rate of an action that nobody has taken."""
 
 
 @attrs.define(eq=False)
@@ -86,6 +94,7 @@ class Campaign:
         self.beginnings = {name: Earned() for name in BEGINNINGS}
         self.ways = {name: Earned() for name in WAYS}
         self.actions: dict[str, Earned] = {}
+        """Credit per step: for what was new after an action, and less for what was new soon after that."""
 
     def run(self, seed: int) -> GuidedStrategy:
         """Return the strategy of the next run."""
@@ -98,11 +107,26 @@ class Campaign:
         self.coverage.begin(start)
         return self.coverage
 
+    def rate(self, option: Option) -> float:
+        """Return how much an option's action gained per step."""
+        earned = self.actions.get(option.action)
+        return earned.rate if earned is not None else UNKNOWN
+
+    def acted(self, recent: Sequence[str], is_new: bool) -> None:
+        """Count the last of a run's recent actions; if it led to something new, all of them have a share in that."""
+        self.actions.setdefault(recent[-1], Earned()).add(0.0, 1)
+        if is_new:
+            credit = 1.0
+            for action in reversed(recent):
+                self.actions[action].add(credit, 0)
+                credit *= SHARE
+
     def learn(self, run: GuidedStrategy, gain: Gain) -> None:
         """Take in what a finished run gained, and keep it if it reached something new."""
         worth = len(gain.states) + TURN * len(gain.turns) + GUARD * gain.guards
-        self.beginnings[run.beginning].add(worth, run.steps, LEFT)
-        self.ways[run.way].add(worth, run.steps, LEFT)
+        gained = len(gain.states) + GUARD * gain.guards
+        self.beginnings[run.beginning].add(gained, run.steps, LEFT)
+        self.ways[run.way].add(gained, run.steps, LEFT)
         if gain:
             news = tuple(sorted({*gain.states, *gain.turns})) or (len(run.labels),)
             self.kept.append(Kept(tuple(run.labels), tuple(run.led.drawn), news, worth))
@@ -126,7 +150,7 @@ class GuidedStrategy(Watcher):
         draws: tuple[int, ...] = ()
         if self._kept:
             fresh, *changed = (campaign.beginnings[name].rate for name in BEGINNINGS)
-            if drawn(chance, [fresh, max(changed)], *CHOSEN):
+            if drawn(chance, doubted([fresh, max(changed)]), *CHOSEN):
                 self.beginning = BEGINNINGS[1 + drawn(chance, changed, *CHOSEN)]
         if self.beginning != BEGINNINGS[0]:
             parent = self._drawn()
@@ -136,20 +160,24 @@ class GuidedStrategy(Watcher):
         self.led = Led(draws, chance, LONGEST)
         self.chance: Chance = self.led
         """The door for the run's other draws: the initial state; in timed mode the moments, which decide all."""
-        self.way = WAYS[drawn(chance, [campaign.ways[name].rate for name in WAYS], *CHOSEN)]
+        self.way = WAYS[drawn(chance, doubted([campaign.ways[name].rate for name in WAYS]), *CHOSEN)]
         self._pct = PctStrategy(chance.index(1 << 30, "seed")) if self.way == "pct" else None
-        rates = {action: earned.rate for action, earned in campaign.actions.items()} if self.way == "gainful" else {}
-        self._weights = dict(zip(rates, weights(list(rates.values()), *ACTED), strict=True))
+        self._recent: deque[str] = deque(maxlen=RECENT)
 
     def begin(self, tables: Tables, start: Node) -> None:
         self._coverage = self._campaign.begin(tables, start)
+        self._node = start
+
+    def renewed(self, node: Node) -> None:
+        self._node = node
 
     def took(self, option: Option, after: Node) -> None:
+        self._node = after
         self.steps += 1
         if self.steps <= LONGEST:
             self.labels.append(option.label)
-        new = self._coverage.took(option, after)
-        self._campaign.actions.setdefault(option.action, Earned()).add(new, 1)
+        self._recent.append(option.action)
+        self._campaign.acted(self._recent, self._coverage.took(option, after))
 
     def over(self, trail: Trail) -> None:
         self._campaign.learn(self, self._coverage.over())
@@ -168,8 +196,10 @@ class GuidedStrategy(Watcher):
         among = self._spared(options) or list(range(len(options)))
         if self.way == "sparing":
             return among[self._seeded.index(len(among), "step")]
-        unknown = ACTED[0] + 1
-        return among[weighed(self._seeded, [self._weights.get(options[n].action, unknown) for n in among])]
+        if self.way == "novel":
+            among = [n for n in among if self._coverage.is_new_ahead(self._node, options[n])] or among
+        rates = [self._campaign.rate(options[n]) for n in among]
+        return among[weighed(self._seeded, weights(rates, *(LED if self.way == "novel" else ACTED)))]
 
     def _spared(self, options: Sequence[Option]) -> list[int]:
         """Return the options that hurt and disturb nobody, most of the time."""
@@ -208,6 +238,12 @@ def weights(rates: Sequence[float], top: int, sharpness: int) -> list[int]:
     """Return whole numbers for rates: 1 for one of nothing, `1 + top` for the highest."""
     most = max(rates, default=0.0) or 1.0
     return [1 + round(top * (rate / most) ** sharpness) for rate in rates]
+
+
+def doubted(rates: Sequence[float]) -> list[float]:
+    """Return rates of which those that are not known yet are `DOUBT` of the highest; as they are if none is known."""
+    most = max((rate for rate in rates if rate < math.inf), default=math.inf)
+    return [most * DOUBT if rate == math.inf else rate for rate in rates]
 
 
 def drawn(chance: Chance, rates: Sequence[float], top: int, sharpness: int) -> int:

@@ -222,6 +222,8 @@ class Session:
         """Between two steps: let tables that are full start over, and ask whether to go on."""
         if self.tables.is_full and self.fair_from is None:  # a fair ending compares the states that it comes through
             self.node = self.tables.renewed(self.node)
+            if self.watcher is not None:
+                self.watcher.renewed(self.node)
         if self.watch is not None and not self.watch(len(self.labels)):
             self.stopped = True
 

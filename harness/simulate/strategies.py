@@ -38,6 +38,9 @@ class Watcher:
     def took(self, option: Option, after: Node) -> None:
         """Take note of a step, and of the state after it."""
 
+    def renewed(self, node: Node) -> None:
+        """Take note that the tables started over, and of the state that the run is in."""
+
     def over(self, trail: Trail) -> None:
         """Take note that the run is over."""
 

@@ -370,6 +370,13 @@ class Tables:
         node.succ[n] = found
         return found
 
+    def after(self, state: tuple[int, ...], option: Option) -> tuple[int, ...]:
+        """Return the ids of the state that an option of a state leads to, without going there."""
+        after = list(state)
+        for slot, value in option.edge(state).writes:
+            after[slot] = value
+        return tuple(after)
+
     def _node(self, state: tuple[int, ...], parent: Node | None, written: int) -> Node:
         found = self._nodes.get(state)
         if found is not None:
@@ -400,10 +407,7 @@ class Tables:
 
     def _inside(self, state: tuple[int, ...], option: Option) -> bool:
         """Say whether an option leads to a state within the model's constraint."""
-        after = list(state)
-        for slot, value in option.edge(state).writes:
-            after[slot] = value
-        return self.model.is_inside(IdView(self, tuple(after)))
+        return self.model.is_inside(IdView(self, self.after(state, option)))
 
     def _evaluate(self, unit: tuple[Memo, Memo | None], state: tuple[int, ...]) -> tuple[list[Option], int]:
         own, arrivals = unit

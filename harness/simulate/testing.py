@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from harness.record import Recorder, Trail
+from harness.simulate.guards import Guards
 from harness.simulate.replay import replay_plain, try_choices
 from harness.simulate.session import Plan, Run, resolve, run_plain, safety_only
 from harness.simulate.shrink import shrink, shrink_while
@@ -56,7 +57,7 @@ def simulated(
                 plan = attrs.evolve(plan, claims=tuple(claims))
             elif inspect.iscoroutinefunction(test):
                 plan = safety_only(plan, model)
-            case = _Case(test, Tables(model), plan, strategy)
+            case = _Case(test, Tables(model, Guards() if strategy == "guided" else None), plan, strategy)
             wanted = range(seeds) if isinstance(seeds, int) else tuple(seeds)
             if SETTINGS.seeds is not None:
                 wanted = range(SETTINGS.seeds)
