@@ -24,9 +24,9 @@ from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Option, Tables
 from kafka_proto.transactions import messages, properties
 from kafka_proto.transactions.broker import NOBODY
-from kafka_proto.transactions.log import Committed, Joined
-from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse
-from kafka_proto.transactions.properties import INVARIANTS
+from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch
+from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, LeaderAndIsr
+from kafka_proto.transactions.properties import ACTOR_INVARIANTS
 from kafka_proto.transactions.records import LogMetadata, TxnState
 
 MODELS = ("transactions/diary-02/actors", "transactions/repaired/actors")
@@ -86,7 +86,7 @@ def knowing(turn: Turn[Any], **wrong: Any) -> Turn[Any]:
     return attrs.evolve(turn, local=attrs.evolve(turn.local, **wrong))
 
 
-@breaks("TypeOK", "SendInitPidRequest", CALM, "no message of the protocol: InitPidRequest b1->b1")
+@breaks("TypeOK", "SendInitPidRequest", CALM, "no message of the protocol: InitPidRequest b1->b1", "ServiceTypeOK")
 def asks_itself(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A request of a client says that b1 sends it, to itself."""
     return sending(turn, InitPidRequest, source="b1", dest="b1")
@@ -104,7 +104,9 @@ def forgets_its_pid(before: Any, turn: Turn[Any]) -> Turn[Any]:
     return sending(turn, messages.AddPartitionsToTxnRequest, pid=-1)
 
 
-@breaks("TypeOK", "ReceiveCommitted", CALM, "no message of the protocol: AddPartitionsToTxnResponse")
+@breaks(
+    "TypeOK", "ReceiveCommitted", CALM, "no message of the protocol: AddPartitionsToTxnResponse", "AckedIsLogged"
+)
 def adds_all_but_that(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A coordinator says that it added a partition that does not exist."""
     return sending(turn, messages.AddPartitionsToTxnResponse, partitions=frozenset({"tp9"}))
@@ -191,6 +193,44 @@ def numbers_its_entries(before: Any, turn: Turn[Any]) -> Turn[Any]:
     return sending(turn, Committed, entry=attrs.evolve(told.entry, transition=transition))
 
 
+@breaks("AckedIsLogged", "ReceiveInitPidRequest", CALM, " holds producer id 1 with epoch ")
+@breaks("AckedIsLogged", "ReceiveAddPartitionsToTxnRequest", CALM, " added tp1 in epoch ")
+def answers_before_the_commit(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """A coordinator appends an entry and answers at once."""
+    early = [m.entry.callback.response for m in turn.sent if isinstance(m, AppendEntry)]
+    return attrs.evolve(turn, sent=(*turn.sent, *(answer for answer in early if answer.code is Error.OK)))
+
+
+@breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 1 with epoch 2, which no committed entry")
+def grants_the_next_epoch(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """Whoever is answered about a producer id is told the epoch after the one that was written."""
+    return sending(turn, InitPidResponse, pepoch=before.metadata["tid1"].pepoch + 2) if turn.sent else turn
+
+
+@breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 2 with epoch 1, which no committed entry")
+def grants_another_producer_id(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """Whoever is answered about a producer id is told another one than was written."""
+    return sending(turn, InitPidResponse, pid=2)
+
+
+@breaks("ServiceTypeOK", "ReceiveInitPidRequest", CALM, "between brokers and services: AppendEntry b1->log-p1")
+def counts_from_below(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """A leader appends at an offset that no log has."""
+    return sending(turn, AppendEntry, offset=-1)
+
+
+@breaks("ServiceTypeOK", "TakeOver", MOVES, "no message between brokers and services: JoinEpoch b2->log-p1")
+def joins_as_nobody(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """A broker joins an epoch and does not say which incarnation it is."""
+    return sending(turn, JoinEpoch, incarnation=-1)
+
+
+@breaks("ServiceTypeOK", "ElectLeader", MOVES, "no message between brokers and services: LeaderAndIsr controller->b1")
+def elects_a_client(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """The controller tells the brokers, in an epoch that is over, that a client leads."""
+    return sending(turn, LeaderAndIsr, leader="c1", cepoch=1)
+
+
 def is_writing(option: Option) -> bool:
     """Say whether an entry is on its way into the log, or the news of it to a broker."""
     return option.action in ("AppendTxnLogEntry", "CommitTxnLogAppend", "ReceiveCommitted")
@@ -228,7 +268,7 @@ def mutated(model: Model, action: str, change: Change) -> Model:
 
 @cache
 def is_silent(name: str, shape: Shape, seed: int) -> bool:
-    return run_plain(sound(name, shape), Plan(INVARIANTS, steps=STEPS), Sparing(seed)).verdict.ok
+    return run_plain(sound(name, shape), Plan(ACTOR_INVARIANTS, steps=STEPS), Sparing(seed)).verdict.ok
 
 
 def found(tables: Tables, invariant: str) -> Run:
@@ -253,7 +293,7 @@ def test_invariant_is_violated_by_a_wrong_turn_and_no_other_is(
     assert (again.digest, again.verdict) == (run.digest, run.verdict)
     assert try_choices(twin, run.trail, run.trail.choices).verdict.ok
     assert all(is_silent(name, shape, seed) for seed in range((run.trail.seed + 1) * TIMES))
-    plan, violated = Plan(INVARIANTS, steps=STEPS, stop_at_violation=False), set()
+    plan, violated = Plan(ACTOR_INVARIANTS, steps=STEPS, stop_at_violation=False), set()
     for seed in range(WITHIN):
         failed = {verdict.violated: verdict.step for verdict in run_plain(tables, plan, Sparing(seed)).violations}
         assert not failed or failed[broken[0]] == min(failed.values())

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from harness.model import NO_FAULTS, Faults, Model, Network, Process, View
 from kafka_proto.transactions import broker, controller, log, messages, producer, spec
+from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
-from kafka_proto.transactions.properties import properties
+from kafka_proto.transactions.properties import actor_message_type, properties
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.refinement import refinement
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
@@ -76,8 +77,12 @@ def build_variant(
     logs = [log.TransactionLog(p, leader, constants.brokers) for p, leader in leaders.items()]
     processes += logs
     start = {b.name: b.start for b in brokers}
+    found = (
+        *properties(constants, ActorState()), acked_is_logged(constants, home),
+        service_type_ok(constants, home, actor_message_type(constants)),
+    )
     return Model(
-        name, tuple(processes), (start,), network, faults, properties(constants, ActorState()),
+        name, tuple(processes), (start,), network, faults, found,
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
         refinement=None if flaws_show(variant, sizes) else lambda: refinement(

@@ -14,7 +14,7 @@ import attrs
 from harness.model import BAG, Message, Process, Step, Value, View, canonical_sort, slot
 from kafka_proto.transactions import client as clients
 from kafka_proto.transactions import coordinator, spec
-from kafka_proto.transactions.messages import Error, InitPidResponse, Request, Response, answer
+from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, Request, Response, answer
 from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.spec import Names
 from kafka_proto.transactions.variants import Variant
@@ -41,7 +41,36 @@ EXTENSIONS: Mapping[str, str] = {
 }
 """The extension actions, and why the truth has each."""
 
-CLIENT_ACTIONS = ("RequestTimeout", "IgnoreResponse", "StaleLookUp")
+ASKS = ("SendInitPidRequest", "SendAddPartitionsToTxnRequest")
+IS_ASKED = ("ReceiveInitPidRequest", "ReceiveAddPartitionsToTxnRequest")
+IS_ANSWERED = ("ReceiveInitPidResponse", "ReceiveAddPartitionsToTxnResponse")
+SENDS = (*ASKS, *IS_ASKED, "ReceiveCommitted", "BecomeFollower")
+"""Actions of actors that send requests or responses: faults by rule, cut links and dead receivers strike there."""
+FOLLOWS = ("BecomeFollower", "JoinEpoch")
+BY: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in (*ASKS, *IS_ASKED, *IS_ANSWERED, "CompletePartialTxn")},
+    "CommitTxnLogAppend": ("CommitTxnLogAppend", "ReceiveCommitted"),
+    "ElectLeader": ("JoinEpoch",),
+    "BecomeFollower": FOLLOWS,
+    "RequestTimeout": ("RequestTimeout",),
+    "IgnoreResponse": ("IgnoreResponse",),
+    "StaleLookUp": ("SendInitPidRequest", "ReceiveFindCoordinatorResponse"),
+    "RefuseRequest": IS_ASKED,
+    "ResignEarly": ("BecomeFollower",),
+    "Crash": ("Crash",),
+    "CommitUnanswered": ("CommitTxnLogAppend", "BecomeFollower", "Crash"),
+    "DropUncommitted": ("JoinEpoch", "BecomeFollower"),
+    "LoadTxnLog": ("JoinEpoch",),
+    "ElectFromLog": ("JoinEpoch",),
+    "ElectUnheard": ("JoinEpoch",),
+    "TakeOverLate": ("JoinEpoch",),
+    "FollowLate": FOLLOWS,
+    "FailCommitted": ("BecomeFollower",),
+    "LoseMessage": ("Drop", *SENDS),
+    "CopyMessage": ("Duplicate", *SENDS),
+}
+"""Which actions of the actors may be these steps: a step that leaves the same state by chance does not count."""
+
 BUDGET = "aux_extension_ctr"
 MORE_REQUESTS = 3
 """Requests of a client in a bounded model, besides one for each extension step that is paid for."""
@@ -164,19 +193,29 @@ class ExtendedBroker(spec.SpecBroker):
             yield from self.refuse(view, message, stopped)
 
     def refuse(self, view: View, request: Request, stopped: bool) -> Iterable[Step]:
-        """EXTENSION RefuseRequest(b, c): a retriable error. A leader that has stopped serving may say NotCoordinator, a
-        deposed one ConcurrentTransactions: it may not have heard of a commit."""
+        """EXTENSION RefuseRequest(b, c): a retriable error, for one of the reasons that `excuses` gives."""
         paid = self.extensions.paid(view)
         if paid is None:
             return
-        codes = [Error.COORDINATOR_LOAD_IN_PROGRESS]
-        if stopped:
-            codes.append(Error.NOT_COORDINATOR)
-        elif self.leads(view, request.tid) and spec.find_coordinator(view, request.tid) != self.name:
-            codes.append(Error.CONCURRENT_TRANSACTIONS)
-        for code in codes:
+        for code in self.excuses(view, request, stopped):
             refusal = answer(request, code)
             yield Step("RefuseRequest", (self.name, request.source), tuple(paid), (refusal,), detail=code)
+
+    def excuses(self, view: View, request: Request, stopped: bool) -> Iterable[Error]:
+        """What a broker may say: it is loading, or was until just now; it waits for producer ids; it has stopped
+        serving; it is deposed, and of this id has not heard of a commit."""
+        b, tid = self.name, request.tid
+        p = view.at("t_to_p_mapping", tid)
+        log, hwm = view.at("tc_log", b, p), view.at("tc_log_hwm", b, p)
+        serves = spec.serves(view, b, p, self.constants)
+        has_done_nothing = len(log) == hwm and view.at("tc_tid_transition", b, tid) is None
+        needs_pid = isinstance(request, InitPidRequest) and view.at("tc_tid_metadata", b, tid) is None
+        if not serves or has_done_nothing or needs_pid:
+            yield Error.COORDINATOR_LOAD_IN_PROGRESS
+        if stopped:
+            yield Error.NOT_COORDINATOR
+        elif serves and spec.find_coordinator(view, tid) != b and any(entry.tid == tid for entry in log[:hwm]):
+            yield Error.CONCURRENT_TRANSACTIONS
 
 
 def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[Process]:

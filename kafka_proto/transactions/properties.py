@@ -24,6 +24,8 @@ INVARIANTS = (
     "TypeOK", "NoBadStateResponse", "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs",
     "LogsAgreeUpToHwm", "FollowersHoldNoUncommitted", "CommittedTidKnown", "OnePidPerTid",
 )
+ACTOR_INVARIANTS = (*INVARIANTS, "AckedIsLogged", "ServiceTypeOK")
+"""Those of `transactions/*/actors`; the last two are in `actor_properties`."""
 LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
 CODES = frozenset((Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR))
 """What an InitPidResponse may carry. Diary 01 has other codes; actors have one more."""
@@ -87,14 +89,19 @@ def message_type(constants: Names, codes: frozenset[Error]) -> MessageType:
     )
 
 
+def actor_message_type(constants: Names) -> MessageType:
+    """Return the type of the messages between clients and brokers that are actors, or a spec's with extensions."""
+    return message_type(constants, CODES | {Error.COORDINATOR_LOAD_IN_PROGRESS})
+
+
 def properties(constants: Names, state: ProtocolState) -> tuple[Property, ...]:
     """Return every property of a composition of diary 02, the gist or their repairs, at the given constants."""
     brokers, partitions = constants.brokers, constants.txn_log_partitions
     replicas = tuple((b, p) for p in partitions for b in brokers)
     pairs = tuple((b, c, p) for p in partitions for b, c in combinations(brokers, 2))
 
-    more = {Error.COORDINATOR_LOAD_IN_PROGRESS} if state.actors or constants.extended else set()
-    typed = message_type(constants, CODES | more)
+    loads = state.actors or constants.extended
+    typed = actor_message_type(constants) if loads else message_type(constants, CODES)
 
     def type_ok(message: Message) -> Reason:
         if message in typed or (state.actors and isinstance(message, ActorMessage)):

@@ -29,7 +29,7 @@ from harness.model import (
 )
 from kafka_proto.transactions import broker, coordinator, diary_02, log, messages, producer, spec
 from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.extensions import EXTENSIONS, Extensions
+from kafka_proto.transactions.extensions import BY, EXTENSIONS, Extensions
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.spec import Names
 from kafka_proto.transactions.variants import Variant
@@ -71,7 +71,9 @@ def refinement(
     model = diary_02.compose(variant, extensions, lifted, settings, BAG, NO_FAULTS, False)
     mapping = Mapped(spec.names(lifted, True), network, faulty, brokers, logs, model)
     reasons = {name: EXTENSIONS[name] for name in EXTENSIONS if name in extensions}
-    return Refinement(model, mapping.abstract, mapping.start, extensions=reasons, steps=len(brokers) + 1)
+    return Refinement(
+        model, mapping.abstract, mapping.start, extensions=reasons, steps=sizes["elections"] + len(brokers), by=BY,
+    )
 
 
 class Mapped:

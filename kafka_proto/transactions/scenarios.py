@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import Faults, Rule, Scenario, Timed
-from kafka_proto.transactions.properties import INVARIANTS, LIVENESS
+from kafka_proto.transactions.properties import ACTOR_INVARIANTS, INVARIANTS, LIVENESS
 
 GET_PID, ADD_ALL = LIVENESS
 DIARY_01_INVARIANTS = ("TypeOK", "NoBadStateResponse")
@@ -66,29 +66,29 @@ FLAWS: tuple[Scenario, ...] = (
 ROWS: tuple[Scenario, ...] = (
     Scenario(
         "happy-path", "one producer gets an id and adds a partition (figure 1)", ACTORS, {**ONE, "elections": 0},
-        claims=(*INVARIANTS, *LIVENESS), timeouts=0,
+        claims=(*ACTOR_INVARIANTS, *LIVENESS), timeouts=0,
     ),
     Scenario(
         "fencing", "a second producer fences the first and aborts its transaction (figure 2)", ACTORS,
-        {**TWO, "elections": 0}, claims=(*INVARIANTS, *LIVENESS), witnesses=("ProducerFenced",), timeouts=0,
+        {**TWO, "elections": 0}, claims=(*ACTOR_INVARIANTS, *LIVENESS), witnesses=("ProducerFenced",), timeouts=0,
     ),
     Scenario(
         "coordinator-moves", "the coordinator moves in the middle of a transaction", ACTORS, {**TWO, "elections": 2},
-        claims=(*INVARIANTS, *LIVENESS), witnesses=("NotCoordinatorRetrySucceeds",), timeouts=0,
+        claims=(*ACTOR_INVARIANTS, *LIVENESS), witnesses=("NotCoordinatorRetrySucceeds",), timeouts=0,
     ),
     Scenario(
         "three-brokers", "three brokers, two log partitions, two ids, elections in timed mode", ACTORS,
         {**TWO, "brokers": 3, "txn-log-partitions": 2, "transactional-ids": 2, "elections": 2},
-        claims=(*INVARIANTS, GET_PID), mode="timed",
+        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
     ),
     Scenario(
         "duplicate-and-reorder", "requests and responses doubled and reordered", ACTORS, {**TWO, "elections": 0},
-        network="fifo", faults=Faults(duplicate=2, reorder=2), claims=(*INVARIANTS, GET_PID),
+        network="fifo", faults=Faults(duplicate=2, reorder=2), claims=(*ACTOR_INVARIANTS, GET_PID),
     ),
     Scenario(
         "fenced-by-own-duplicate", "a producer is fenced by its own doubled InitPidRequest", ACTORS,
         {**ONE, "elections": 0}, faults=Faults(rules=(Rule("duplicate", message="InitPidRequest", nth=1),)),
-        claims=(*INVARIANTS, *LIVENESS), expected=ADD_ALL, timeouts=0,
+        claims=(*ACTOR_INVARIANTS, *LIVENESS), expected=ADD_ALL, timeouts=0,
     ),
     Scenario(
         "lost-responses", "responses are lost, producers time out and retry", ACTORS, {**TWO, "elections": 0},
@@ -99,7 +99,7 @@ ROWS: tuple[Scenario, ...] = (
                 Rule("drop", message="AddPartitionsToTxnResponse", nth=1),
             ),
         ),
-        claims=(*INVARIANTS, GET_PID), mode="timed",
+        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
     ),
     Scenario(
         "deaf-client", "one-way partition: the active coordinator hears a client that cannot hear it", ACTORS,
@@ -108,16 +108,16 @@ ROWS: tuple[Scenario, ...] = (
             one_way=1, targets=("b1",), links=(("b1", "c1"),),
             timed=(Timed("one_way", ("b1", "c1"), at_ms=5, until_ms=300),),
         ),
-        claims=(*INVARIANTS, GET_PID), mode="timed",
+        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
     ),
     Scenario(
         "partitioned-coordinator", "the active coordinator is cut off from all clients, then healed", ACTORS,
         {**TWO, "elections": 1}, faults=Faults(partition=2, one_way=1, targets=("b1",)),
-        claims=(*INVARIANTS, GET_PID),
+        claims=(*ACTOR_INVARIANTS, GET_PID),
     ),
     Scenario(
         "coordinator-crash", "the coordinator crashes with an uncommitted entry and reloads its log", ACTORS,
-        {**TWO, "elections": 1}, faults=Faults(crash=2, targets=("b1", "b2")), claims=(*INVARIANTS, GET_PID),
+        {**TWO, "elections": 1}, faults=Faults(crash=2, targets=("b1", "b2")), claims=(*ACTOR_INVARIANTS, GET_PID),
     ),
     Scenario(
         "fencing-battle", "two producers with one id fence each other while everything goes wrong", ACTORS,
@@ -126,12 +126,12 @@ ROWS: tuple[Scenario, ...] = (
             drop=1, duplicate=1, delay=1, partition=1, one_way=1, pause=1, crash=1, skew=1,
             targets=("b1", "b2", "c1", "c2"),
         ),
-        claims=(*INVARIANTS, GET_PID),
+        claims=(*ACTOR_INVARIANTS, GET_PID),
     ),
     Scenario(
         "skewed-clocks", "clocks run fast and actors pause: timeouts fire early", ACTORS, {**TWO, "elections": 1},
         faults=Faults(skew=2, pause=2, delay=1, targets=("b1", "b2", "c1", "c2")),
-        claims=(*INVARIANTS, GET_PID), mode="timed",
+        claims=(*ACTOR_INVARIANTS, GET_PID), mode="timed",
     ),
     *FLAWS,
 )
