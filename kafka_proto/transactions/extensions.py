@@ -30,9 +30,8 @@ EXTENSIONS: Mapping[str, str] = {
     "CommitUnanswered": "an entry commits whose leader crashed or resigned: nobody runs its callback",
     "DropUncommitted": "the log gives up the entries of a leader that has stopped serving",
     "LoadTxnLog": "a leader that crashed joins its own epoch again, over or not: what was not committed is given up",
-    "ElectFromLog": "an elected broker loads the committed log, not its predecessor's memory; it may be elected anew, "
-                    "and may be gone before the log hears of it",
-    "ElectUnheard": "the log does not hear of an election before the next one",
+    "ElectFromLog": "an elected broker loads the committed log, not its predecessor's memory; it may be gone before the "
+                    "log hears of it, or elected anew, since the log may not hear of an election in between",
     "TakeOverLate": "a broker learns of its election, and loads, when somebody else is elected already",
     "FollowLate": "a broker learns of an epoch, and follows, when the next one has begun already",
     "FailCommitted": "a deposed leader fails a request whose entry is committed, before it hears of that",
@@ -49,7 +48,7 @@ SENDS = (*ASKS, *IS_ASKED, "ReceiveCommitted", "BecomeFollower")
 FOLLOWS = ("BecomeFollower", "JoinEpoch")
 BY: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in (*ASKS, *IS_ASKED, *IS_ANSWERED, "CompletePartialTxn")},
-    "CommitTxnLogAppend": ("CommitTxnLogAppend", "ReceiveCommitted"),
+    "CommitTxnLogAppend": ("CommitTxnLogAppend", "ReceiveCommitted", "JoinEpoch"),
     "ElectLeader": ("JoinEpoch",),
     "BecomeFollower": FOLLOWS,
     "RequestTimeout": ("RequestTimeout",),
@@ -62,11 +61,10 @@ BY: Mapping[str, tuple[str, ...]] = {
     "DropUncommitted": ("JoinEpoch", "BecomeFollower"),
     "LoadTxnLog": ("JoinEpoch",),
     "ElectFromLog": ("JoinEpoch",),
-    "ElectUnheard": ("JoinEpoch",),
     "TakeOverLate": ("JoinEpoch",),
     "FollowLate": FOLLOWS,
     "FailCommitted": ("BecomeFollower",),
-    "LoseMessage": ("Drop", *SENDS),
+    "LoseMessage": ("Drop", "Crash", *SENDS),
     "CopyMessage": ("Duplicate", *SENDS),
 }
 """Which actions of the actors may be these steps: a step that leaves the same state by chance does not count."""
@@ -229,8 +227,7 @@ def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[
             }
             found += [make(b, p, constants, extensions) for name, make in rows.items() if name in extensions]
             elections = {
-                "ElectFromLog": elect_from_log, "ElectUnheard": elect_unheard, "TakeOverLate": take_over_late,
-                "FollowLate": follow_late,
+                "ElectFromLog": elect_from_log, "TakeOverLate": take_over_late, "FollowLate": follow_late,
             }
             found += [make_(b, p, constants, variant) for name, make_ in elections.items() if name in extensions]
         if "Crash" in extensions:
@@ -350,20 +347,6 @@ def elect_from_log(b: str, p: str, constants: Names, variant: Variant) -> spec.A
         yield Step("ElectFromLog", (b, p), (*writes, *spec.serving(b, p, False, constants)), detail="gone")
 
     return spec.Action(f"ElectFromLog[{b}][{p}]", steps)
-
-
-def elect_unheard(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
-    """EXTENSION ElectUnheard(b, p): the controller elects; neither the log nor the elected broker knows of it."""
-
-    def steps(view: View) -> Iterable[Step]:
-        elections = view["aux_coord_ctr"]
-        if elections < constants.elections:
-            epoch = view.at("txn_log_epoch", p) + 1
-            yield Step("ElectUnheard", (b, p), (
-                (slot("txn_log_leader", p), b), (slot("txn_log_epoch", p), epoch), ("aux_coord_ctr", elections + 1),
-            ))
-
-    return spec.Action(f"ElectUnheard[{b}][{p}]", steps)
 
 
 def take_over_late(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
