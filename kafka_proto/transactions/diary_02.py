@@ -47,7 +47,7 @@ def compose(
     faults: Faults, history_variables: bool,
 ) -> Model:
     """Compose a variant of diary 02 with extension actions, if there are any."""
-    constants = spec.names(sizes, bool(extensions.on))
+    constants = spec.names(sizes, bool(extensions.on), "FinishLoading" in extensions)
     processes: list[Process] = []
     if extensions.on:
         processes += [ExtendedClient(c, constants, variant, extensions) for c in constants.clients]

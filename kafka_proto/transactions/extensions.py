@@ -30,8 +30,9 @@ EXTENSIONS: Mapping[str, str] = {
     "CommitUnanswered": "an entry commits whose leader crashed or resigned: nobody runs its callback",
     "DropUncommitted": "the log gives up the entries of a leader that has stopped serving",
     "LoadTxnLog": "a leader that crashed joins its own epoch again, over or not: what was not committed is given up",
-    "ElectFromLog": "an elected broker loads the committed log, not its predecessor's memory; it may be gone before the "
-                    "log hears of it, or elected anew, since the log may not hear of an election in between",
+    "ElectFromLog": "an elected broker loads the committed log, not its predecessor's memory; it may be gone before "
+                    "the log hears of it, or elected anew, since the log may not hear of an election in between",
+    "FinishLoading": "an elected broker does nothing but refuse before it has loaded its log",
     "TakeOverLate": "a broker learns of its election, and loads, when somebody else is elected already",
     "FollowLate": "a broker learns of an epoch, and follows, when the next one has begun already",
     "FailCommitted": "a deposed leader fails a request whose entry is committed, before it hears of that",
@@ -40,6 +41,8 @@ EXTENSIONS: Mapping[str, str] = {
 }
 """The extension actions, and why the truth has each."""
 
+OF_FAULTS = ("Crash", "LoseMessage", "CopyMessage")
+"""Those that are faults themselves: a model that has no faults does not need them."""
 ASKS = ("SendInitPidRequest", "SendAddPartitionsToTxnRequest")
 IS_ASKED = ("ReceiveInitPidRequest", "ReceiveAddPartitionsToTxnRequest")
 IS_ANSWERED = ("ReceiveInitPidResponse", "ReceiveAddPartitionsToTxnResponse")
@@ -61,6 +64,7 @@ BY: Mapping[str, tuple[str, ...]] = {
     "DropUncommitted": ("JoinEpoch", "BecomeFollower"),
     "LoadTxnLog": ("JoinEpoch",),
     "ElectFromLog": ("JoinEpoch",),
+    "FinishLoading": ("LoadTxnLog",),
     "TakeOverLate": ("JoinEpoch",),
     "FollowLate": FOLLOWS,
     "FailCommitted": ("BecomeFollower",),
@@ -102,6 +106,7 @@ class Extensions:
             for p in constants.txn_log_partitions:
                 for b in constants.brokers:
                     after[slot("serving", b, p)] = state[slot("txn_log_leader", p)] == b
+                    after[slot("loading", b, p)] = False
             for c in constants.clients:
                 after[slot("correlation", c)] = 0
             for b in constants.brokers:
@@ -182,38 +187,38 @@ class ExtendedBroker(spec.SpecBroker):
 
     def receive(self, view: View, message: Message) -> Iterable[Step]:
         assert isinstance(message, Request)
-        stopped = self.leads(view, message.tid) and not spec.serves(
-            view, self.name, view.at("t_to_p_mapping", message.tid), self.constants
-        )
-        if not stopped:
+        p = view.at("t_to_p_mapping", message.tid)
+        stopped = self.leads(view, message.tid) and not spec.serves(view, self.name, p, self.constants)
+        loading = spec.loads(view, self.name, p, self.constants)
+        if not stopped and not loading:
             yield from super().receive(view, message)
         if "RefuseRequest" in self.extensions:
-            yield from self.refuse(view, message, stopped)
+            yield from self.refuse(view, message, p, stopped, loading)
 
-    def refuse(self, view: View, request: Request, stopped: bool) -> Iterable[Step]:
+    def refuse(self, view: View, request: Request, p: str, stopped: bool, loading: bool) -> Iterable[Step]:
         """EXTENSION RefuseRequest(b, c): a retriable error, for one of the reasons that `excuses` gives."""
         paid = self.extensions.paid(view)
         if paid is None:
             return
-        for code in self.excuses(view, request, stopped):
+        codes = [Error.COORDINATOR_LOAD_IN_PROGRESS] if loading else self.excuses(view, request, p, stopped)
+        for code in codes:
             refusal = answer(request, code)
             yield Step("RefuseRequest", (self.name, request.source), tuple(paid), (refusal,), detail=code)
 
-    def excuses(self, view: View, request: Request, stopped: bool) -> Iterable[Error]:
-        """What a broker may say: it is loading, or was until just now; it waits for producer ids; it has stopped
-        serving; it is deposed, and of this id has not heard of a commit."""
+    def excuses(self, view: View, request: Request, p: str, stopped: bool) -> Iterable[Error]:
+        """What a broker may say that does not load: the log has not heard of its election; it waits for producer ids;
+        it has stopped serving; it is deposed, and of a commit of this id has not heard."""
         b, tid = self.name, request.tid
-        p = view.at("t_to_p_mapping", tid)
-        log, hwm = view.at("tc_log", b, p), view.at("tc_log_hwm", b, p)
         serves = spec.serves(view, b, p, self.constants)
-        has_done_nothing = len(log) == hwm and view.at("tc_tid_transition", b, tid) is None
         needs_pid = isinstance(request, InitPidRequest) and view.at("tc_tid_metadata", b, tid) is None
-        if not serves or has_done_nothing or needs_pid:
+        if not serves or needs_pid:
             yield Error.COORDINATOR_LOAD_IN_PROGRESS
         if stopped:
             yield Error.NOT_COORDINATOR
-        elif serves and spec.find_coordinator(view, tid) != b and any(entry.tid == tid for entry in log[:hwm]):
-            yield Error.CONCURRENT_TRANSACTIONS
+        elif serves and spec.find_coordinator(view, tid) != b:
+            committed: tuple[Entry, ...] = view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]
+            if any(entry.tid == tid for entry in committed):
+                yield Error.CONCURRENT_TRANSACTIONS
 
 
 def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[Process]:
@@ -223,7 +228,7 @@ def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[
         for p in constants.txn_log_partitions:
             rows = {
                 "ResignEarly": resign_early, "CommitUnanswered": commit_unanswered, "DropUncommitted": drop_uncommitted,
-                "LoadTxnLog": load_txn_log, "FailCommitted": fail_committed,
+                "LoadTxnLog": load_txn_log, "FinishLoading": finish_loading, "FailCommitted": fail_committed,
             }
             found += [make(b, p, constants, extensions) for name, make in rows.items() if name in extensions]
             elections = {
@@ -329,6 +334,16 @@ def load_txn_log(b: str, p: str, constants: Names, extensions: Extensions) -> sp
             yield Step("LoadTxnLog", (b, p), (*given_up(view, b, p, constants), *serving))
 
     return spec.Action(f"LoadTxnLog[{b}][{p}]", steps)
+
+
+def finish_loading(b: str, p: str, constants: Names, extensions: Extensions) -> spec.Action:
+    """EXTENSION FinishLoading(b, p): from now on it answers as coordinator."""
+
+    def steps(view: View) -> Iterable[Step]:
+        if spec.loads(view, b, p, constants):
+            yield Step("FinishLoading", (b, p), ((slot("loading", b, p), False),))
+
+    return spec.Action(f"FinishLoading[{b}][{p}]", steps)
 
 
 def elect_from_log(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:

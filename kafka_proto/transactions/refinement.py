@@ -29,7 +29,7 @@ from harness.model import (
 )
 from kafka_proto.transactions import broker, coordinator, diary_02, log, messages, producer, spec
 from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.extensions import BY, EXTENSIONS, Extensions
+from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS, Extensions
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.spec import Names
 from kafka_proto.transactions.variants import Variant
@@ -65,9 +65,12 @@ def refinement(
     brokers: Sequence[broker.TransactionCoordinator], logs: Sequence[log.TransactionLog],
     on: Iterable[str] = tuple(EXTENSIONS),
 ) -> Refinement:
-    """Return the spec of actors at a size, its bounds lifted and extensions `on`, and the mapping to its states."""
+    """Return the spec of actors at a size, its bounds lifted and extensions `on`, and the mapping to its states.
+
+    Extensions that are faults are on only where there are any.
+    """
     lifted = {**sizes, "elections": ELECTIONS}
-    extensions = Extensions(frozenset(on))
+    extensions = Extensions(frozenset(name for name in on if faulty or name not in OF_FAULTS))
     model = diary_02.compose(variant, extensions, lifted, settings, BAG, NO_FAULTS, False)
     mapping = Mapped(spec.names(lifted, True), network, faulty, brokers, logs, model)
     reasons = {name: EXTENSIONS[name] for name in EXTENSIONS if name in extensions}
@@ -180,6 +183,7 @@ class Mapped:
             slot("tc_log_hwm", b, p): len(replica.committed),
             slot("tc_log_metadata", b, p): replica.believes,
             slot("serving", b, p): replica.serves,
+            slot("loading", b, p): replica.loads,
         }
         for tid, home in self.home.items():
             if home == p:
@@ -204,6 +208,8 @@ class Replica:
 
     believes: LogMetadata
     serves: bool
+    loads: bool
+    """Whether the prefix that it loads is on its way to it."""
     committed: tuple[Entry, ...]
     tail: tuple[Entry, ...]
     metadata: Mapping[str, TxnMetadata]
@@ -234,15 +240,15 @@ class Partition:
         believes = LogMetadata(epoch, leader_of(self.terms, epoch))
         if not self.serves(b) and believes.leader == b:
             tail = self.waiting(b)
-            return Replica(
-                believes, False, self.committed, tail, coordinator.replay(self.committed), coordinator.replay(tail)
-            )
+            known, pending = coordinator.replay(self.committed), coordinator.replay(tail)
+            return Replica(believes, False, False, self.committed, tail, known, pending)
+        loads = self.serves(b) and self.p not in self.view[b].loaded
         late: list[messages.Response] = []
         if self.serves(b) and b != self.leader:
             local, late = self.all_heard(b)
         tail = local.log[self.p][local.hwm[self.p] :] if self.serves(b) else ()
         return Replica(
-            believes, self.serves(b), self.committed, tail, local.metadata, local.transitions, tuple(late)
+            believes, self.serves(b), loads, self.committed, tail, local.metadata, local.transitions, tuple(late)
         )
 
     def waiting(self, b: str) -> tuple[Entry, ...]:

@@ -38,9 +38,11 @@ class Names:
     elections: int
     extended: bool = False
     """Whether extension actions are on; then a leader may have stopped serving (`serving`)."""
+    loads: bool = False
+    """Whether an elected broker serves at once, or not before it has loaded its log (`loading`)."""
 
 
-def names(sizes: Mapping[str, int], extended: bool = False) -> Names:
+def names(sizes: Mapping[str, int], extended: bool = False, loads: bool = False) -> Names:
     """Return the constants for the given sizes: c1.., b1.., p1.., tp1.., tid1.."""
 
     def numbered(prefix: str, size: str) -> tuple[str, ...]:
@@ -49,7 +51,7 @@ def names(sizes: Mapping[str, int], extended: bool = False) -> Names:
     return Names(
         numbered("c", "clients"), numbered("b", "brokers"), numbered("p", "txn-log-partitions"),
         numbered("tp", "topic-partitions"), numbered("tid", "transactional-ids"), sizes.get("elections", 0),
-        extended,
+        extended, loads,
     )
 
 
@@ -319,8 +321,15 @@ def serves(view: View, b: str, p: str, constants: Names) -> bool:
 
 
 def serving(b: str, p: str, now: bool, constants: Names) -> list[tuple[str, Value]]:
-    """Return the write that says whether a leader serves, with extension actions on."""
-    return [(slot("serving", b, p), now)] if constants.extended else []
+    """Return the writes that say whether a leader serves, with extension actions on; at first it may have to load."""
+    if not constants.extended:
+        return []
+    return [(slot("serving", b, p), now), (slot("loading", b, p), now and constants.loads)]
+
+
+def loads(view: View, b: str, p: str, constants: Names) -> bool:
+    """Say whether a leader has yet to load its log: never in the specs."""
+    return constants.extended and bool(view.at("loading", b, p))
 
 
 def elect(b: str, p: str, constants: Names, variant: Variant) -> Action:
@@ -418,7 +427,7 @@ def complete_partial_txn(b: str, tid: str, constants: Names) -> Action:
             metadata=view.at("tc_tid_metadata", b, tid),
             pending=view.at("tc_tid_transition", b, tid),
         )
-        if entry is not None and serves(view, b, p, constants):
+        if entry is not None and serves(view, b, p, constants) and not loads(view, b, p, constants):
             yield Step("CompletePartialTxn", (b, tid), tuple(append(view, b, entry)))
 
     return Action(f"CompletePartialTxn[{b}][{tid}]", steps)
