@@ -61,7 +61,7 @@ BY: Mapping[str, tuple[str, ...]] = {
     "ResignEarly": ("BecomeFollower",),
     "Crash": ("Crash",),
     "CommitUnanswered": ("CommitTxnLogAppend", "BecomeFollower", "Crash"),
-    "DropUncommitted": ("JoinEpoch", "BecomeFollower"),
+    "DropUncommitted": ("JoinEpoch", "BecomeFollower", "Crash"),
     "LoadTxnLog": ("JoinEpoch",),
     "ElectFromLog": ("JoinEpoch",),
     "FinishLoading": ("LoadTxnLog",),
