@@ -109,8 +109,11 @@ def late_shrink_isr(following: Following) -> Action:
 
 @action("LateExpandIsr", two_replicas)
 def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
-    """The true leader lets a follower in that it has heard of, and that is no longer what it was."""
-    if base.is_true_leader(view, leader) and follower not in isr_of(view, leader):
+    """The true leader lets a replica in that follows somebody else, or does not hold all that is committed, by now."""
+    if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
+        return
+    behind = log.first_disagreement(log_of(view, leader), log_of(view, follower), hw_of(view, leader)) is not None
+    if behind or not leadership.is_following(leader, leader_of(view, follower)):
         yield base.expand_to(leader, isr_of(view, leader), follower)
 
 
