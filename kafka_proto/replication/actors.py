@@ -14,7 +14,7 @@ import attrs
 
 from harness.model import Faults, Model, Network, Process, Refinement, View
 from harness.model.faults import BUDGET
-from kafka_proto.replication import clients, controller, messages, replica_state
+from kafka_proto.replication import async_isr_refinement, clients, controller, messages, replica_state
 from kafka_proto.replication.actor_properties import UNCLEAN, Names, properties
 from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
@@ -64,9 +64,11 @@ def held_against(
     version: str, sizes: Mapping[str, int], settings: Mapping[str, str], faults: Faults
 ) -> Callable[[], Refinement] | None:
     """Return what builds the refinement, None where there is none: docs/gaps.md says why."""
-    if version != "kip-320" or settings["flush"] != "each" or settings["election"] != "clean":
+    if settings["flush"] != "each" or settings["election"] != "clean":
         return None
-    return partial(refinement, sizes, faults)
+    if version == "async-isr":
+        return partial(async_isr_refinement.refinement, sizes, settings)
+    return partial(refinement, version, sizes, faults)
 
 
 def builder(version: str) -> Callable[..., Model]:

@@ -15,7 +15,7 @@ import attrs
 from harness.model import Faults, Kind, Model, Network, Property, Reason, Step, Value, View, always, slot, sometimes
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.records import NIL, Isr, members
-from kafka_proto.replication.spec import Change, Index, Writes, action, replicas
+from kafka_proto.replication.spec import Action, Change, Index, Writes, action, replicas
 
 LEADER = "r1"
 CHECKED = ("MCTypeOk", "ValidHighWatermark")
@@ -245,12 +245,14 @@ def type_check(k: Names, view: View, lowest_pending_version: int) -> Reason:
 
 
 def build(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+    extensions: tuple[Action, ...], sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    faults: Faults, history_variables: bool,
 ) -> Model:
-    """Build the model at a size."""
+    """Build the model at a size, with those of the extension actions that its settings name."""
+    actions = (*NEXT, *(action for action in extensions if action.name in settings["extend"].split(",")))
     k = Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"], settings["counts"] != "isr")
     return Model(
-        "replication/async-isr", tuple(process for action in NEXT for process in action.processes(k)), (initial(k),),
+        "replication/async-isr", tuple(process for action in actions for process in action.processes(k)), (initial(k),),
         network, faults, properties(k), {}, history_variables, sizes, settings, types=(IsrMessage,),
         symmetric=(k.followers,), constraint=constraint(k), claimed=CHECKED,
     )

@@ -1,17 +1,19 @@
-"""What running replicas do beyond the module Kip320: named extension actions of its spec composition, with reasons.
+"""What running replicas do beyond the modules: named extension actions of the spec compositions, with reasons.
 
-They are ordinary actions, switched on by `--set extend=...`. With all of them on, the invariants are still proved at
-small sizes; with none, the state graph is the published one.
+They are ordinary actions, switched on by `--set extend=...`. With all of them on, what a version promises is still
+proved at small sizes; with none, the state graph is the published one. What is fenced by the leader epoch is so in
+the extensions of `kip-320` only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.model import View, slot
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import kafka_replication as base
-from kafka_proto.replication import leadership, log
+from kafka_proto.replication import kip_320_first_try, leadership, log, truncation
+from kafka_proto.replication.kip_101 import offset_for_leader_epoch
 from kafka_proto.replication.kip_320 import is_following_leader_epoch
 from kafka_proto.replication.spec import (
     Action,
@@ -28,24 +30,35 @@ from kafka_proto.replication.spec import (
     two_replicas,
 )
 
-EXTENSIONS: Mapping[str, str] = {
+REASONS: Mapping[str, str] = {
     "EmptyFetch": "a fetch that finds no record brings the leader's newer high watermark all the same",
     "FollowEmptyLog": "a replica without records has nothing to truncate, and follows before its leader leads",
+    "FollowShorterLog": "a replica that would truncate beyond its end offset has nothing to truncate, and follows",
+    "TruncateOnce": "a follower truncates by one answer at a time, and may have to ask again",
     "DeposedLeaderIncHighWatermark": "a leader that has not heard of its successor counts the fetches that it heard",
+    "StaleIncHighWatermark": "a leader counts the fetches that it heard, whatever became of who sent them",
     "ForgetHighWatermark": "a high watermark is on disk as of its last checkpoint, and a crash takes it back there",
     "LateShrinkIsr": "who lagged when its leader proposed to go on without it has caught up when the controller agrees",
+    "LateExpandIsr": "who was caught up when it fetched has moved on when the controller agrees",
 }
-"""The extension actions, and why the truth has each."""
+"""Why the truth has each of the extension actions."""
+
+Following = Callable[[View, str, str], bool]
+"""Whether a follower follows a leader, in the terms of a version."""
 
 
-@action("EmptyFetch", two_replicas)
-def empty_fetch(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
-    """A follower that holds the whole log, or is not sent more yet, learns the leader's high watermark."""
-    if not is_following_leader_epoch(view, leader, follower):
-        return
-    known = hw.after_fetch(hw_of(view, leader), end_of(view, follower))
-    if known > hw_of(view, follower):
-        yield Change(((slot("replicaState", follower, "hw"), known),), f"{follower} from {leader} to {known}")
+def empty_fetch(following: Following) -> Action:
+    """Make the action of a version."""
+
+    def changes(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+        """A follower that holds the whole log, or is not sent more yet, learns the leader's high watermark."""
+        if not following(view, leader, follower):
+            return
+        known = hw.after_fetch(hw_of(view, leader), end_of(view, follower))
+        if known > hw_of(view, follower):
+            yield Change(((slot("replicaState", follower, "hw"), known),), f"{follower} from {leader} to {known}")
+
+    return Action("EmptyFetch", two_replicas, changes)
 
 
 @action("FollowEmptyLog", follower_leader_epoch)
@@ -81,21 +94,90 @@ def forget_high_watermark(k: Names, view: View, replica: str) -> Iterable[Change
         yield Change(((slot("replicaState", replica, "hw"), known),), f"{replica} to {known}")
 
 
-@action("LateShrinkIsr", two_replicas)
-def late_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
-    """The true leader takes a follower out that is in step with it by now."""
-    if not base.is_true_leader(view, leader) or follower not in isr_of(view, leader):
+def late_shrink_isr(following: Following) -> Action:
+    """Make the action of a version."""
+
+    def changes(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+        """The true leader takes a follower out that is in step with it by now."""
+        if not base.is_true_leader(view, leader) or follower not in isr_of(view, leader):
+            return
+        if following(view, leader, follower) and end_of(view, follower) >= end_of(view, leader):
+            yield base.shrink_to(leader, isr_of(view, leader), follower)
+
+    return Action("LateShrinkIsr", two_replicas, changes)
+
+
+@action("LateExpandIsr", two_replicas)
+def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+    """The true leader lets a replica in that follows somebody else, or does not hold all that is committed, by now."""
+    if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
         return
-    if is_following_leader_epoch(view, leader, follower) and end_of(view, follower) >= end_of(view, leader):
-        yield base.shrink_to(leader, isr_of(view, leader), follower)
+    behind = log.first_disagreement(log_of(view, leader), log_of(view, follower), hw_of(view, leader)) is not None
+    if behind or not leadership.is_following(leader, leader_of(view, follower)):
+        yield base.expand_to(leader, isr_of(view, leader), follower)
 
 
-ACTIONS: tuple[Action, ...] = (
-    empty_fetch, follow_empty_log, deposed_leader_inc_high_watermark, forget_high_watermark, late_shrink_isr,
+@action("StaleIncHighWatermark", one_replica)
+def stale_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+    """A presumed leader's high watermark passes a record that some member of the ISR it knows does not hold now."""
+    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+        return
+    offset, entries = hw_of(view, leader), log_of(view, leader)
+    record = log.record_at(entries, offset)
+    if record is not None and any(
+        leader_of(view, member) != leader or log.record_at(log_of(view, member), offset) != record
+        for member in sorted(isr_of(view, leader))
+    ):
+        yield base.increased(leader, offset)
+
+
+@action("FollowShorterLog", follower_leader_epoch)
+def follow_shorter_log(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
+    """A replica whose log ends below where the leader leaves the epoch of its last record keeps all of it (KIP-101)."""
+    request = base.newer_request(view, replica, leader, epoch)
+    if request is None or request.leader is None:
+        return
+    end = end_of(view, replica)
+    if not log.may_truncate(end, offset_for_leader_epoch(view, leader, replica)):
+        yield base.follow_from(view, replica, request, end)
+
+
+@action("TruncateOnce", two_replicas)
+def truncate_once(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+    """A follower that cannot fetch cuts by what the leader has of its last epoch, which need not be enough."""
+    if not kip_320_first_try.is_following(view, leader, follower):
+        return
+    leads, follows = log_of(view, leader), log_of(view, follower)
+    if truncation.is_needed(leads, follows):
+        offset, _ = truncation.narrowed(follows, truncation.largest_epoch(leads, log.last_epoch(follows)))
+        yield Change(base.truncated(view, follower, offset), f"{follower} of {leader} from {offset}")
+
+
+STALE = ("StaleIncHighWatermark", "LateExpandIsr")
+"""Those by which the versions without a fence go wrong: with these on, what is held below a high watermark is not."""
+UNFENCED = (
+    empty_fetch(kip_320_first_try.is_following), deposed_leader_inc_high_watermark, forget_high_watermark,
+    late_shrink_isr(kip_320_first_try.is_following), late_expand_isr, stale_inc_high_watermark,
 )
+ACTIONS: Mapping[str, tuple[Action, ...]] = {
+    "truncate-to-high-watermark": UNFENCED,
+    "kip-101": (*UNFENCED, follow_shorter_log),
+    "kip-279": UNFENCED,
+    "kip-320-first-try": (*UNFENCED, truncate_once),
+    "kip-320": (
+        empty_fetch(is_following_leader_epoch), follow_empty_log, deposed_leader_inc_high_watermark,
+        forget_high_watermark, late_shrink_isr(is_following_leader_epoch),
+    ),
+}
+"""The extension actions of each version."""
 
 
-def extended(next_state: tuple[Action, ...], names: str) -> tuple[Action, ...]:
+def reasons(version: str) -> dict[str, str]:
+    """Return the names of a version's extension actions, and why the truth has each."""
+    return {extension.name: REASONS[extension.name] for extension in ACTIONS[version]}
+
+
+def extended(version: str, next_state: tuple[Action, ...], names: str) -> tuple[Action, ...]:
     """Return a next-state relation with the extension actions of a comma-separated list."""
     chosen = names.split(",")
-    return (*next_state, *(extension for extension in ACTIONS if extension.name in chosen))
+    return (*next_state, *(extension for extension in ACTIONS[version] if extension.name in chosen))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
 from kafka_proto.replication import (
     actors,
     async_isr,
+    async_isr_extensions,
     kip_101,
     kip_279,
     kip_320,
     kip_320_first_try,
     truncate_to_high_watermark,
 )
-from kafka_proto.replication.extensions import EXTENSIONS, extended
+from kafka_proto.replication.extensions import extended, reasons
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
 from kafka_proto.replication.spec import Action, initial, names, spec_variables
@@ -31,14 +33,16 @@ COUNTS = {
         ("potential-isr", "isr"), "potential-isr", doc="whom the high watermark is about: proposed members too, or not"
     )
 }
-EXTEND = {
-    "extend": Setting(tuple(EXTENSIONS), several=True, doc="what actors do beyond the spec, see docs/models.md")
-}
 ASYNC_ISR_SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition, the leader among them"),
     "max-version": Size(2, minimum=0, maximum=6, doc="constraint: the last version of the controller's ISR"),
     "max-offset": Size(1, maximum=6, doc="constraint: the last offset of any replica"),
 }
+
+
+def beyond(extensions: Mapping[str, str]) -> Setting:
+    """Return the setting that switches extension actions on."""
+    return Setting(tuple(extensions), several=True, doc="what actors do beyond the spec, see docs/models.md")
 
 
 ACTOR_SIZES = {
@@ -77,12 +81,13 @@ def actor_model(name: str, title: str) -> ModelSpec:
 
 def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Mapping[str, str]) -> ModelSpec:
     """Return the model of a version of the base module: its next-state relation and its fairness."""
+    plain = name.removeprefix("replication/")
 
     def build(
         sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
     ) -> Model:
         k = names(sizes, settings)
-        actions = extended(next_state, settings.get("extend", ""))
+        actions = extended(plain, next_state, settings["extend"])
         processes = tuple(process for action in actions for process in action.processes(k))
         return Model(
             name, processes, (initial(k),), network, faults, properties(k), fairness, history_variables, sizes,
@@ -90,7 +95,7 @@ def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Map
             claimed=CHECKED, spec_variables=spec_variables,
         )
 
-    return ModelSpec(name, title, build, SIZES, {**SETTINGS, **EXTEND} if name == "replication/kip-320" else SETTINGS)
+    return ModelSpec(name, title, build, SIZES, {**SETTINGS, "extend": beyond(reasons(plain))})
 
 
 MODELS: tuple[ModelSpec, ...] = (
@@ -106,8 +111,9 @@ MODELS: tuple[ModelSpec, ...] = (
     ),
     version("replication/kip-320", "exchanges fenced by leader epoch (KIP-320)", kip_320.NEXT, kip_320.FAIRNESS),
     ModelSpec(
-        "replication/async-isr", "ISR changes proposed to the controller (KIP-497)", async_isr.build, ASYNC_ISR_SIZES,
-        COUNTS,
+        "replication/async-isr", "ISR changes proposed to the controller (KIP-497)",
+        partial(async_isr.build, async_isr_extensions.ACTIONS), ASYNC_ISR_SIZES,
+        {**COUNTS, "extend": beyond(async_isr_extensions.EXTENSIONS)},
     ),
     *(actor_model(name, title) for name, title in TITLES.items()),
 )

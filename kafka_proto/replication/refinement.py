@@ -1,5 +1,6 @@
-"""What a state of replication's actors is in the terms of Kip320, so that recorded runs can be held against the spec.
+"""What a state of replication's actors is in the terms of their version's module, so that runs can be held against it.
 
+One mapping serves the five versions whose modules build on KafkaReplication; `async_isr_refinement` has the sixth.
 A record is told by its leader epoch, offset and value, and numbered as it first appears. A replica that looks up where
 to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and the last one of its
 epoch when it is deposed: so a change of the ISR is a step of the spec where the controller makes it. Fetches and
@@ -14,21 +15,51 @@ from functools import partial
 import attrs
 
 from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, slot
-from kafka_proto.replication import spec
+from kafka_proto.replication import (
+    kip_101,
+    kip_279,
+    kip_320,
+    kip_320_first_try,
+    spec,
+    truncate_to_high_watermark,
+)
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.extensions import ACTIONS, EXTENSIONS
-from kafka_proto.replication.kip_320 import NEXT
+from kafka_proto.replication.extensions import ACTIONS, reasons
 from kafka_proto.replication.leadership import is_true_leader, presumes_leadership
 from kafka_proto.replication.messages import FetchResponse, OffsetsForLeaderEpochResponse
 from kafka_proto.replication.properties import properties
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaState
-from kafka_proto.replication.spec import Names
+from kafka_proto.replication.spec import Action, Names
 from kafka_proto.replication.variants import Rules
 
 UNBOUNDED = 1_000_000
 """More records than any run has: the bounds of the spec, lifted."""
+
+
+NEXT: Mapping[str, tuple[Action, ...]] = {
+    "truncate-to-high-watermark": truncate_to_high_watermark.NEXT,
+    "kip-101": kip_101.NEXT,
+    "kip-279": kip_279.NEXT,
+    "kip-320-first-try": kip_320_first_try.NEXT,
+    "kip-320": kip_320.NEXT,
+}
+"""The next-state relation of each version."""
+INCREASE = ("IncreaseHighWatermark",)
+BY: Mapping[str, tuple[str, ...]] = {
+    "LeaderIncHighWatermark": INCREASE,
+    "ImprovedLeaderIncHighWatermark": INCREASE,
+    "FencedLeaderIncHighWatermark": INCREASE,
+    "DeposedLeaderIncHighWatermark": INCREASE,
+    "StaleIncHighWatermark": INCREASE,
+    "ForgetHighWatermark": ("Crash", "ReceiveRegisterBroker", "ControllerElectLeader", "ControllerShrinkIsr"),
+    "LateShrinkIsr": ("ReceiveAlterPartition",),
+    "LateExpandIsr": ("ReceiveAlterPartition",),
+    "LeaderWrite": ("ReceiveProduce",),
+    "FollowEmptyLog": ("ReceiveLeaderAndIsr",),
+}
+"""The actions of the actors that some actions of the specs are kept to."""
 
 
 @attrs.frozen
@@ -39,6 +70,10 @@ class Ghost:
     """Every record so far, by epoch, offset and value, in order of appearance."""
     high_watermarks: FrozenMap[str, int] = FrozenMap()
     """What each replica knew last; a leader that has crashed forgets it in the spec when it is deposed."""
+    longest: FrozenMap[str, int] = FrozenMap()
+    """The highest end offset that each replica's log ever had."""
+    isr: Isr = frozenset()
+    """The quorum's."""
 
 
 def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
@@ -50,30 +85,21 @@ def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
     return sizes["elections"] + 2 * sizes["fencings"] + 2 * crashes
 
 
-def refinement(sizes: Mapping[str, int], faults: Faults) -> Refinement:
-    """Return the spec of KIP-320's actors at a size, its bounds lifted and its extensions on, and the mapping to it."""
+def refinement(version: str, sizes: Mapping[str, int], faults: Faults) -> Refinement:
+    """Return the spec of a version's actors at a size, its bounds lifted, its extensions on, and the mapping to it."""
     names = Names(
         spec.replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
         Rules(keeps_last_isr_member=True, applies_none_requests=True),
     )
-    processes = tuple(process for action in (*NEXT, *ACTIONS) for process in action.processes(names))
+    processes = tuple(process for action in (*NEXT[version], *ACTIONS[version]) for process in action.processes(names))
     model = Model(
-        "replication/kip-320", processes, (spec.initial(names),), properties=properties(names),
+        f"replication/{version}", processes, (spec.initial(names),), properties=properties(names),
         types=(Record, LeaderAndIsrRequest),
     )
+    own = {action.name for action in (*NEXT[version], *ACTIONS[version])}
     return Refinement(
-        model, partial(abstract, names), Ghost(), (FetchResponse, OffsetsForLeaderEpochResponse), EXTENSIONS,
-        steps=len(names.replicas),
-        by={
-            "ForgetHighWatermark": (
-                "Crash", "ReceiveRegisterBroker", "ControllerElectLeader", "ControllerShrinkIsr",
-            ),
-            "LateShrinkIsr": ("ReceiveAlterPartition",),
-            "DeposedLeaderIncHighWatermark": ("IncreaseHighWatermark",),
-            "FencedLeaderIncHighWatermark": ("IncreaseHighWatermark",),
-            "LeaderWrite": ("ReceiveProduce",),
-            "FollowEmptyLog": ("ReceiveLeaderAndIsr",),
-        },
+        model, partial(abstract, names), Ghost(), (FetchResponse, OffsetsForLeaderEpochResponse), reasons(version),
+        steps=len(names.replicas), by={name: actions for name, actions in BY.items() if name in own},
     )
 
 
@@ -105,7 +131,30 @@ def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], 
         state[slot("replicaState", name, "leaderEpoch")] = s.leader_epoch
         state[slot("replicaState", name, "leader")] = s.leader
         state[slot("replicaState", name, "isr")] = known_isr(q, name, s)
-    return state, Ghost(tuple(number), marks)
+    longest = FrozenMap({name: max(len(s.log), before.longest.get(name, 0)) for name, s in replicas.items()})
+    after = Ghost(tuple(number), marks, longest, q.isr)
+    checked(q, replicas, before, after)
+    return state, after
+
+
+def checked(q: Quorum, replicas: Mapping[str, ReplicaState], before: Ghost, after: Ghost) -> None:
+    """Compare what counts with what was ever held: an extension may be about stale news, not about wrong ones.
+
+    Raises ValueError where a leader's high watermark passes an offset that a member of its ISR never held, or a
+    replica enters the quorum's ISR that never reached the leader's high watermark.
+    """
+    for name, s in replicas.items():
+        mark = after.high_watermarks[name]
+        if not s.active or not presumes_leadership(name, s.leader) or mark <= before.high_watermarks.get(name, 0):
+            continue
+        for member in sorted(known_isr(q, name, s)):
+            if after.longest[member] < mark:
+                raise ValueError(f"{name}'s high watermark rises to {mark}, and {member} never held as much")
+    if q.leader is not None and before.isr:
+        mark = after.high_watermarks[q.leader]
+        for member in sorted(q.isr - before.isr):
+            if after.longest[member] < mark:
+                raise ValueError(f"{member} enters the ISR, and never reached {q.leader}'s high watermark {mark}")
 
 
 def known_high_watermark(q: Quorum, name: str, s: ReplicaState, before: int) -> int:

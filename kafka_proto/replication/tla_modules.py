@@ -43,7 +43,8 @@ def async_isr(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModul
     """Return AsyncIsr. `MaxOffset` bounds nothing that happens; the model's bounds are a constraint beside it."""
     plain = {"Leader": LEADER, "MaxOffset": str(sizes["max-offset"])}
     return TlaModule(
-        "AsyncIsr", {"Replicas": replicas(sizes["replicas"])}, plain, (), ("ValidHighWatermark",), source=SOURCE
+        "AsyncIsr", {"Replicas": replicas(sizes["replicas"])}, plain, (), ("ValidHighWatermark",), source=SOURCE,
+        as_written=not settings.get("extend"),
     )
 
 
