@@ -33,6 +33,9 @@ from harness.simulate.tables import Tables, long_lived
 
 SILENCE = 20
 """How many times as many runs as it took to find a flaw must be silent in the repaired twin."""
+GUIDED = 8
+FEWEST = 25
+"""A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""
 
 
 @attrs.frozen
@@ -205,7 +208,7 @@ class Hunt:
         self._searched: dict[str, int | None] = {}
         self._made = multiprocessing.get_context("spawn").Value("q", 0)
         """The runs made so far, counted by all workers."""
-        self._planned = sum(runs or s.runs for s in chosen) * len(NAMES)
+        self._planned = sum(self._share(s, name) for s in chosen for name in NAMES)
 
     def run(self) -> list[Row]:
         """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
@@ -215,7 +218,7 @@ class Hunt:
         try:
             with _workers(self.processes, self._made) as workers:
                 self._search(workers)
-                self._wave(workers, [Task(s.name, name, self.runs or s.runs) for s in first for name in NAMES])
+                self._wave(workers, [Task(s.name, name, self._share(s, name)) for s in first for name in NAMES])
                 self._wave(workers, [Task(s.name, name, self._silence(s, name)) for s in second for name in NAMES])
         except KeyboardInterrupt:
             self.interrupted = True
@@ -242,7 +245,7 @@ class Hunt:
 
     def _wave(self, workers: Executor | None, tasks: list[Task]) -> None:
         """Carry out tasks and finish the row of each scenario as soon as all of its strategies are through."""
-        self._planned += sum(task.runs - (self.runs or _scenario(task.scenario).runs) for task in tasks)
+        self._planned += sum(task.runs - self._share(_scenario(task.scenario), task.strategy) for task in tasks)
         for task, tried in self._results(workers, tasks):
             self._planned += tried.runs - task.runs
             self._tried.setdefault(task.scenario, []).append(tried)
@@ -267,11 +270,16 @@ class Hunt:
     def _report(self) -> None:
         self.progress(self._made.value, self._planned, f"{len(self.rows)} of {len(self.chosen)} scenarios")
 
+    def _share(self, scenario: Scenario, strategy: str) -> int:
+        """Return how many runs a scenario gets under one strategy."""
+        if self.runs is not None or strategy != "guided":
+            return self.runs or scenario.runs
+        return max(scenario.runs // GUIDED, min(scenario.runs, FEWEST))
+
     def _silence(self, twin: Scenario, strategy: str) -> int:
         """Return how many runs of a repaired twin must be silent under one strategy."""
-        runs = self.runs or twin.runs
         found = [t.found_at for t in self._flawed(twin) if t.strategy == strategy and t.found_at]
-        return max([runs, *(SILENCE * at for at in found)])
+        return max([self._share(twin, strategy), *(SILENCE * at for at in found)])
 
     def _flawed(self, twin: Scenario) -> list[Tried]:
         return [t for s in self.chosen if s.repaired == twin.name for t in self._tried.get(s.name, ())]

@@ -76,11 +76,15 @@ def take_out(q: Quorum, replica: str) -> Quorum | None:
 
 
 def register(q: Quorum, replica: str, incarnation: int) -> Quorum:
-    """Note that a replica was started again: it has failed meanwhile, and has heard of nothing."""
+    """Note that a replica was started again: it has failed meanwhile, and has heard of nothing.
+
+    The last member of the ISR stays in it, as what it is now.
+    """
     if incarnation <= q.incarnations[replica]:
         return q
     q = attrs.evolve(q, incarnations=q.incarnations.set(replica, incarnation), heard=q.heard.set(replica, NIL))
-    return take_out(q, replica) or q
+    q = take_out(q, replica) or q
+    return attrs.evolve(q, entered=q.entered.set(replica, incarnation)) if replica in q.isr else q
 
 
 def alter(q: Quorum, proposal: AlterPartition) -> tuple[Quorum, AlterPartitionResponse]:
