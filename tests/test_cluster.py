@@ -21,7 +21,7 @@ from kafka_proto.stack.state import Broker, log_of, replica
 from kafka_proto.transactions.messages import Error, InitPidResponse
 from kafka_proto.transactions.records import ClientState, TxnState
 
-TRAIL = Path(__file__).parent / "trails" / "refused-entry-survives.trail.jsonl"
+TRAIL = Path(__file__).parent / "trails" / "gaps" / "refused-entry-survives.trail.jsonl"
 ROWS = [scenario for scenario in scenarios() if scenario.model == "cluster"]
 SILENT = [scenario for scenario in ROWS if scenario.expected is None]
 FAILING = [scenario for scenario in ROWS if scenario.expected is not None]
