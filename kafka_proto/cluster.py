@@ -124,11 +124,7 @@ def start(
 
 def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:
     """Say who waits for whom: clients for answers, leaders for followers."""
-    found = []
-    for c in constants.clients:
-        local: producer.Producer = view[c]
-        if local.awaits:
-            found.append(f"{c} waits for {local.record.tc or 'a broker'} ({local.awaits})")
+    found = producer.waiting(view, constants.clients)
     for b in constants.brokers:
         broker: Broker = view[b]
         for p, fields in broker.stored.items():

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 import attrs
 import pytest
+from refining import runs_of
 
 from harness.model import NO_FAULTS, Faults, Rule, Scenario, State, find_model, find_scenario, model_of, scenarios
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES, RandomStrategy, Strategies
+from harness.simulate.strategies import NAMES, RandomStrategy
 from harness.simulate.tables import Tables
 from kafka_proto.transactions.messages import Error, InitPidResponse
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
@@ -37,24 +37,6 @@ BUDGETS: dict[str, tuple[str, str, Faults]] = {
     "everything": ("fifo", "free", Faults(1, 1, 1, 1, 1, 1, 1, 1, 1, targets=EVERYBODY)),
 }
 RUNS = 40
-
-
-@pytest.fixture(scope="module", autouse=True)
-def seldom_collected() -> Iterator[None]:
-    """Tables are many objects that live long: looking them through as often as usual would take half of the time."""
-    before = gc.get_threshold()
-    gc.collect()
-    gc.set_threshold(100_000, 20, 100)
-    yield
-    gc.set_threshold(*before)
-
-
-def runs_of(tables: Tables, plan: Plan, strategy: str) -> Iterator[Run]:
-    """Yield the runs of a strategy, for ever or until it is exhausted."""
-    source, seed = Strategies(strategy), 0
-    while (chosen := source.run(seed)) is not None:
-        yield run_plain(tables, plan, chosen)
-        seed += 1
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

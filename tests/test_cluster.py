@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,6 @@ SILENT = [scenario for scenario in ROWS if scenario.expected is None]
 FAILING = [scenario for scenario in ROWS if scenario.expected is not None]
 STRATEGIES = {"random": RandomStrategy, "pct": PctStrategy}
 FEW, MANY = 20, 400
-
-
-@pytest.fixture(scope="module", autouse=True)
-def seldom_collected() -> Iterator[None]:
-    """Tables are many objects that live long: looking them through as often as usual would take half of the time."""
-    before = gc.get_threshold()
-    gc.collect()
-    gc.set_threshold(100_000, 20, 100)
-    yield
-    gc.set_threshold(*before)
 
 
 def runs_of(scenario: Scenario, strategy: str, count: int) -> Iterator[Run]:

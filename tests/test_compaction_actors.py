@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain, islice
 
 import pytest
+from refining import runs_of
 
 from compaction.actor_properties import SAFETY
 from compaction.bookkeeper import BOOKKEEPER, LedgerState, Store
@@ -15,8 +15,8 @@ from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.on_trio import replay_on_trio
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, everything, plan_of, run_plain
-from harness.simulate.strategies import NAMES, Strategies
+from harness.simulate.session import Plan, Run, everything, plan_of
+from harness.simulate.strategies import NAMES
 from harness.simulate.tables import Tables
 
 FLAWED = [row for row in SCENARIOS if row.expected is not None]
@@ -34,14 +34,6 @@ FINDERS = {"pc-03-trimmed-too-early": "systematic", "pc-03-durable-too-late": "s
 WITHIN = 2_000
 """Runs of a strategy within which a flaw is found; its twin is silent in `SILENCE` times as many as it took."""
 SILENCE = 10
-
-
-def runs_of(tables: Tables, plan: Plan, strategy: str) -> Iterator[Run]:
-    """Yield the runs of a strategy."""
-    source, seed = Strategies(strategy), 0
-    while (chosen := source.run(seed)) is not None:
-        yield run_plain(tables, plan, chosen)
-        seed += 1
 
 
 def first_finding(row: Scenario, strategy: str) -> tuple[int, Run | None]:

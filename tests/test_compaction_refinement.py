@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import pytest
+from refining import freezing, remade
 from test_actor_mutations import Mutant, knowing
 
 from compaction.extensions import EXTENSIONS
@@ -16,7 +17,7 @@ from compaction.refinement import BY
 from harness.explore.plain import search
 from harness.history.campaign import refine_runs
 from harness.history.refine import Refined, Refiner
-from harness.model import Faults, FrozenMap, Model, Turn, Value, View, find_model, parts
+from harness.model import Faults, FrozenMap, Model, Turn, find_model
 from harness.simulate.session import Plan
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Option
@@ -53,16 +54,7 @@ def test_actors_follow_their_spec_and_take_each_action(network: str, faults: Fau
 def test_mapping_that_freezes_a_variable_fails(variable: str) -> None:
     """A mapping that leaves any one variable as it was at the start is refuted by some run."""
     model = actors()
-    assert model.refinement is not None
-    whole = model.refinement()
-    first = whole.spec.initial_states()[0]
-
-    def frozen(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
-        slots, after = whole.abstract(view, ghost)
-        return {name: first[name] if parts(name)[0] == variable else slots[name] for name in slots}, after
-
-    blind = attrs.evolve(model, refinement=lambda: attrs.evolve(whole, abstract=frozen))
-    assert refine_runs(blind, PLAN, RUNS, stop=True).failed > 0
+    assert refine_runs(remade(model, freezing(variable)), PLAN, RUNS, stop=True).failed > 0
     assert refine_runs(model, PLAN, range(10)).failed == 0
 
 

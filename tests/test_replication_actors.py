@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -63,16 +62,6 @@ FOUND = {
 """Random runs within which each exhibit is found."""
 SEEDS_LEFT_OUT = {"rp-02-diverging-tails": 300, "rp-06-first-try": 255}
 """Of those that are not found soon, how many of these runs are not made: none of them shows anything."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def seldom_collected() -> Iterator[None]:
-    """Tables are many objects that live long: looking them through as often as usual would take half of the time."""
-    before = gc.get_threshold()
-    gc.collect()
-    gc.set_threshold(100_000, 20, 100)
-    yield
-    gc.set_threshold(*before)
 
 
 def kip_320(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-import attrs
 import pytest
+from refining import freezing, lacking, remade
 
 from harness.explore.search import Search
 from harness.history.campaign import Totals, refine_runs
 from harness.history.refine import Refiner
-from harness.model import Faults, Model, Refinement, Value, View, find_model, parts
+from harness.model import Faults, Model, find_model
 from harness.simulate.session import Plan
 from kafka_proto.replication.extensions import ACTIONS, reasons
 from kafka_proto.replication.kip_320 import NEXT
@@ -57,34 +57,13 @@ def test_free_runs_with_every_fault_follow_the_spec() -> None:
 @pytest.mark.parametrize("frozen", ["hw", "leaderEpoch", "leader", "isr", "records", "nextLeaderEpoch"])
 def test_mapping_that_freezes_a_variable_fails(frozen: str) -> None:
     """A mapping under which some variable never changes is found out."""
-    model = kip_320()
-    assert model.refinement is not None
-    sound = model.refinement()
-    start = sound.spec.initial_states()[0]
-
-    def abstract(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
-        state, after = sound.abstract(view, ghost)
-        kept = {name: start[name] for name in state if frozen in (parts(name)[-1], parts(name)[0])}
-        return {**state, **kept}, after
-
-    wrong: Refinement = attrs.evolve(sound, abstract=abstract)
-    totals = refine_runs(attrs.evolve(model, refinement=lambda: wrong), TIMED, range(8))
-    assert totals.failed > 0
+    assert refine_runs(remade(kip_320(), freezing(frozen)), TIMED, range(8)).failed > 0
 
 
 def test_each_extension_is_missed_where_it_is_off() -> None:
     """Without an extension that was used the same runs leave the spec."""
-    model = kip_320()
-    assert model.refinement is not None
-    sound = model.refinement()
     for name in ("EmptyFetch", "FollowEmptyLog", "ForgetHighWatermark"):
-        processes = tuple(p for p in sound.spec.processes if parts(p.name)[0] != name)
-        fewer = attrs.evolve(
-            sound, spec=attrs.evolve(sound.spec, processes=processes),
-            by={k: v for k, v in sound.by.items() if k != name},
-            extensions={k: v for k, v in sound.extensions.items() if k != name},
-        )
-        refiner = Refiner(attrs.evolve(model, refinement=lambda fewer=fewer: fewer))
+        refiner = Refiner(remade(kip_320(), lacking(name)))
         assert refine_runs(refiner.model, TIMED, range(10), refiner=refiner).failed > 0, name
 
 

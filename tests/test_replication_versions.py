@@ -7,11 +7,12 @@ from functools import cache
 
 import attrs
 import pytest
+from refining import freezing, lacking, remade
 
 from harness.explore.search import Search
 from harness.history.campaign import Totals, refine_runs
 from harness.history.refine import Refiner
-from harness.model import Faults, FrozenMap, Model, Scenario, Value, View, find_model, model_of, parts
+from harness.model import Faults, FrozenMap, Model, Scenario, View, find_model, model_of
 from harness.simulate.session import Plan, plan_of
 from kafka_proto.replication import async_isr, async_isr_extensions, kip_320_first_try, truncation
 from kafka_proto.replication.extensions import ACTIONS, STALE, reasons
@@ -103,34 +104,20 @@ def test_async_isr_follows_its_spec_while_the_first_leader_leads() -> None:
 @pytest.mark.parametrize("frozen", ["isr", "version", "pendingIsr", "pendingVersion", "requests", "updates"])
 def test_mapping_that_freezes_a_variable_of_async_isr_fails(frozen: str) -> None:
     """A mapping under which some variable never changes is found out."""
-    assert refine_runs(freezing(actors("async-isr", LED_BY_ONE), frozen), TIMED, range(6)).failed > 0
+    assert refine_runs(remade(actors("async-isr", LED_BY_ONE), freezing(frozen)), TIMED, range(6)).failed > 0
 
 
 def test_mapping_that_freezes_offsets_shows_in_what_is_never_taken() -> None:
     """At offset 0 everybody may enter the ISR: only that nothing is ever written gives such a mapping away."""
     model = actors("async-isr", LED_BY_ONE)
-    assert "LeaderWrite" in refine_runs(freezing(model, "offsets"), TIMED, range(6)).untaken
+    assert "LeaderWrite" in refine_runs(remade(model, freezing("offsets")), TIMED, range(6)).untaken
     assert "LeaderWrite" not in refine_runs(model, TIMED, range(6)).untaken
 
 
 @pytest.mark.parametrize("frozen", ["hw", "isr", "records"])
 def test_mapping_that_freezes_a_variable_of_a_version_fails(frozen: str) -> None:
     """The same of the mapping of the versions with logs; test_replication_refinement has all of its variables."""
-    assert refine_runs(freezing(actors("truncate-to-high-watermark"), frozen), TIMED, range(4)).failed > 0
-
-
-def freezing(model: Model, frozen: str) -> Model:
-    """Return a model whose mapping leaves a variable, or a field, as it was at first."""
-    assert model.refinement is not None
-    sound = model.refinement()
-    start = sound.spec.initial_states()[0]
-
-    def abstract(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
-        state, after = sound.abstract(view, ghost)
-        return {**state, **{name: start[name] for name in state if frozen in parts(name)}}, after
-
-    wrong = attrs.evolve(sound, abstract=abstract)
-    return attrs.evolve(model, refinement=lambda: wrong)
+    assert refine_runs(remade(actors("truncate-to-high-watermark"), freezing(frozen)), TIMED, range(4)).failed > 0
 
 
 @pytest.mark.parametrize(
@@ -142,15 +129,7 @@ def test_extension_of_a_version_is_missed_where_it_is_off(version: str, name: st
     """Without an extension that was used the same runs leave the spec."""
     small = version == "async-isr"
     model = actors(version, LED_BY_ONE, faults=Faults(crash=3, targets=("r2",))) if small else actors(version)
-    assert model.refinement is not None
-    sound = model.refinement()
-    processes = tuple(p for p in sound.spec.processes if parts(p.name)[0] != name)
-    fewer = attrs.evolve(
-        sound, spec=attrs.evolve(sound.spec, processes=processes),
-        by={k: v for k, v in sound.by.items() if k != name},
-        extensions={k: v for k, v in sound.extensions.items() if k != name},
-    )
-    refiner = Refiner(attrs.evolve(model, refinement=lambda: fewer))
+    refiner = Refiner(remade(model, lacking(name)))
     plan = Plan((), 160) if small else TIMED
     totals = (refine_runs(refiner.model, plan, (seed,), refiner=refiner) for seed in range(60 if small else 12))
     assert any(run.failed for run in totals)

@@ -8,12 +8,13 @@ from typing import Any
 
 import attrs
 import pytest
+from refining import freezing, remade
 from test_actor_mutations import Sparing, is_aborting, mutated
 
 from harness.explore.search import Search
 from harness.history.campaign import Totals, refine_runs
 from harness.history.refine import Refined, Refiner
-from harness.model import Model, Refinement, Turn, Value, View, find_model, find_scenario, model_of, parts
+from harness.model import Model, Refinement, Turn, find_model, find_scenario, model_of, parts
 from harness.simulate.session import Plan, plan_of, safety_only
 from kafka_proto.transactions import actors, refinement
 from kafka_proto.transactions.diary_02 import FAIRNESS
@@ -79,12 +80,10 @@ def test_every_action_and_every_extension_that_is_not_rare_is_refined() -> None:
     assert taken >= ACTIONS | set(EXTENSIONS) - RARE
 
 
-def remade(name: str, change: Callable[[Refinement], Refinement]) -> Totals:
+def under(name: str, change: Callable[[Refinement], Refinement]) -> Totals:
     """Runs of a scenario under a changed refinement, up to the first failure."""
     model, plan = scenario(name)
-    assert model.refinement is not None
-    wrong = change(model.refinement())
-    return refine_runs(attrs.evolve(model, refinement=lambda: wrong), plan, range(60), stop=True)
+    return refine_runs(remade(model, change), plan, range(60), stop=True)
 
 
 VARIABLES = {
@@ -97,25 +96,10 @@ VARIABLES = {
 """The variables that change, and a scenario in which each does."""
 
 
-def frozen(variable: str) -> Callable[[Refinement], Refinement]:
-    """Return the change that freezes a variable in the mapping at its initial value."""
-
-    def change(sound: Refinement) -> Refinement:
-        start = {n: v for n, v in sound.spec.initial_states()[0].items() if parts(n)[0] == variable}
-
-        def abstract(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
-            state, after = sound.abstract(view, ghost)
-            return {**state, **start}, after
-
-        return attrs.evolve(sound, abstract=abstract)
-
-    return change
-
-
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_mapping_that_freezes_a_variable_fails(variable: str) -> None:
     """Whatever variable of the spec the mapping does not follow, some run leaves the spec."""
-    assert remade(VARIABLES[variable], frozen(variable)).failed == 1
+    assert under(VARIABLES[variable], freezing(variable)).failed == 1
 
 
 def test_every_variable_that_changes_can_be_frozen() -> None:

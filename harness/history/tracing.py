@@ -11,25 +11,20 @@ import ast
 import inspect
 import linecache
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-import attr
 import attrs
 
-import harness
 from harness.model import Step, brief_value
+from harness.simulate.guards import source_of
 
 WIDEST_VALUE = 60
 WIDEST_SOURCE = 160
-_NOT_THE_PROTOCOL = tuple(
-    str(Path(module.__file__ or "").parent) for module in (harness, attr, attrs)
-)
-_LIBRARY = sysconfig.get_paths()["stdlib"]
+
 
 
 class Call:
@@ -91,7 +86,7 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
                 open_ = [c for _, c in call.calls if c.is_generator and not c.is_over and c.gave]
                 call.made.append((made["action"], tuple(made["args"]), open_[-1] if open_ else None))
             return None
-        if not _is_protocols(code.co_filename):
+        if source_of(frame) is None:
             return None
         if frame not in by_frame:
             parent = owner(frame.f_back)
@@ -190,14 +185,6 @@ def _statement(function: ast.FunctionDef | None, line: int) -> tuple[int, int]:
         if isinstance(node, ast.Return | ast.Expr | ast.Assign) and node.lineno <= line <= (node.end_lineno or 0):
             found = (node.lineno, node.end_lineno or node.lineno)
     return found
-
-
-@cache
-def _is_protocols(file: str) -> bool:
-    """Say whether a source file may be a protocol's: it is neither the harness, nor attrs, nor Python's own."""
-    if file.startswith(("<", *_NOT_THE_PROTOCOL)):
-        return False
-    return not file.startswith(_LIBRARY) or "site-packages" in file
 
 
 @cache

@@ -108,7 +108,8 @@ _SOURCES: dict[str, Source | None] = {}
 """The guards of each source file by its name, None where it is no protocol's; files do not change while they run."""
 
 
-def _source_of(frame: FrameType) -> Source | None:
+def source_of(frame: FrameType) -> Source | None:
+    """Return the guards of the file that a frame executes, or None where it is no protocol's."""
     name = frame.f_code.co_filename
     if name in _SOURCES:
         return _SOURCES[name]
@@ -213,7 +214,7 @@ def _traced(call: Callable[[], T], note: Callable[[Guard, bool], None]) -> T:
     frames: dict[FrameType, _Frame] = {}
 
     def calling(frame: FrameType, event: str, value: Any) -> Any:
-        source = _source_of(frame)
+        source = source_of(frame)
         if source is None:
             return None
         known = frames.get(frame)

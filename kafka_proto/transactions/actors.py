@@ -119,11 +119,7 @@ def build_repaired(
 
 def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:
     """Say who waits for whom: clients for answers, logs for brokers that have not joined the epoch."""
-    found = []
-    for c in constants.clients:
-        local: producer.Producer = view[c]
-        if local.awaits:
-            found.append(f"{c} waits for {local.record.tc or 'a broker'} ({local.awaits})")
+    found = producer.waiting(view, constants.clients)
     for p in constants.txn_log_partitions:
         partition: log.LogPartition = view[log.log_name(p)]
         behind = [b for b, epoch in partition.joined.items() if epoch != partition.cepoch]

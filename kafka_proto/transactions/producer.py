@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, Kind, Message, Op, Turn
+from harness.model import Actor, Kind, Message, Op, Turn, View
 from kafka_proto.transactions import client as clients
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
@@ -151,6 +151,12 @@ class TransactionalProducer(Actor[Producer]):
         if is_retriable(code):
             return Turn(action, who, attrs.evolve(after, awaits=BACKOFF) if self.backs_off else after)
         return Turn(action, who, attrs.evolve(after, goal=None), op=Op(self.name, name, "fail", str(code)))
+
+
+def waiting(view: View, clients: Iterable[str]) -> list[str]:
+    """Say which clients wait for whom, for which answer."""
+    locals_: dict[str, Producer] = {c: view[c] for c in clients}
+    return [f"{c} waits for {p.record.tc or 'a broker'} ({p.awaits})" for c, p in locals_.items() if p.awaits]
 
 
 TYPES: tuple[type, ...] = (Producer,)
