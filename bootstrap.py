@@ -12,7 +12,7 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
 
   setup        make the virtual environment, or refresh it when it is out of date
   run          kafka-proto hunt --out out [ARGS...]
-  test         ruff, mypy, then pytest [ARGS...]; stops at the first failure
+  test         ruff, mypy, then pytest [ARGS...] on all cores; stops at the first failure
   test-large   pytest -m large [ARGS...]: the complete runs, which take minutes
   lint         ruff and mypy
   bench        benchmarks/simulation.py [ARGS...]
@@ -42,7 +42,8 @@ STAMP = VENV / "kafka-proto.stamp"
 PIP = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
 RUFF = ["-m", "ruff", "check", "."]
 MYPY = ["-m", "mypy"]
-PYTEST = ["-m", "pytest"]
+# All cores, but no more processes than fit in the memory of a laptop.
+PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
 BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "table": "published_table.py"}
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 

@@ -97,7 +97,6 @@ class Pair:
             {"type": "Ping", "source": "a", "dest": "b", "colour": "Red", "correlation": 3},
         ),
     ],
-    ids=repr,
 )
 def test_tla_encode_writes_values_as_the_graphs_do(value: object, encoded: object) -> None:
     """Each kind of value has the form that the graphs give it, also as JSON text."""

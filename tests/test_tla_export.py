@@ -103,7 +103,6 @@ def test_tla_export_of_a_history_is_that_of_its_trail(tmp_path: Path) -> None:
         (InitPidResponse(Error.OK, 1, 0, source="b1", dest="c1"),
          "[type |-> InitPidResponse, source |-> b1, dest |-> c1, code |-> OK, pid |-> 1, pepoch |-> 0]"),
     ],
-    ids=repr,
 )
 def test_tla_text_of_a_value(value: Any, text: str) -> None:
     """Maps over names of constants and over numbers are functions, over 1 to n sequences, others are records."""

@@ -172,7 +172,7 @@ class NotFrozen:
     pass
 
 
-@pytest.mark.parametrize("value", [[], {}, set(), b"", 1j, NotFrozen(), ([],), frozenset({b""})], ids=repr)
+@pytest.mark.parametrize("value", [[], {}, set(), b"", 1j, NotFrozen(), ([],), frozenset({b""})])
 def test_encode_refuses_what_is_no_value(value: Any) -> None:
     """Mutable collections, bytes and plain objects are no values, wherever they hide."""
     with pytest.raises(TypeError, match="is not a protocol value"):

@@ -50,18 +50,18 @@ EXHIBITS: tuple[Scenario, ...] = (
             actors("truncate-to-high-watermark"), {**CALM, "fencings": 1, "records": 2, "producers": 2},
             {"acks": "1", "flush": "lazy"}, faults=Faults(crash=2, targets=("r1", "r2")),
             claims=("FollowerLogMatches",), expected="FollowerLogMatches", witnesses=NEW_LEADER, steps=60, timeouts=0,
-            runs=1500,
+            runs=400,
         ),
-        {}, actors("kip-101"),
+        {}, actors("kip-279"),
     ),
     *exhibit(
         Scenario(
             "rp-03-unknown-epoch", "RP-03: the leader does not know the epoch, and the follower falls back (KIP-279)",
             actors("kip-101"), {**CALM, "elections": 2, "producers": 3}, {"acks": "1"}, claims=("StrongIsr",),
-            expected="StrongIsr", witnesses=NEW_LEADER, steps=45, timeouts=0, runs=1000,
+            expected="StrongIsr", witnesses=NEW_LEADER, steps=45, timeouts=0, runs=400,
             checked=Checked("replication/kip-101", "StrongIsr"),
         ),
-        {}, actors("kip-279"),
+        {}, actors("kip-320"),
     ),
     *exhibit(
         Scenario(
@@ -69,7 +69,7 @@ EXHIBITS: tuple[Scenario, ...] = (
             actors("kip-101"), {**CALM, "elections": 2, "fencings": 1, "producers": 3},
             {"acks": "1", "election": "unclean"},
             claims=("FollowerLogMatches",), expected="FollowerLogMatches", witnesses=(*NEW_LEADER, UNCLEAN), steps=45,
-            timeouts=0, runs=1000,
+            timeouts=0, runs=400,
         ),
         {}, actors("kip-279"),
     ),
@@ -78,7 +78,7 @@ EXHIBITS: tuple[Scenario, ...] = (
             "rp-05-unfenced-fetch", "RP-05: a follower of an older epoch counts (KAFKA-6880, KIP-320)",
             actors("kip-279"), {**CALM, "replicas": 3, "elections": 2, "fencings": 1, "producers": 2}, {"acks": "1"},
             network="fifo", claims=("StrongIsr",), expected="StrongIsr", witnesses=NEW_LEADER, steps=50, timeouts=0,
-            runs=1500,
+            runs=400,
             checked=Checked(
                 "replication/kip-279", "StrongIsr", {"replicas": 3, "log-size": 1, "max-records": 1}, symmetry=True
             ),
@@ -90,7 +90,7 @@ EXHIBITS: tuple[Scenario, ...] = (
             "rp-06-first-try", "RP-06: the rejected first try at KIP-320 lets a late fetch through",
             actors("kip-320-first-try"), {**CALM, "replicas": 3, "elections": 1, "fencings": 2, "producers": 2},
             {"acks": "1"}, network="fifo", claims=("WeakIsr",), expected="WeakIsr", witnesses=NEW_LEADER, steps=45,
-            timeouts=0, runs=1500,
+            timeouts=0, runs=400,
             checked=Checked("replication/kip-320-first-try", "WeakIsr", {"replicas": 3}, symmetry=True),
         ),
         {}, actors("kip-320"),
