@@ -123,8 +123,7 @@ def _told(one: Judged) -> list[str]:
     if one.odd:
         said.append("no run is like this")
     if one.departed is not None and not one.odd:
-        said.append("the model's own actors do not do this" if said else
-                    "a legal history, but not one of the model's own actors")
+        said.append(_departed(one, bool(said)))
     counts = [counted(one.steps, "step"), f"{counted(one.properties, 'invariant')} evaluated in each state"]
     if one.refined is not None:
         counts += _counts(one.refined)
@@ -132,7 +131,7 @@ def _told(one: Judged) -> list[str]:
     lines += [f"  {broken.name}: {broken.reason}" for broken in claimed]
     if one.explanation is not None:
         lines += [f"  {line}" for line in one.explanation.lines(WIDTH - 2)]
-    said = [*one.differs, *(f"step {oddity.step}: {oddity.sentence}" for oddity in one.odd)]
+    said = [*one.differs, *(f"step {oddity.step}: {oddity.sentence} ({oddity.rule})" for oddity in one.odd)]
     if one.departed is not None:
         said.append(f"step {one.departed.step}: {one.departed.sentence}")
     others = [broken for broken in one.broken if not broken.claimed]
@@ -144,6 +143,15 @@ def _told(one: Judged) -> list[str]:
     if one.refined is None:
         lines.append(f"  {one.model} has no refinement: its steps are not held against a spec")
     return lines
+
+
+def _departed(one: Judged, is_wrong: bool) -> str:
+    """Say what it means that the model's own actors do not do what is recorded."""
+    if is_wrong:
+        return "the model's own actors do not do this"
+    if one.refined is None:
+        return "no property fails, but the model's own actors do not do this"
+    return "a legal history, but not one of the model's own actors"
 
 
 def _counts(refined: Refined) -> list[str]:

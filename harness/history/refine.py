@@ -136,16 +136,16 @@ class Refiner:
         """Return events, the initial one first, as this refiner takes a run."""
         states: list[Ids] = []
         steps: list[Taken] = []
-        index, intern = self.tables.index, self.tables.intern_value
         for event in events:
-            state = list(states[-1]) if states else [0] * len(index)
-            for name, value in event.writes.items():
-                state[index[name]] = intern(index[name], value)
             if states:
-                consumed = event.received if event.received is not None and _is_delivery(event) else None
-                steps.append(self._taken(event.action, _label(event), consumed, event.sent, event.lost))
-            states.append(tuple(state))
+                steps.append(self.taken(event))
+            states.append(state_after(self.tables, states[-1] if states else None, event))
         return Trace(states, steps)
+
+    def taken(self, event: Event) -> Taken:
+        """Return an event as a step of a run."""
+        consumed = event.received if event.received is not None and _is_delivery(event) else None
+        return self._taken(event.action, _label(event), consumed, event.sent, event.lost)
 
     def follow(self, session: Session) -> tuple[Run, Trace]:
         """Make a run with a session over this refiner's own tables; return it and what it was."""
@@ -343,6 +343,15 @@ class Refiner:
     def _print(self, slot: int, value: int) -> int:
         text = f"{self.spec_tables.slots[slot]}={self.spec_tables.texts[slot][value]}"
         return int.from_bytes(blake2b(text.encode(), digest_size=WIDTH).digest(), "big")
+
+
+def state_after(tables: Tables, before: Ids | None, event: Event) -> Ids:
+    """Return the state after an event as ids of tables; before the initial one there is none."""
+    state = list(before) if before is not None else [0] * len(tables.slots)
+    for name, value in event.writes.items():
+        slot = tables.index[name]
+        state[slot] = tables.intern_value(slot, value)
+    return tuple(state)
 
 
 def target(state: Ids, option: Option) -> Ids:

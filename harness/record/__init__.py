@@ -9,6 +9,7 @@ from harness.record.history import (
     header_of,
     history_of,
     model_of_history,
+    open_history,
     read_events,
     read_frame,
     read_history,
@@ -18,6 +19,6 @@ from harness.record.trail import Trail, faults_from_json, faults_to_json, read_t
 
 __all__ = [
     "Chosen", "Event", "History", "HistoryFile", "Recorder", "SpooledChoices", "Trail", "faults_from_json",
-    "faults_to_json", "header_of", "history_of", "model_of_history", "read_events", "read_frame", "read_history",
-    "read_trail", "write_history",
+    "faults_to_json", "header_of", "history_of", "model_of_history", "open_history", "read_events", "read_frame",
+    "read_history", "read_trail", "write_history",
 ]

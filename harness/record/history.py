@@ -187,8 +187,8 @@ def read_history(path: Path, model: Model | None = None) -> History:
     Raises Refusal for a file that is cut off or damaged, of another format or version, with unknown events, or whose
     events are not the model's.
     """
-    header, end = read_frame(path)
-    return History(header, tuple(_events(path, model, end["digest"])), end, end["digest"])
+    header, end, events = open_history(path, model)
+    return History(header, tuple(events), end, end["digest"])
 
 
 def read_events(path: Path, model: Model | None = None) -> Iterator[Event]:
@@ -197,8 +197,16 @@ def read_events(path: Path, model: Model | None = None) -> Iterator[Event]:
     The file is gone through once before, so that what is yielded is known to have the digest of the end line, and the
     digest is formed again along the way, since files change.
     """
-    _, end = read_frame(path)
-    yield from _events(path, model, end["digest"])
+    _, _, events = open_history(path, model)
+    yield from events
+
+
+def open_history(
+    path: Path, model: Model | None = None
+) -> tuple[dict[str, Any], dict[str, Any], Iterator[Event]]:
+    """Return the header and the end of a history, and its events one by one; they are those of `read_events`."""
+    header, end = read_frame(path)
+    return header, end, _events(path, model, end["digest"])
 
 
 def read_frame(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

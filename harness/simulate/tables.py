@@ -314,6 +314,12 @@ class Tables:
         self.start_over()
         return self._node(self.intern(state), None, 0)
 
+    def renewed_state(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Start over, and return the new ids of a state."""
+        values = {name: self.values[slot][state[slot]] for slot, name in enumerate(self.slots)}
+        self.start_over()
+        return self.intern(values)
+
     def start_over(self) -> None:
         """Forget everything: nodes and ids that were given before mean nothing any more."""
         for node in self._nodes.values():
