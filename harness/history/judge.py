@@ -20,6 +20,7 @@ from harness.history.why_not import Explanation, explain
 from harness.model import Model, Refusal
 from harness.record import (
     Event,
+    History,
     Recorder,
     Trail,
     header_of,
@@ -34,6 +35,9 @@ from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import faults_to_json, format_said
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
+
+NO_FILE = Path("-")
+"""Where a history is from that lies in no file."""
 
 
 @attrs.frozen
@@ -121,6 +125,10 @@ class Judge:
             return self._trail(path)
         said = format_said(first)
         raise Refusal(f"{path} is neither a trail nor a history: its first line {said}; give another file")
+
+    def recorded(self, history: History, model: Model, path: Path = NO_FILE) -> Judged:
+        """Judge a history that was read from somewhere else than a file of its own."""
+        return self._judge(path, "history", model, history.header, history.end, history.events, None)
 
     def _history(self, path: Path) -> Judged:
         model = model_of_history(path)

@@ -236,7 +236,7 @@ class Refiner:
         try:
             slots, after = self.refinement.abstract(view, self._ghosts[ghost])
         except Exception as error:
-            raise Unmapped(f"the mapping fails on this state with {_where(error)}") from error
+            raise Unmapped(f"the mapping fails on this state with {where(error)}") from error
         result = self._intern(slots), self._ghost(after)
         index = self.tables.index
         new = [index[name] for name in view.reads() if index[name] not in self._footprint]
@@ -296,7 +296,7 @@ class Refiner:
             self.possible.update([option.action for option in node.options])
             found = self._search(node, after, barred)
         except Exception as error:
-            raise Unmapped(f"the spec fails on the state before this step with {_where(error)}") from error
+            raise Unmapped(f"the spec fails on the state before this step with {where(error)}") from error
         self._ways[key] = found
         return found
 
@@ -376,8 +376,8 @@ def _label(event: Event) -> str:
     return f"{event.name} {event.detail}" if event.detail else event.name
 
 
-def _where(error: Exception) -> str:
-    """Return an error in one line, with the place in the mapping that it comes from."""
+def where(error: Exception) -> str:
+    """Return an error in one line, with the place in the code that it comes from."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

@@ -177,7 +177,7 @@ def _end(recorder: Recorder, verdict: Mapping[str, Any]) -> dict[str, Any]:
 def history_of(header: Mapping[str, Any], recorder: Recorder, verdict: Mapping[str, Any], model: Model) -> History:
     """Return a run just recorded as a history, without a file."""
     types = {cls.__name__: cls for cls in all_types(model)}
-    events = tuple(_event(json.loads(line), types) for line in recorder.lines)
+    events = tuple(event_of(json.loads(line), types) for line in recorder.lines)
     return History(dict(header), events, _end(recorder, verdict), recorder.digest())
 
 
@@ -264,7 +264,7 @@ def _events(path: Path, model: Model | None, digest: str) -> Iterator[Event]:
             check_given(line, EVENT_FIELDS)
             if "op" in line:
                 check_fields(line["op"], OP_FIELDS)
-            event = _event(line, types)
+            event = event_of(line, types)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refusal(f"{path}, line {number + 2}: not an event of this history ({error})") from None
         if model is not None and slots is not None:
@@ -301,7 +301,8 @@ def all_types(model: Model | None) -> tuple[type, ...]:
     return (Gate, *(model.types if model is not None else ()))
 
 
-def _event(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:
+def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:
+    """Return the event of a line; `types` names the classes that its values may have, None makes them plain maps."""
     def value(data: Any) -> Value:
         return decode(data, types) if types is not None else decode(_untyped(data), {})
 

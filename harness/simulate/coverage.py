@@ -73,7 +73,8 @@ class Coverage:
         """Visited states of which the mapping could not say what they stand for; all count as one."""
         self._read: list[int] = []
         """The slots that the mapping reads."""
-        self._states: set[bytes] = set()
+        self.first: dict[bytes, int] = {}
+        """The digest of each state that was reached, and the number of the run, from 1, that reached it first."""
         self._keys: dict[Place, tuple[bytes, int]] = {}
         self._visited: set[Place] = set()
         self._ghosts: dict[str, int] = {}
@@ -86,7 +87,7 @@ class Coverage:
     @property
     def states(self) -> int:
         """How many distinct states were reached."""
-        return len(self._states)
+        return len(self.first)
 
     def begin(self, start: Node) -> None:
         """Count a run, which begins in some state."""
@@ -133,9 +134,9 @@ class Coverage:
             self.offered.update(option.action for option in node.options)
             self.unmapped += key == UNMAPPED
         before, self._ghost = self._ghost, ghost
-        if key in self._states:
+        if key in self.first:
             return False
-        self._states.add(key)
+        self.first[key] = self.runs
         if self.known is not None and key != UNMAPPED:
             self.within += self.known.has(self._mapped(node.state, before)[0])
         return True
@@ -145,7 +146,7 @@ class Coverage:
 
         The run need not go there: what is possible in that state is not asked for, and no guard evaluated.
         """
-        return self._key(self.tables.after(node.state, option), self._ghost)[0] not in self._states
+        return self._key(self.tables.after(node.state, option), self._ghost)[0] not in self.first
 
     def _place(self, state: tuple[int, ...], ghost: int) -> Place:
         """Return what a state's key depends on."""

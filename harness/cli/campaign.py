@@ -1,0 +1,117 @@
+"""The command `kafka-proto campaign`: many runs on Spark, into tables."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli import heard, whole
+from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
+from harness.model import Refusal
+from harness.pipeline.needs import require_packages
+from harness.record.words import counted
+from harness.simulate import strategies
+from harness.simulate.screen import Screen
+
+LOG = "spark.log"
+
+
+@cli.command()
+@click.argument("what", nargs=-1, required=True, metavar="SCENARIO|MODEL...")
+@click.option("--runs", type=whole(1), required=True, metavar="N",
+              help="Runs of each scenario, strategy and swept value: those with the seeds 0 to N - 1.")
+@click.option("--strategy", "strategy", type=click.Choice(strategies.NAMES), multiple=True, default=("random",),
+              show_default=True, help="May be repeated.")
+@click.option("--sweep", "sweeps", multiple=True, metavar="NAME=A,B,...",
+              help="Values of a setting, a size or a fault budget (crash=0,1,2); may be repeated.")
+@click.option("--steps", type=whole(1), metavar="N", help="Bound on the steps of one run, before its fair ending.")
+@SIZES
+@SETTINGS
+@click.option("--keep", default="sample=0.01", show_default=True, metavar="all|failing|sample=F",
+              help="Runs whose events are kept: all; those that violate something; and that part of the others.")
+@click.option("--coverage", type=float, metavar="F",
+              help="The part of the runs whose coverage is measured, from 0 to 1 (default: 0.02).")
+@click.option("--block", type=whole(1), metavar="N", help="Runs that are committed together (default: 500).")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/campaign"), show_default=True, metavar="DIR",
+              help="Folder of the campaign; on a cluster, one that all machines share.")
+@AS_JSON
+def campaign(
+    what: tuple[str, ...], runs: int, strategy: tuple[str, ...], sweeps: tuple[str, ...], steps: int | None,
+    sizes: tuple[str, ...], settings: tuple[str, ...], keep: str, coverage: float | None, block: int | None,
+    master: str, out: Path, as_json: bool,
+) -> int:
+    """Make many runs on Spark, and tables of what they came to.
+
+    Runs that are there already are not made again: a campaign that was interrupted goes on where it was. Violations
+    are data: the exit code is 0 when all runs were made.
+    """
+    require_packages()
+    from harness.pipeline import campaign as campaigns
+    from harness.pipeline.cells import cells
+    from harness.pipeline.session import checked_master, spark_session
+    from harness.pipeline.store import Manifest
+
+    chosen = cells(what, strategy, sweeps, pairs(sizes, int), pairs(settings, str), steps)
+    manifest = Manifest(chosen, _kept(keep), _part(coverage, campaigns.COVERAGE), block or campaigns.BLOCK)
+    checked_master(master)
+    check_folder(out)
+    screen = Screen(quiet=as_json)
+    with screen.progress("campaign") as progress:
+        going = campaigns.Campaign(out, manifest, runs, progress, heard)
+        if going.open():
+            with spark_session(master, out / LOG) as spark:
+                outcome = going.run(spark, time.strftime("%Y-%m-%d", time.gmtime()))
+        else:
+            outcome = going.nothing_missing()
+    result: dict[str, Any] = {
+        "out": str(out), "cells": len(chosen), "runs": outcome.runs, "planned": outcome.planned,
+        "found": outcome.found, "failing": outcome.failing, "errors": outcome.errors, "steps": outcome.steps,
+        "interrupted": outcome.interrupted,
+    }
+    if as_json:
+        emit(result)
+    else:
+        for line in _told(result, [cell.what for cell in chosen]):
+            click.echo(line)
+    if outcome.interrupted:
+        kept = f"{outcome.runs:,} of {counted(outcome.planned, 'run')} are kept in {out}"
+        raise KeyboardInterrupt(f"interrupted; {kept}, and the same command goes on from there")
+    return 0
+
+
+def _told(result: dict[str, Any], whats: list[str]) -> list[str]:
+    names = list(dict.fromkeys(whats))
+    of = f"{len(names)} scenarios or models" if len(names) > 1 else names[0]
+    made = result["runs"] - result["found"]
+    lines = [f"{counted(result['runs'], 'run')} of {of}, {counted(result['steps'], 'step')}: "
+             f"{counted(result['failing'], 'run')} violate something"]
+    if result["errors"]:
+        lines.append(f"{counted(result['errors'], 'run')} ended in an error of the protocol's own code, see the table "
+                     "runs")
+    lines.append(f"{made:,} made now, {result['found']:,} there before; the tables are in {result['out']}")
+    return lines
+
+
+def _kept(keep: str) -> str:
+    """Return which events are kept, in the one way to say it. Raises Refusal."""
+    name, equals, part = keep.partition("=")
+    if name in ("all", "failing") and not equals:
+        return keep
+    try:
+        if name == "sample" and 0 <= float(part) <= 1:
+            return f"sample={float(part):g}"
+    except ValueError:
+        pass
+    raise Refusal(f"expected --keep all, failing or sample=F with F from 0 to 1, found {keep!r}")
+
+
+def _part(given: float | None, default: float) -> float:
+    if given is None:
+        return default
+    if not 0 <= given <= 1:
+        raise Refusal(f"expected --coverage from 0 to 1, found {given:g}")
+    return given

@@ -1,0 +1,191 @@
+"""What a campaign's runs are made of: a cell is everything about a run but its seed, and has a key of its own.
+
+Cells come from scenarios or models, strategies, and the values that settings, sizes or faults are swept over. The key
+covers the code that makes the runs, too: one cell and one seed are one run, wherever and whenever it is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness.model import Faults, Model, ModelSpec, Refusal, Scenario, find_model, find_scenario
+from harness.model.faults import FAULT_KINDS, TIMED_KINDS
+from harness.record import Trail, faults_from_json, faults_to_json
+from harness.record.files import compact
+from harness.simulate.session import Plan, everything
+from harness.simulate.strategies import NAMES
+
+MAKERS = ("harness/model", "harness/record", "harness/simulate")
+"""The harness's folders whose code a run depends on, beside that of the protocol."""
+KEY = 16
+"""Hexadecimal digits of keys and code versions."""
+
+
+@attrs.frozen
+class Cell:
+    """Everything about a run but its seed."""
+
+    what: str
+    """The scenario's name, or the model's where no scenario is meant."""
+    model: str
+    sizes: Mapping[str, int]
+    settings: Mapping[str, str]
+    network: str
+    faults: Mapping[str, Any]
+    """As in the header of a trail."""
+    claims: tuple[str, ...]
+    mode: str
+    steps: int
+    timeouts: int
+    scenario: str | None
+    strategy: str
+    sweep: Mapping[str, str]
+    """What was swept, and the value here; it is among sizes, settings or faults too."""
+    package: str
+    """The top package of the protocol."""
+    code: str
+    """The version of the code that makes the runs."""
+
+    @property
+    def key(self) -> str:
+        """What tells the cell from all others."""
+        told = {name: value for name, value in self.to_json().items() if name != "sweep"}
+        return _digest([compact(told).encode()])
+
+    def build(self) -> Model:
+        """Build the model. Raises Refusal."""
+        return find_model(self.model).make(self.sizes, self.settings, self.network, faults_from_json(self.faults))
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.claims, self.steps, self.mode, self.timeouts, self.scenario)
+
+    def trail(self, seed: int) -> Trail:
+        """Return the trail of a run before its first step."""
+        return Trail(self.model, self.sizes, self.settings, self.network, faults_from_json(self.faults), self.claims,
+                     (), self.mode, self.strategy, seed, self.scenario)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cell as a JSON object."""
+        return {**attrs.asdict(self), "claims": list(self.claims)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cell:
+        """Return the cell of a JSON object."""
+        return cls(**{**data, "claims": tuple(data["claims"])})
+
+
+def cells(
+    whats: Iterable[str], strategies: Iterable[str] = ("random",), sweeps: Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None, steps: int | None = None,
+) -> tuple[Cell, ...]:
+    """Return the cells of scenarios or models under strategies, one for each combination of what is swept. Refusal."""
+    for strategy in strategies:
+        if strategy not in NAMES:
+            raise Refusal(f"there is no strategy {strategy!r}; the strategies are {', '.join(NAMES)}")
+    swept = [_sweep(text) for text in sweeps]
+    names = [name for name, _ in swept]
+    if len(set(names)) < len(names):
+        raise Refusal(f"{max(names, key=names.count)} is swept twice; give all its values in one --sweep")
+    found: dict[str, Cell] = {}
+    for what in whats:
+        for values in product(*(values for _, values in swept)):
+            sweep = dict(zip(names, values, strict=True))
+            for strategy in strategies:
+                cell = _cell(what, strategy, sweep, sizes or {}, settings or {}, steps)
+                found.setdefault(cell.key, cell)
+    return tuple(found.values())
+
+
+def _sweep(text: str) -> tuple[str, list[str]]:
+    name, equals, values = text.partition("=")
+    given = [value for value in values.split(",") if value]
+    if not name or not equals or not given:
+        raise Refusal(f"expected --sweep NAME=VALUE,VALUE,..., found {text!r}")
+    return name, list(dict.fromkeys(given))
+
+
+def _cell(
+    what: str, strategy: str, sweep: Mapping[str, str], sizes: Mapping[str, int], settings: Mapping[str, str],
+    steps: int | None,
+) -> Cell:
+    scenario, spec = _named(what)
+    base = scenario or Scenario(what, spec.title, what)
+    sizes, settings = {**base.sizes, **sizes}, {**base.settings, **settings}
+    faults = _plain(base.faults)
+    for name, value in sweep.items():
+        if name in spec.settings:
+            settings[name] = value
+        elif name in spec.sizes or name in FAULT_KINDS:
+            (sizes if name in spec.sizes else faults)[name] = _whole(name, value)
+            if name not in spec.sizes and name in TIMED_KINDS and not (faults.get("targets") or faults.get("links")):
+                raise Refusal(f"{what} names nobody whom {name} may hurt, so it cannot be swept")
+        else:
+            known = ", ".join([*spec.settings, *spec.sizes, *FAULT_KINDS])
+            raise Refusal(f"{name} of {what} cannot be swept; what can is {known}")
+    faults = {name: value for name, value in faults.items() if value}
+    model = spec.make(sizes, settings, base.network, faults_from_json(faults))
+    plan = everything(spec.make())
+    if scenario is not None:
+        plan = Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
+    package = spec.build.__module__.partition(".")[0]
+    return Cell(
+        what, model.name, dict(model.sizes), dict(model.settings), model.network.name, _plain(model.faults),
+        plan.claims, plan.mode, steps or plan.steps, plan.timeouts, plan.scenario, strategy, dict(sweep),
+        package, code_version(package),
+    )
+
+
+def _plain(faults: Faults) -> dict[str, Any]:
+    """Return faults as they come back from a file."""
+    data: dict[str, Any] = json.loads(compact(faults_to_json(faults)))
+    return data
+
+
+def _named(what: str) -> tuple[Scenario | None, ModelSpec]:
+    scenario = find_scenario(what)
+    try:
+        return scenario, find_model(scenario.model if scenario is not None else what)
+    except Refusal as error:
+        raise Refusal(f"{error}; nor is it a scenario, see kafka-proto list for both") from None
+
+
+def _whole(name: str, value: str) -> int:
+    if not value.isdecimal():
+        raise Refusal(f"{name} is swept over whole numbers, not {value!r}")
+    return int(value)
+
+
+@cache
+def code_version(package: str) -> str:
+    """Return the version of the code that makes runs of a protocol: a digest of its sources and of the harness's."""
+    root = Path(str(import_module("harness").__file__)).parent.parent
+    files = [(folder, root / folder) for folder in MAKERS]
+    where = getattr(sys.modules.get(package) or import_module(package), "__file__", None)
+    if where:
+        path = Path(where)
+        files.append((package, path.parent if path.stem == "__init__" else path))
+    texts = []
+    for name, path in files:
+        sources = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        for source in sources:
+            inside = source.relative_to(path).as_posix() if source != path else ""
+            texts += [f"{name}/{inside}".encode(), source.read_bytes()]
+    return _digest(texts)
+
+
+def _digest(texts: Iterable[bytes]) -> str:
+    sha = hashlib.sha256()
+    for text in texts:
+        sha.update(len(text).to_bytes(8, "big") + text)
+    return sha.hexdigest()[:KEY]

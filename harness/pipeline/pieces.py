@@ -1,0 +1,76 @@
+"""A history event in pieces that compress well as columns, and back to the very same bytes.
+
+The `turn` is the event's JSON with, in place of the values written, the names of their slots: there are few different
+ones. The values are texts of their own. Step number, time and failing properties are columns already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import attrs
+
+INITIAL = "initial"
+_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+@attrs.frozen
+class Pieces:
+    """What an event is taken apart into."""
+
+    process: str | None
+    """Who took the step; None for event 0."""
+    kind: str
+    """The step's kind, or `initial`."""
+    action: str | None
+    turn: str
+    values: tuple[str, ...]
+    """The canonical texts of the written values, in the order of the slots in the turn."""
+
+
+def split(part: str) -> Pieces:
+    """Take apart the inside of an event's JSON object, as a recorder gets it. Raises ValueError if it is no such."""
+    event = json.loads(f"{{{part}}}")
+    field = INITIAL if INITIAL in event else "writes"
+    written = event[field]
+    values = tuple(map(_text, written.values()))
+    event[field] = list(written)
+    turn = _text(event)
+    if joined(turn, values) != part:
+        raise ValueError(f"this is no canonical text of an event: {part[:200]}")
+    return Pieces(event.get("process"), event.get("kind", INITIAL), event.get("action"), turn, values)
+
+
+def joined(turn: str, values: Sequence[str]) -> str:
+    """Return the inside of an event's JSON object again."""
+    return Joiner().part(turn, values)
+
+
+def slots_of(turn: str) -> list[str]:
+    """Return the names of the slots that a turn writes."""
+    event = json.loads(turn)
+    names: list[str] = event[INITIAL] if INITIAL in event else event["writes"]
+    return names
+
+
+class Joiner:
+    """Puts events together, and remembers what it knows of a turn."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, list[str]]] = {}
+
+    def part(self, turn: str, values: Sequence[str]) -> str:
+        """Return the inside of an event's JSON object. Raises ValueError where the values are not the turn's."""
+        if turn not in self._known:
+            names = slots_of(turn)
+            self._known[turn] = turn[1 : -1 - len(_text(names))], [f"{_text(name)}:" for name in names]
+        head, names = self._known[turn]
+        inside = ",".join([name + value for name, value in zip(names, values, strict=True)])
+        return f"{head}{{{inside}}}"
+
+    def line(self, n: int, at_us: int | None, turn: str, values: Sequence[str], violated: str | None) -> str:
+        """Return the line of a history that an event is."""
+        at = "" if at_us is None else f'"at_us":{at_us},'
+        failing = "" if violated is None else f',"violated":{violated}'
+        return f'{{"n":{n},{at}{self.part(turn, values)}{failing}}}'
