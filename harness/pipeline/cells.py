@@ -109,8 +109,8 @@ def cells(
 
 def _sweep(text: str) -> tuple[str, list[str]]:
     name, equals, values = text.partition("=")
-    given = [value for value in values.split(",") if value]
-    if not name or not equals or not given:
+    given = values.split(",")
+    if not name or not equals or not any(given):
         raise Refusal(f"expected --sweep NAME=VALUE,VALUE,..., found {text!r}")
     return name, list(dict.fromkeys(given))
 

@@ -152,13 +152,21 @@ def _reached(tables: Tables, coverage: DataFrame) -> list[Reached]:
 def _told(what: str, rows: Sequence[Any], curve: tuple[Point, ...]) -> Reached:
     actions = {row["name"]: row["count"] for row in rows if row["kind"] == "action"}
     never = tuple(row["name"] for row in rows if row["kind"] == "offered" and row["name"] not in actions)
-    guards = {row["name"]: list(row["outcomes"]) for row in rows if row["kind"] == "guard"}
+    told = sorted((row for row in rows if row["kind"] == "guard"), key=lambda row: _place(row["name"]))
+    guards = {row["name"]: list(row["outcomes"]) for row in told}
     return Reached(
         what, actions, never, sum(bool(outcomes) for outcomes in guards.values()),
         tuple((name, outcomes[0]) for name, outcomes in guards.items() if len(outcomes) == 1),
         tuple(name for name, outcomes in guards.items() if not outcomes),
         curve[-1].states if curve else 0, curve[-1].runs if curve else 0, curve,
     )
+
+
+def _place(guard: str) -> tuple[str, int, str]:
+    """Return where a guard is, so that guards come in the order of their sources: `file:line condition`."""
+    file, _, rest = guard.partition(":")
+    line, _, condition = rest.partition(" ")
+    return file, int(line), condition
 
 
 def _curves(tables: Tables, coverage: DataFrame) -> dict[str, tuple[Point, ...]]:

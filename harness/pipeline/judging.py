@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.history.judge import Judge, Judged
+from harness.history.refine import where
 from harness.model import Model, Refusal, Value, decode
 from harness.pipeline.cells import Cell
 from harness.pipeline.pieces import INITIAL, Joiner
@@ -23,8 +25,10 @@ from harness.pipeline.tables import Tables
 from harness.record import Event, History, Recorder, header_of
 from harness.record.history import all_types, event_of
 
-MOST_REMEMBERED = 300_000
+MOST_REMEMBERED = 100_000
 """Values and turns of which is remembered what they mean."""
+RARELY = (200_000, 20, 20)
+"""How often the garbage collector walks through the tables of a judge."""
 MOST_SHOWN = 5
 """Runs of a block that are told of one by one."""
 COLUMNS = ["seed", "n", "at_us", "turn", "values", "violated"]
@@ -71,6 +75,8 @@ def rejudge(tables: Tables) -> list[Rejudged]:
         return []
 
     def work(blocks: Iterable[Block]) -> Iterator[Rejudged]:
+        gc.enable()  # a judge whose tables are too large leaves them for the collector; workers have it turned off
+        gc.set_threshold(*RARELY)
         for block in blocks:
             yield judge_block(Path(folder), block, cells[block.cell])
 
@@ -108,17 +114,31 @@ def judge_block(folder: Path, block: Block, cell: Cell) -> Rejudged:
     kinds: Counter[str] = Counter()
     findings: list[Finding] = []
     judged = events = refined = 0
-    for seed, rows in groupby(_rows(folder / block.files["events"]["path"]), key=itemgetter(0)):
-        history, digest = reader.history(cell, runs[seed], list(rows))
-        found = judge.recorded(history, model)
-        some = (*found.findings, *(("digest",) if digest != history.digest else ()))
+    for seed, group in groupby(_rows(folder / block.files["events"]["path"]), key=itemgetter(0)):
+        rows = list(group)
+        some, sentence, is_refined = _judged(cell, runs[seed], rows, judge, model, reader)
         kinds.update(some)
-        judged, events, refined = judged + 1, events + len(history.events), refined + (found.refined is not None)
+        judged, events, refined = judged + 1, events + len(rows), refined + is_refined
         if set(some) - {"property"}:
-            findings.append(Finding(block.cell, seed, some, _sentence(found) if found.findings else "the stored "
-                                    "events do not have the digest of the run"))
+            findings.append(Finding(block.cell, seed, some, sentence))
     return Rejudged(block.cell, cell.what, judged, events, dict(sorted(kinds.items())), refined,
                     tuple(findings[:MOST_SHOWN]))
+
+
+def _judged(
+    cell: Cell, run: Mapping[str, Any], rows: list[Row], judge: Judge, model: Model, reader: Reader
+) -> tuple[tuple[str, ...], str, bool]:
+    """Return the kinds of findings about a run, a sentence for the first, and whether it was held against a spec."""
+    try:
+        history, digest = reader.history(cell, run, rows)
+        found = judge.recorded(history, model)
+    except Exception as error:
+        return ("record",), f"the stored events are no history of {cell.model}: {where(error)}", False
+    wrong = digest != run["digest"]
+    sentence = "the stored events do not have the digest of the run" if wrong else ""
+    if found.findings:
+        sentence = _sentence(found)
+    return (*found.findings, *(("digest",) if wrong else ())), sentence, found.refined is not None
 
 
 def _sentence(found: Judged) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import attrs
 
 INITIAL = "initial"
+MOST_KNOWN = 100_000
+"""Turns that are remembered."""
 _text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -63,6 +65,8 @@ class Joiner:
     def part(self, turn: str, values: Sequence[str]) -> str:
         """Return the inside of an event's JSON object. Raises ValueError where the values are not the turn's."""
         if turn not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             names = slots_of(turn)
             self._known[turn] = turn[1 : -1 - len(_text(names))], [f"{_text(name)}:" for name in names]
         head, names = self._known[turn]

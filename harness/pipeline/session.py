@@ -64,12 +64,20 @@ def checked_master(master: str) -> str:
 
 @contextmanager
 def spark_session(master: str, log: Path | None = None) -> Iterator[SparkSession]:
-    """Start Spark, and stop it when the block ends; what it has to say goes to a log. Raises Refusal."""
-    session = start(master, log)
+    """Start Spark, and stop it when the block ends; what it has to say goes to a log. Raises Refusal.
+
+    A session that this process has already is used as it is, and lasts.
+    """
+    require_packages()
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    session = running or start(master, log)
     try:
         yield session
     finally:
-        session.stop()
+        if running is None:
+            session.stop()
 
 
 def start(master: str, log: Path | None = None) -> SparkSession:

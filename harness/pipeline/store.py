@@ -209,13 +209,13 @@ def _stamp(path: Path) -> dict[str, Any]:
 
 def _difference(told: dict[str, Any], mine: dict[str, Any]) -> str:
     """Return in words how two manifests differ."""
-    for name in ("keep", "coverage", "block"):
-        if told[name] != mine[name]:
-            return f"its {name} is {told[name]}, not {mine[name]}"
     before, now = (sorted({cell["what"] for cell in data["cells"].values()}) for data in (told, mine))
     if before != now:
         return f"its scenarios and models are {', '.join(before)}"
     codes = [{cell["code"] for cell in data["cells"].values()} for data in (told, mine)]
     if codes[0] != codes[1]:
         return "its runs were made by another version of the code"
+    for name in ("keep", "coverage", "block"):
+        if told[name] != mine[name]:
+            return f"its {name} is {told[name]}, not {mine[name]}"
     return "its strategies, settings, sizes or steps differ"

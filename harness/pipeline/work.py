@@ -92,6 +92,8 @@ class Workshop:
             while coverage is not None and len(seeds) < coverage.runs:
                 seeds.append(seed)
         rows.finish(task.first, coverage, seeds)
+        if tables is not self._shared:
+            _forget(tables)
         return rows
 
     def _tables(self, task: Task) -> Tables:
@@ -99,6 +101,8 @@ class Workshop:
         if task.covered or task.cell.strategy in IN_ORDER:
             return Tables(task.cell.build(), Guards())
         if self._shared is None or self._key != task.cell.key:
+            if self._shared is not None:
+                _forget(self._shared)
             self._key, self._shared = task.cell.key, Tables(task.cell.build())
             self._told.clear()
         return self._shared
@@ -141,6 +145,11 @@ class Workshop:
             kind, action = match.groups() if match is not None else ("", "")
             found = self._told[part] = action, action if kind in HURTS else None
         return found
+
+
+def _forget(tables: Tables) -> None:
+    """Free what tables hold, which nobody else does while the garbage collector is off in a worker."""
+    tables.start_over()
 
 
 def _strategies(strategies: Strategies, task: Task) -> Iterator[tuple[int, Strategy]]:
