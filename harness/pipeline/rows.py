@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from harness.pipeline.cells import Cell
 from harness.pipeline.pieces import Pieces, split
-from harness.pipeline.schemas import EVENTS, SCHEMAS
+from harness.pipeline.schemas import EVENTS, RUNS, SCHEMAS
 from harness.record import Trail
 from harness.record.files import compact
 from harness.simulate.coverage import UNMAPPED, Coverage
@@ -45,14 +45,15 @@ class Rows:
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
-        self._key = cell.key
+        self.key = cell.key
         self._about = {
-            "cell": cell.key, "model": cell.model, "strategy": cell.strategy, "code": cell.code,
+            "cell": self.key, "model": cell.model, "strategy": cell.strategy, "code": cell.code,
             "sizes": compact(cell.sizes), "settings": compact(cell.settings), "sweep": compact(cell.sweep),
         }
         self.actions: Counter[str] = Counter()
         """How often each action was taken."""
-        self._rows: dict[str, list[dict[str, Any]]] = {"runs": [], "violations": [], "coverage": []}
+        self._rows: dict[str, list[dict[str, Any]]] = {"violations": [], "coverage": []}
+        self._runs: dict[str, list[Any]] = {name: [] for name in RUNS.names if name not in self._about}
         self._columns: dict[str, list[Any]] = {name: [] for name in EVENTS.names if name not in ("cell", "values")}
         self._texts = {name: Texts() for name in ("process", "kind", "action", "turn", "value", "violated")}
         self._values: list[int] = []
@@ -65,27 +66,31 @@ class Rows:
         verdict, trail = run.verdict, run.trail
         self._failing += not verdict.ok
         self._steps += len(trail.choices)
-        self._rows["runs"].append({
-            **self._about, "seed": trail.seed, "outcome": "ok" if verdict.ok else "violated",
-            "violated": verdict.violated, "kind": verdict.kind, "reason": verdict.reason, "step": verdict.step,
-            "steps": len(trail.choices), "fair_from": trail.fair_from, "digest": digest, "faults": faults,
-            "witnessed": sorted(run.witnessed), "kept": kept, "covered": covered,
-            "trail": None if verdict.ok else _text(trail), "error": None, "wall_us": wall_us,
+        self._add({
+            "seed": trail.seed, "outcome": "ok" if verdict.ok else "violated", "violated": verdict.violated,
+            "kind": verdict.kind, "reason": verdict.reason, "step": verdict.step, "steps": len(trail.choices),
+            "fair_from": trail.fair_from, "digest": digest, "faults": faults, "witnessed": sorted(run.witnessed),
+            "kept": kept, "covered": covered, "trail": None if verdict.ok else _text(trail), "error": None,
+            "wall_us": wall_us,
         })
 
     def poisoned(self, trail: Trail, error: str, covered: bool, wall_us: int) -> None:
         """Add a run that our own code did not bring to its end, with the choices so far."""
         self._errors += 1
-        self._rows["runs"].append({
-            **self._about, "seed": trail.seed, "outcome": "error", "steps": len(trail.choices), "digest": None,
-            "fair_from": trail.fair_from, "faults": [], "witnessed": [], "kept": False, "covered": covered,
-            "trail": _text(trail), "error": error, "wall_us": wall_us,
+        self._add({
+            "seed": trail.seed, "outcome": "error", "violated": None, "kind": None, "reason": None, "step": None,
+            "steps": len(trail.choices), "fair_from": trail.fair_from, "digest": None, "faults": [], "witnessed": [],
+            "kept": False, "covered": covered, "trail": _text(trail), "error": error, "wall_us": wall_us,
         })
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        for name, column in self._runs.items():
+            column.append(row[name])
 
     def violation(self, run: Run, verdict: Verdict, action: str, faults: list[str]) -> None:
         """Add the first violation of a claimed property by a run: in which step, and which faults came before."""
         self._rows["violations"].append({
-            "cell": self._key, "seed": run.trail.seed, "property": verdict.violated, "kind": verdict.kind,
+            "cell": self.key, "seed": run.trail.seed, "property": verdict.violated, "kind": verdict.kind,
             "step": verdict.step, "reason": verdict.reason, "action": action or None, "faults": faults,
             "steps": len(run.trail.choices),
         })
@@ -132,18 +137,21 @@ class Rows:
         self, kind: str, name: str | None = None, outcome: bool | None = None, state: int | None = None,
         seed: int | None = None, count: int | None = None,
     ) -> dict[str, Any]:
-        return {"cell": self._key, "kind": kind, "name": name, "outcome": outcome, "state": state, "seed": seed,
+        return {"cell": self.key, "kind": kind, "name": name, "outcome": outcome, "state": state, "seed": seed,
                 "count": count}
 
     @property
     def counts(self) -> Mapping[str, int]:
         """How many runs, failing runs, errors and steps there are."""
-        return {"runs": len(self._rows["runs"]), "failing": self._failing, "errors": self._errors,
+        return {"runs": len(self._runs["seed"]), "failing": self._failing, "errors": self._errors,
                 "steps": self._steps}
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the rows as tables by name."""
         tables = {name: pa.Table.from_pylist(rows, SCHEMAS[name]) for name, rows in self._rows.items()}
+        count = len(self._runs["seed"])
+        runs = {**{name: [value] * count for name, value in self._about.items()}, **self._runs}
+        tables["runs"] = pa.table([pa.array(runs[field.name], field.type) for field in RUNS], RUNS)
         tables["events"] = self._events()
         return tables
 
@@ -151,7 +159,7 @@ class Rows:
         columns, count = self._columns, len(self._columns["n"])
         values = self._texts["value"].column(self._values)
         made = {
-            "cell": pa.array([self._key] * count, pa.string()),
+            "cell": pa.array([self.key] * count, pa.string()),
             "values": pa.ListArray.from_arrays(pa.array(self._ends, pa.int32()), values),
         }
         for name, numbers in columns.items():

@@ -149,7 +149,7 @@ class Store:
         return {"path": inside, "rows": len(rows), **_stamp(path)}
 
     def _place(self, path: Path, put: Any) -> None:
-        """Let a file be written to a hidden place, flush it, and rename it to its own."""
+        """Let a file be written to a hidden place, and rename it to its own."""
         parts = self.folder / PARTS
         parts.mkdir(exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,8 +157,6 @@ class Store:
         os.close(handle)
         try:
             put(Path(name))
-            with open(name, "rb") as file:
-                os.fsync(file.fileno())
             os.chmod(name, 0o644)
             os.replace(name, path)
         finally:

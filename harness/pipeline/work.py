@@ -19,7 +19,7 @@ from harness.pipeline.cells import Cell
 from harness.pipeline.rows import Rows
 from harness.record import Recorder, Trail
 from harness.simulate.guards import Guards
-from harness.simulate.session import UNFAIR, Run, Session, drive
+from harness.simulate.session import UNFAIR, Plan, Run, Session, drive
 from harness.simulate.strategies import IN_ORDER, Strategies, Strategy
 from harness.simulate.tables import Tables
 
@@ -83,12 +83,13 @@ class Workshop:
     def make(self, task: Task) -> Rows:
         """Make the runs of a block. Raises Refusal and OSError; any other error of a run becomes its row."""
         cell, rows = task.cell, Rows(task.cell)
+        plan = cell.plan
         strategies = Strategies(cell.strategy)
         tables = self._tables(task)
         coverage = strategies.cover(tables) if task.covered else None
         seeds: list[int] = []
         for seed, strategy in _strategies(strategies, task):
-            self._run(task, tables, strategy, rows, task.first <= seed)
+            self._run(task, plan, tables, strategy, rows, task.first <= seed)
             while coverage is not None and len(seeds) < coverage.runs:
                 seeds.append(seed)
         rows.finish(task.first, coverage, seeds)
@@ -107,12 +108,14 @@ class Workshop:
             self._told.clear()
         return self._shared
 
-    def _run(self, task: Task, tables: Tables, strategy: Strategy, rows: Rows, wanted: bool) -> None:
+    def _run(
+        self, task: Task, plan: Plan, tables: Tables, strategy: Strategy, rows: Rows, wanted: bool
+    ) -> None:
         """Make a run, and its rows where they are wanted: of earlier runs in order, only what they teach is."""
         tape, began = Tape(), perf_counter_ns()
         session: Session | None = None
         try:
-            session = Session(tables, task.cell.plan, strategy, tape)
+            session = Session(tables, plan, strategy, tape)
             run = drive(session)
             if wanted:
                 self._add(task, run, tape, rows, (perf_counter_ns() - began) // 1_000)
@@ -127,7 +130,7 @@ class Workshop:
         told = [self._tell(part) for _, _, part, _ in tape.events]
         rows.actions.update([action for action, _ in told[1:]])
         faults = [fault for _, fault in told]
-        keep = bool(run.violations) or is_sampled(task.keep, task.cell.key, run.trail.seed)
+        keep = bool(run.violations) or is_sampled(task.keep, rows.key, run.trail.seed)
         if keep:
             rows.events(run.trail.seed, tape.events)
         for verdict in run.violations:
