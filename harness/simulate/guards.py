@@ -19,8 +19,9 @@ import attrs
 
 T = TypeVar("T")
 
-NOT_PROTOCOL = frozenset(("harness", "attr", "attrs")) | sys.stdlib_module_names
-"""Packages without guards. Tests and notebooks may hold actors of their own, so `__main__` is none of them."""
+NOT_PROTOCOL = frozenset(("harness", "attr", "attrs", "py4j", "pyspark")) | sys.stdlib_module_names
+"""Packages without guards; Spark's are among them because their finalizers run whenever the collector likes. Tests and
+notebooks may hold actors of their own, so `__main__` is none of them."""
 
 
 @attrs.frozen(order=True)
