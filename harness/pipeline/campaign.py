@@ -124,8 +124,9 @@ def make_blocks(tasks: Iterable[list[Task]], folder: str, day: str, code: dict[s
             rows = _WORKSHOP[0].make(task)
             store.commit(task.cell, task.first, task.last, day, rows.tables(), rows.counts)
         except OSError as error:
-            raise RuntimeError(f"{STOPPED}{folder} cannot be written to, {reason_of(error)}; make room there and "
-                               "start it again.") from None
+            why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own
+            raise RuntimeError(f"{STOPPED}{folder} cannot be written to, {why}; make room there and start it again."
+                               ) from None
         except Refusal as error:
             raise RuntimeError(f"{STOPPED}{error}.") from None
         yield rows.counts["runs"]
