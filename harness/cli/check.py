@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli import whole
+from harness.cli.check_options import SPARK, check_options, on_spark, refuse_together
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.search import ENGINES, Result, Search, Violation
@@ -23,13 +25,11 @@ from harness.model import NO_FAULTS, Model, ModelSpec, Refusal, find_model
 
 if TYPE_CHECKING:
     from harness.explore.liveness import Lasso
+    from harness.pipeline.search import SparkSearch
     from harness.record import Trail
 
 SAVED_EVERY = 30.0
 """Seconds between checkpoints."""
-LEAST_MEMORY = 1e-9
-"""A byte, in gigabytes."""
-FINGERPRINTS = 2**64
 Report = Callable[[int, int, int, int], None]
 
 
@@ -47,8 +47,11 @@ Report = Callable[[int, int, int, int], None]
 @click.option("--view", is_flag=True, help="Count states as one that differ only in what the module's view hides.")
 @click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
-@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True,
-              help="The inner loop: compiled, in Python, or compiled where that is possible. Results are the same.")
+@click.option("--engine", type=click.Choice([*ENGINES, SPARK]), default="auto", show_default=True,
+              help="The inner loop: compiled where that is possible, one of both, or Spark. Results are the same.")
+@click.option("--master", metavar="URL", help="Where Spark runs, with --engine spark (default: local[*]).")
+@click.option("--parts", type=whole(1), metavar="N",
+              help="With --engine spark: parts that states are spread over (default: 4 per core).")
 @click.option("--fingerprints", is_flag=True, help="Keep 64 bits of each state in memory, not all of it.")
 @click.option("--memory", type=float, metavar="GB", help="Give up, in order, when the states need more than this.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR",
@@ -58,29 +61,38 @@ Report = Callable[[int, int, int, int], None]
 def check(
     model: str, sizes: tuple[str, ...], settings: tuple[str, ...], invariants: tuple[str, ...],
     temporal: tuple[str, ...], fairness: str, symmetry: bool, view: bool, no_stop: bool, deadlock: bool, engine: str,
-    fingerprints: bool, memory: float | None, checkpoint: Path | None, out: Path, as_json: bool,
+    master: str | None, parts: int | None, fingerprints: bool, memory: float | None, checkpoint: Path | None,
+    out: Path, as_json: bool,
 ) -> int:
     """Search a spec model completely; without --invariant every invariant that the model claims is checked."""
     spec = find_model(model)
     given = (pairs(sizes, int), pairs(settings, str))
     built = _model(spec, given, view)
     names = _invariants(built, invariants)
-    _check_options(built, temporal, memory, {"--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints})
+    check_options(built, temporal, memory, {"--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints})
+    refuse_together(engine, checkpoint, {"--master": master, "--parts": parts}, {
+        "--property": temporal, "--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints,
+        "--memory": memory,
+    })
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
-    search = Search(
-        built, names, stop=not no_stop, deadlock=deadlock, symmetry=symmetry, view=view, witnesses=True,
-        fingerprints=fingerprints, engine=engine, memory=round((memory or 0) * 1e9),
-        checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
-    )
+    search: Search | SparkSearch
+    if engine == SPARK:
+        search = on_spark(built, names, checkpoint, master, parts, not no_stop, deadlock)
+    else:
+        search = Search(
+            built, names, stop=not no_stop, deadlock=deadlock, symmetry=symmetry, view=view, witnesses=True,
+            fingerprints=fingerprints, engine=engine, memory=round((memory or 0) * 1e9),
+            checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
+        )
     with _progress(not as_json) as report, _stopping(search):
         search.progress = report
         result = search.run()
-    lassos = _lassos(search, temporal, fairness) if temporal and result.complete else {}
+    lassos = _lassos(search, temporal, fairness) if isinstance(search, Search) and temporal and result.complete else {}
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-    told = _told(built, result, search.interrupted, seconds, cpu_seconds)
-    if fingerprints:
-        told["collision_probability"] = result.distinct * (result.generated - result.distinct) / FINGERPRINTS
+    told = _told(built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu)
+    if result.keys:
+        told["collision_probability"] = result.distinct * (result.generated - result.distinct) / result.keys
     told["properties"] = {name: lassos[name] is None if name in lassos else None for name in temporal}
     tables = _counterexamples(spec, given, names, result, lassos, fairness, out, told)
     if told["violated"] and told["verdict"] == "ok":
@@ -115,26 +127,6 @@ def _invariants(model: Model, chosen: tuple[str, ...]) -> tuple[str, ...]:
     return chosen or tuple(name for name in known if name in claimed)
 
 
-def _check_options(
-    model: Model, temporal: tuple[str, ...], memory: float | None, reducing: Mapping[str, bool]
-) -> None:
-    known = [prop.name for prop in model.properties if prop.is_temporal]
-    for name in temporal:
-        if name not in known:
-            has = f"its temporal properties are {', '.join(known)}" if known else "it has none"
-            safe = any(prop.name == name and prop.is_safety for prop in model.properties)
-            hint = f"; {name} is an invariant, name it with --invariant" if safe else ""
-            raise Refusal(f"{model.name} has no temporal property {name!r}; {has}{hint}")
-    for option, is_on in reducing.items():
-        if temporal and is_on:
-            raise Refusal(
-                f"temporal properties need every state and step as it is, and {option} takes several for one, so that "
-                f"a cycle need not be one; leave {option} or --property out"
-            )
-    if memory is not None and not LEAST_MEMORY <= memory < math.inf:
-        raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}; leave it out for no limit")
-
-
 def _timer() -> Callable[[], bool]:
     """Return a function that says, again and again, when it is time to save."""
     last = time.monotonic()
@@ -150,7 +142,7 @@ def _timer() -> Callable[[], bool]:
 
 
 @contextmanager
-def _stopping(search: Search) -> Iterator[None]:
+def _stopping(search: Search | SparkSearch) -> Iterator[None]:
     """Let the first interrupt end the search where it can go on later, and the second one at once.
 
     What follows the second one is short, so that further interrupts are not listened to.
@@ -304,9 +296,9 @@ def _counterexamples(
 def _print(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
     from harness.record.words import counted
 
+    took = f"{told['seconds']:.1f} s" if told["engine"] == SPARK else f"{told['cpu_seconds']:.1f} s of CPU"
     counts = (
-        f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, "
-        f"{told['cpu_seconds']:.1f} s of CPU"
+        f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, {took}"
     )
     if not told["violated"]:
         said = "searched in part, no violation so far" if told["verdict"] == "interrupted" else "no violation"

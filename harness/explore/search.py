@@ -8,7 +8,7 @@ paths the one is told whose steps come first in the order of the model, whatever
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ RESERVE = 8
 SAMPLED = 20_000
 """States of each level by which it is decided which variables share fields."""
 ENGINES = ("auto", "python", "kernel")
+FINGERPRINTS = 2**64
 
 
 @attrs.frozen
@@ -67,6 +68,8 @@ class Result:
     actions: Mapping[str, int]
     bits: int
     engine: str
+    keys: int = 0
+    """How many keys states may have, where states are told apart by less than what they are; 0 where they are not."""
 
 
 @attrs.define
@@ -80,6 +83,9 @@ class Hit:
 
 class Search:
     """One search; `run` does it. What it keeps serves to rebuild paths, and as a graph for temporal properties."""
+
+    worker_cpu = 0.0
+    """Seconds of other processes than this one."""
 
     def __init__(
         self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
@@ -340,16 +346,13 @@ class Search:
             self.hits.setdefault(name, hit)
         sizes = [size for size in loop.sizes() if size]
         loop.count()
-        names = [*self.kinds, "Deadlock"]
-        told = [(self._violation(name, hit), name) for name, hit in self.hits.items()]
-        told.sort(key=lambda each: (each[0][0].length, each[0][1], names.index(each[1])))
-        found = {name: violation for (violation, _), name in told}
-        violations = tuple(v for v in found.values() if v.kind != "sometimes")
-        witnesses = tuple(sorted((v for v in found.values() if v.kind == "sometimes"), key=lambda v: v.name))
+        told = [self._violation(name, hit) for name, hit in self.hits.items()]
+        violations, witnesses = ranked(told, tuple(self.kinds))
         complete = not self.interrupted and not (violations and self.stop)
         return Result(
             len(self.starts), sum(sizes), loop.generated, len(sizes), complete, violations, witnesses,
             dict(sorted(self.space.actions.items())), self.space.layout.bits, loop.name,
+            FINGERPRINTS if self.fingerprints else 0,
         )
 
     def key(self, state: int) -> int:
@@ -362,34 +365,48 @@ class Search:
         for level in range(hit.depth - 2, -1, -1):
             ways.append({self.key(state) for state in self.loop.sources(level, ways[-1])})
         ways.reverse()
-        initial = next(n for n, start in enumerate(self.starts) if self.key(start) in ways[0])
-        at = self.starts[initial]
-        labels: list[str] = []
-        way = [initial]
-        for targets in ways[1:]:
-            edges = enumerate(self.space.edges(at))
-            place, edge = next((n, edge) for n, edge in edges if self.key(edge.follow(at)) in targets)
-            way.append(place)
-            labels.append(edge.step.label)
-            at = edge.follow(at)
-        labels += self._witness_step(name, at)
-        return Violation(name, self._reason(name, at), hit.kind, initial, tuple(labels)), way
+        return tell(self.space, self.chosen, name, hit.kind, self.starts, self.key, ways)
 
-    def _witness_step(self, name: str, state: int) -> list[str]:
-        """Return the label of the first step from a state that is a witness, where the property is about steps."""
-        prop = next((prop for prop in self.chosen if prop.name == name), None)
-        if prop is None or prop.on != "step":
-            return []
-        view = View(self.space.layout.unpack(state))
-        return [edge.step.label for edge in self.space.edges(state) if prop.check(view, edge.step)][:1]
 
-    def _reason(self, name: str, state: int) -> str:
-        if name == "Deadlock":
-            return "no step is possible"
-        if self.kinds[name] == "sometimes":
-            return WITNESSED
-        prop: Property = self.model.property(name)
-        return self.model.why_not(prop, View(self.space.layout.unpack(state))) or ""
+def ranked(
+    told: Iterable[tuple[Violation, list[int]]], names: Sequence[str]
+) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
+    """Return violations and witnesses, each told with its way: the violations in order of length, way and name."""
+    ordered = sorted(told, key=lambda each: (each[0].length, each[1], [*names, "Deadlock"].index(each[0].name)))
+    found = [violation for violation, _ in ordered]
+    witnesses = sorted((each for each in found if each.kind == "sometimes"), key=lambda each: each.name)
+    return tuple(each for each in found if each.kind != "sometimes"), tuple(witnesses)
+
+
+def tell(
+    space: Space, chosen: Sequence[Property], name: str, kind: str, starts: Sequence[int],
+    key: Callable[[int], int], ways: Sequence[Set[int]],
+) -> tuple[Violation, list[int]]:
+    """Tell the first path, in the order of the model, through states whose keys are given level by level; and its way.
+
+    `starts` are the initial states, packed.
+    """
+    initial = next(n for n, start in enumerate(starts) if key(start) in ways[0])
+    at = starts[initial]
+    labels: list[str] = []
+    way = [initial]
+    for targets in ways[1:]:
+        edges = enumerate(space.edges(at))
+        place, edge = next((n, edge) for n, edge in edges if key(edge.follow(at)) in targets)
+        way.append(place)
+        labels.append(edge.step.label)
+        at = edge.follow(at)
+    prop = next((prop for prop in chosen if prop.name == name), None)
+    view = View(space.layout.unpack(at))
+    if prop is not None and prop.on == "step":
+        labels += [edge.step.label for edge in space.edges(at) if prop.check(view, edge.step)][:1]
+    if prop is None:
+        reason = "no step is possible"
+    elif kind == "sometimes":
+        reason = WITNESSED
+    else:
+        reason = space.model.why_not(prop, view) or ""
+    return Violation(name, reason, kind, initial, tuple(labels)), way
 
 
 def _hides(model: Model) -> tuple[str, ...]:

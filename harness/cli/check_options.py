@@ -1,0 +1,71 @@
+"""Which options of `check` go together, and its search on Spark, which is loaded when somebody asks for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.model import Model, Refusal
+
+if TYPE_CHECKING:
+    from harness.pipeline.search import SparkSearch
+
+SPARK = "spark"
+MANIFEST = "search.json"
+"""What the folder of such a search has, and no other checkpoint."""
+LEAST_MEMORY = 1e-9
+"""A byte, in gigabytes."""
+
+
+def check_options(
+    model: Model, temporal: tuple[str, ...], memory: float | None, reducing: Mapping[str, bool]
+) -> None:
+    """Raise Refusal for temporal properties that are none, or that others of these options spoil, and for no memory."""
+    known = [prop.name for prop in model.properties if prop.is_temporal]
+    for name in temporal:
+        if name not in known:
+            has = f"its temporal properties are {', '.join(known)}" if known else "it has none"
+            safe = any(prop.name == name and prop.is_safety for prop in model.properties)
+            hint = f"; {name} is an invariant, name it with --invariant" if safe else ""
+            raise Refusal(f"{model.name} has no temporal property {name!r}; {has}{hint}")
+    for option, is_on in reducing.items():
+        if temporal and is_on:
+            raise Refusal(
+                f"temporal properties need every state and step as it is, and {option} takes several for one, so that "
+                f"a cycle need not be one; leave {option} or --property out"
+            )
+    if memory is not None and not LEAST_MEMORY <= memory < math.inf:
+        raise Refusal(f"--memory takes gigabytes, more than 0, not {memory:g}; leave it out for no limit")
+
+
+def refuse_together(
+    engine: str, checkpoint: Path | None, only: Mapping[str, Any], others: Mapping[str, Any]
+) -> None:
+    """Raise Refusal for options that are given, and that the engine does not have: `only` are Spark's, `others` not."""
+    if engine == SPARK:
+        given = [name for name, value in others.items() if value]
+        if given:
+            raise Refusal(f"--engine spark has no {given[0]}; leave it out, or use another engine")
+        return
+    given = [name for name, value in only.items() if value is not None]
+    if given:
+        raise Refusal(f"{given[0]} is for --engine spark; leave it out, or give that engine")
+    if checkpoint is not None and (checkpoint / MANIFEST).exists():
+        raise Refusal(f"the search in {checkpoint} is of --engine spark; go on with that, or give another folder")
+
+
+def on_spark(
+    model: Model, invariants: tuple[str, ...], folder: Path | None, master: str | None, parts: int | None,
+    stop: bool, deadlock: bool,
+) -> SparkSearch:
+    """Return a search on Spark. Raises Refusal where Spark or Java is missing."""
+    from harness.pipeline.needs import require_java, require_packages
+
+    require_packages()
+    require_java()
+    from harness.pipeline.search import SparkSearch
+
+    return SparkSearch(model, invariants, folder=folder, master=master or "local[*]", parts=parts or 0, stop=stop,
+                       deadlock=deadlock)
