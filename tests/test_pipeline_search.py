@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -185,7 +186,7 @@ def test_a_folder_of_another_search_is_refused(calm: Path, tmp_path: Path) -> No
     (tmp_path / "checkpoint.json").write_text("{}")
     with pytest.raises(Refusal, match=r"holds something else than a search of --engine spark \(checkpoint.json\)"):
         on_spark(SMALL, tmp_path).run()
-    with pytest.raises(Refusal, match="cannot write the search in .*checkpoint.json"):
+    with pytest.raises(Refusal, match=r"cannot write the search in .*checkpoint\.json"):
         on_spark(SMALL, tmp_path / "checkpoint.json").run()
     assert files_below(calm) == before
 
@@ -262,6 +263,24 @@ def test_a_part_keeps_what_is_new_and_each_state_once(copied: Path, monkeypatch:
     assert nothing is None
 
 
+def test_a_full_disk_is_told_in_one_sentence(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker says which folder it is and why; the driver, too, where it writes itself."""
+    def full(path: Path, put: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    levels = Levels(copied)
+    last = levels.committed()[-1]
+    scratch = levels.scratch(6)
+    monkeypatch.setattr(expander, "_EXPANDER", [])
+    came = list(grow(task(SMALL, copied, 1), last.paths()))
+    monkeypatch.setattr("harness.pipeline.levels.place", full)
+    monkeypatch.setattr(expander, "place", full)
+    with pytest.raises(RuntimeError, match=r"^the search cannot go on: .* cannot be written to, No space left on"):
+        list(settle(task(SMALL, copied, 1), 0, iter(came), last.paths(), scratch))
+    with pytest.raises(Refusal, match=r"^cannot write the search in .*: No space left on device; give another"):
+        levels.commit(scratch, last)
+
+
 def test_workers_with_other_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker whose protocol is another version says so."""
     monkeypatch.setattr(expander, "_EXPANDER", [])
@@ -295,9 +314,9 @@ def test_a_driver_killed_three_times_comes_to_the_right_counts(tmp_path: Path) -
     for number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
         before = committed()
         with started(*arguments) as process:
-            wait_until(lambda before=before: committed() > before + 3)
-            os.kill(process.pid, number)
-            out, err = process.communicate(timeout=PATIENCE_S)
+            wait_until(lambda before=before: committed() > before + 3, 5 * PATIENCE_S)
+            (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+            out, err = process.communicate(timeout=2 * PATIENCE_S)
             assert process.returncode == (130 if number == signal.SIGINT else -number)
             if number == signal.SIGINT:
                 assert '"verdict": "interrupted"' in out and f"which is kept in {folder}: the same command" in err

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import process_time
 from typing import Any, TypeVar
 
 import attrs
@@ -215,14 +214,14 @@ def expander_for(task: Task) -> Expander:
 
 def grow(task: Task, files: Sequence[str]) -> Iterator[tuple[int, bytes | Told]]:
     """Expand the states of files: yield successors by part, and at last what was told, which any part may keep."""
-    began, told, expander = process_time(), Told(), expander_for(task)
+    began, told, expander = _cpu(), Told(), expander_for(task)
     for file in files:
         for batch in _read(Path(task.folder, file), len(expander.space.layout.fields)):
             some, tables = expander.expand(batch, task.parts)
             told.add(some)
             for part, table in tables:
                 yield part, to_bytes(table)
-    told.cpu = process_time() - began
+    told.cpu = _cpu() - began
     yield 0, told
 
 
@@ -230,7 +229,7 @@ def settle(
     task: Task, part: int, came: Iterator[tuple[int, bytes | Told]], seen: Sequence[str], target: str
 ) -> Iterator[tuple[Told, dict[str, Any] | None]]:
     """Keep of the states that came to a part those that are new, in a file; yield what was told and the file's row."""
-    began, told = process_time(), Told()
+    began, told = _cpu(), Told()
     visited = Keys.joined(_read_keys(Path(task.folder, file)) for file in seen)
     fresh: list[pa.Table] = []
     rows = once = 0
@@ -256,7 +255,7 @@ def settle(
             path = Path(task.folder, target, name)
             place(path, lambda hidden: write(hidden, table))
             file = {"file": name, "part": part, "states": len(table), **stamp(path)}
-    told.cpu += process_time() - began
+    told.cpu += _cpu() - began
     yield told, file
 
 
@@ -289,6 +288,11 @@ def _on_disk(folder: str) -> Iterator[None]:
         why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own
         raise RuntimeError(f"{STOPPED}{folder} cannot be written to, {why}; make room there and start it again."
                            ) from None
+
+
+def _cpu() -> float:
+    """Return the seconds that this process has worked."""
+    return sum(os.times()[:2])
 
 
 def _read(path: Path, fields: int) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 
 from harness.model import Refusal
-from harness.record.files import compact, reason_of, write_atomically
+from harness.record.files import compact, reason_of
 
 FORMAT = "kafka-proto/spark-search"
 VERSION = 1
@@ -81,7 +81,7 @@ class Levels:
             if others:
                 raise Refusal(f"{self.folder} holds something else than a search of --engine spark ({others[0]}); give "
                               "another folder with --checkpoint")
-            write_atomically(path, [compact({"format": FORMAT, "version": VERSION, "asked": asked})])
+            self._write(path, {"format": FORMAT, "version": VERSION, "asked": asked})
         told = self._manifest(path)
         for name, value in sorted(asked.items()):
             if told.get(name) != value:
@@ -152,13 +152,20 @@ class Levels:
         """Let a hidden folder be that level. Raises Refusal."""
         data = attrs.asdict(level)
         path = self.folder / scratch
-        write_atomically(path / MARKER, [compact({**data, "digest": _digest(data)})])
+        self._write(path / MARKER, {**data, "digest": _digest(data)})
         named = {file["file"] for file in [*level.files, *([level.keys] if level.keys else [])]} | {MARKER}
         try:
             for entry in path.iterdir():
                 if entry.name not in named:
                     entry.unlink()
             path.rename(self.folder / level.folder)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _write(self, path: Path, data: Mapping[str, Any]) -> None:
+        text = compact(data) + "\n"
+        try:
+            place(path, lambda hidden: hidden.write_bytes(text.encode("utf-8", "backslashreplace")))
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -171,7 +178,7 @@ class Levels:
                        "--checkpoint")
 
 
-def place(path: Path, put: Callable[[Path], None]) -> None:
+def place(path: Path, put: Callable[[Path], object]) -> None:
     """Let a file be written under a hidden name, and rename it to its own. Raises OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)

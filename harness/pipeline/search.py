@@ -150,7 +150,11 @@ class SparkSearch:
                 yield from settle(task, part, iter(some), seen[part], scratch)
 
         sent = self._spread(last).mapPartitions(expanded).partitionBy(tasks, lambda part: part % tasks)
-        found = self._collect(sent.mapPartitionsWithIndex(settled), interruptible=True)
+        try:
+            found = self._collect(sent.mapPartitionsWithIndex(settled), interruptible=True)
+        except Refusal:
+            self._store.discard(scratch)
+            raise
         if found is None:
             self._store.discard(scratch)
             self.interrupted = True
