@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -300,6 +302,16 @@ def test_keys_with_one_half_in_common_are_different() -> None:
     assert Expander(task(SMALL, Path(), 1).asked).coder.keys([]).among(others).tolist() == []
 
 
+def workers_of(driver: int) -> list[int]:
+    """Return the Python workers of a driver: children of the daemon that its Java process has."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+    of = parents.get
+    return [number for number in sorted(parents) if of(of(of(number, 0), 0), 0) == driver]
+
+
 @pytest.mark.large
 def test_a_driver_killed_three_times_comes_to_the_right_counts(tmp_path: Path) -> None:
     """322,596 states; SIGKILL twice, Ctrl-C once with the counts of a part, and then all of them."""
@@ -325,3 +337,19 @@ def test_a_driver_killed_three_times_comes_to_the_right_counts(tmp_path: Path) -
     told = call(*arguments).json
     assert [told[name] for name in ("distinct", "generated", "depth", "initial", "verdict")] == [
         322_596, 641_700, 24, 36, "ok"]
+
+
+@pytest.mark.large
+def test_a_killed_worker_does_not_change_the_counts(tmp_path: Path) -> None:
+    """Its tasks are done again by another one."""
+    sizes = [f"--size={name}={size}" for name, size in (PUBLISHED | {"brokers": 2}).items()]
+    with started("check", "transactions/diary-01", *sizes, "--engine", "spark", "--master", "local[2]", "--parts", 4,
+                 "--checkpoint", tmp_path / "search", "--out", tmp_path, "--json") as process:
+        for depth in (6, 11):
+            wait_until(lambda depth=depth: len(list(tmp_path.glob("search/level-*"))) > depth, 5 * PATIENCE_S)
+            wait_until(lambda: bool(workers_of(process.pid)))
+            os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        out, err = process.communicate(timeout=5 * PATIENCE_S)
+    assert process.returncode == 0, err
+    told = json.loads(out)
+    assert (told["distinct"], told["depth"]) == (23_312, 18)
