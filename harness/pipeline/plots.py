@@ -110,7 +110,7 @@ def curves(some: Sequence[Reached], name: str, about: str) -> str:
             one = shown[n]
             axes.plot([point.runs for point in one.curve], [point.per_thousand for point in one.curve], "-o",
                       color=SILENT, markersize=3, linewidth=1.4)
-            axes.set_title(shorten(one.what, 32), fontsize=8.0)
+            axes.set_title(shorten(one.what, 42), fontsize=7.0)
             axes.set_ylim(bottom=0)
             axes.set_xlim(left=0)
             for axis in (axes.xaxis, axes.yaxis):

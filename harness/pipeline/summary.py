@@ -155,9 +155,11 @@ class Summary:
 
 
 def check(store: Store) -> None:
-    """Raise Refusal unless a folder holds a campaign with runs."""
+    """Raise Refusal unless a folder holds a campaign with runs, and each file is as it was written."""
     store.manifest()
-    if not store.committed():
+    committed = store.committed()
+    store.verify(committed.values())
+    if not committed:
         raise Refusal(f"{store.folder} holds a campaign of which no run is committed yet; start it again with "
                       "kafka-proto campaign")
 
@@ -178,7 +180,7 @@ def summarize(spark: SparkSession, store: Store, most: int = SHRUNK) -> Summary:
         store.manifest(), tuple(sorted({block.day for block in tables.blocks})), tallies,
         tuple(_verdict([tally for tally in tallies if tally.cell.what == what]) for what in whats),
         tuple(rates_by_faults(tables)), tuple(rates_by_sweep(tables)), tuple(reached(tables)),
-        tuple(known_clusters(tables, most, not stale)), slowest, longest, poisoned, tuple(sorted(stale)),
+        tuple(known_clusters(tables, most, bool(stale))), slowest, longest, poisoned, tuple(sorted(stale)),
     )
 
 
@@ -257,18 +259,22 @@ def _poisoned(runs: DataFrame) -> tuple[Poisoned, ...]:
     return tuple(Poisoned(row["what"], row["error"], row["runs"], *row["first"]) for row in rows)
 
 
-def known_clusters(tables: Tables, most: int, keep: bool = True) -> list[Cluster]:
-    """Return the clusters of a whole campaign: those in its folder, if they are of these runs, else made and kept."""
+def known_clusters(tables: Tables, most: int, is_stale: bool) -> list[Cluster]:
+    """Return the clusters of a whole campaign: those in its folder, if they are of these runs, else made and kept.
+
+    Of runs that other code made, those in the folder are better than what this code could find.
+    """
     path = tables.store.folder / KNOWN
     stamps = [block.files["violations"]["digest"] for block in tables.blocks if "violations" in block.files]
     head = {"format": KNOWN_FORMAT, "most": most, "of": hashlib.sha256(compact(stamps).encode()).hexdigest()}
+    matters = ("format", "of") if is_stale else tuple(head)
     with suppress(OSError, ValueError, TypeError, KeyError):
         data = json.loads(path.read_text(encoding="utf-8"))
-        if {name: data[name] for name in head} == head:
+        if all(data[name] == head[name] for name in matters):
             return [Cluster(**{**one, "actions": tuple(one["actions"]), "faults": tuple(one["faults"])})
                     for one in data["clusters"]]
     found = clusters(tables, most)
-    if keep:
+    if not is_stale:
         with suppress(Refusal):  # a folder that is only read has no place for them
             write_atomically(path, [compact({**head, "clusters": [attrs.asdict(one) for one in found]})])
     return found
