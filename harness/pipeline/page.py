@@ -218,7 +218,8 @@ def _runs(summary: Summary) -> Iterator[Markup]:
 def _run(one: Remarkable) -> tuple[object, ...]:
     swept = ", ".join(f"{name}={value}" for name, value in one.cell.sweep.items())
     again = tag("code", one.again) if one.again is not None else tag("span", "see the table runs", "quiet")
-    return one.cell.what, one.cell.strategy, swept, one.seed, one.outcome, one.steps, f"{one.wall_us / 1e3:,.1f}", again
+    took = f"{one.wall_us / 1e3:,.1f}"
+    return one.cell.what, one.cell.strategy, swept, str(one.seed), one.outcome, one.steps, took, again
 
 
 def _errors(summary: Summary, witnesses: Sequence[Witness]) -> Iterator[Markup]:
@@ -227,7 +228,7 @@ def _errors(summary: Summary, witnesses: Sequence[Witness]) -> Iterator[Markup]:
         return
     yield tag("p", f"{counted(summary.errors, 'run')} ended in an error of the protocol's own code. A trail goes as "
                    "far as the run did; the next step raises the error.")
-    rows = [(one.what, one.error, one.runs, one.seed, tag("code", witness.replay))
+    rows = [(one.what, one.error, one.runs, str(one.seed), tag("code", witness.replay))
             for one, witness in zip(summary.poisoned, witnesses, strict=True)]
     yield table(("scenario or model", "error", "#runs", "#first seed", "its trail"), rows)
 

@@ -103,7 +103,8 @@ class Remarkable:
         usual = _usual(self.cell)
         if usual is None or self.cell.strategy in ("systematic", "guided") or self.cell.faults != usual.faults:
             return None
-        return (f"kafka-proto simulate {self.cell.what} --seed {self.seed} --strategy {self.cell.strategy}"
+        strategy = "" if self.cell.strategy == "random" else f" --strategy {self.cell.strategy}"
+        return (f"kafka-proto simulate {self.cell.what} --seed {self.seed}{strategy}"
                 + _given("--size", self.cell.sizes, usual.sizes) + _given("--set", self.cell.settings, usual.settings)
                 + (f" --steps {self.cell.steps}" if self.cell.steps != usual.steps else ""))
 
