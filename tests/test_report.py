@@ -40,7 +40,7 @@ VOID = {"meta", "br"}
 def made(out: Path, *arguments: object, runs: int = RUNS) -> Path:
     """Make a campaign on this process's session, and return its folder."""
     spark()
-    outcome = call("campaign", *arguments, "--runs", runs, "--out", out, "--block", 40)
+    outcome = call("campaign", *arguments, "--runs", runs, "--out", out, "--block", 20)
     assert outcome.code == 0, outcome.err
     return out
 
@@ -48,7 +48,7 @@ def made(out: Path, *arguments: object, runs: int = RUNS) -> Path:
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign of a flawed scenario, its repaired twin, and a third one, with its report."""
-    out = made(tmp_path_factory.mktemp("report") / "campaign", FLAWED, REPAIRED, CALM, "--coverage", "0.3")
+    out = made(tmp_path_factory.mktemp("report") / "campaign", FLAWED, REPAIRED, CALM)
     return out
 
 
