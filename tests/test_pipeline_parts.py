@@ -96,6 +96,13 @@ def test_cells_are_what_is_swept_times_what_is_given() -> None:
     assert code_version("kafka_proto") == found[0].code != code_version("compaction")
 
 
+def test_the_code_of_a_cell_is_that_of_its_protocol() -> None:
+    """Models that are made by a function with some arguments given belong to the function's package, too."""
+    packages = {what: cells([what])[0].package for what in (FLAWED, "rp-04-fast-failover", "pc-06-replayed-twice")}
+    assert packages == {FLAWED: "kafka_proto", "rp-04-fast-failover": "kafka_proto",
+                        "pc-06-replayed-twice": "compaction"}
+
+
 @pytest.mark.parametrize(
     ("whats", "sweeps", "said"),
     [

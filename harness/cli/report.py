@@ -1,0 +1,195 @@
+"""The commands `kafka-proto report` and `compare`: what a campaign came to, and what is different about another one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli import whole
+from harness.cli.group import AS_JSON, check_file, cli, emit
+from harness.pipeline.needs import require_packages
+from harness.record.words import counted
+from harness.simulate.screen import wrapped
+
+if TYPE_CHECKING:
+    from harness.pipeline.compare import Change, Comparison
+    from harness.pipeline.report import Report
+    from harness.pipeline.summary import Summary, Verdict
+
+WIDTH = 80
+MOST = 12
+"""Clusters, changes or runs that the terminal shows; the page and the JSON object have all."""
+MASTER = click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Where Spark runs.")
+SHRINK = click.option("--shrink", "most", type=whole(0), default=8, show_default=True, metavar="N",
+                      help="Groups of violations of each scenario that are shrunk, those of the most violations first.")
+
+
+@cli.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--since", type=click.Path(path_type=Path), metavar="DIR", help="A previous campaign to compare with.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
+              help="The page (default: report.html in the campaign's folder).")
+@click.option("--check", is_flag=True, help="Exit with 1 unless every scenario came out as expected.")
+@SHRINK
+@MASTER
+@AS_JSON
+def report(
+    folder: Path, since: Path | None, out: Path | None, check: bool, most: int, master: str, as_json: bool
+) -> int:
+    """Write what a campaign came to as one HTML page, and tell the most of it.
+
+    The witnesses of violations are written beside the page as trails, to be replayed.
+    """
+    require_packages("matplotlib")
+    from harness.pipeline import summary
+    from harness.pipeline.report import write_report
+    from harness.pipeline.session import checked_master, spark_session
+    from harness.pipeline.store import Store
+
+    stores = [Store(place) for place in (folder, since) if place is not None]
+    for store in stores:
+        summary.check(store)
+    checked_master(master)
+    page = out or folder / "report.html"
+    check_file(page)
+    with spark_session(master) as spark:
+        made = write_report(spark, stores[0], page, stores[1] if since is not None else None, most)
+    if as_json:
+        emit(_json(made))
+    else:
+        click.echo("\n".join([*_summary(made), f"the report is in {page}"]))
+    return int(check and any(one.as_expected is False for one in made.summary.verdicts))
+
+
+@cli.command()
+@click.argument("before", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("after", metavar="DIR", type=click.Path(path_type=Path))
+@SHRINK
+@MASTER
+@AS_JSON
+def compare(before: Path, after: Path, most: int, master: str, as_json: bool) -> int:
+    """Tell which violations are new in the second campaign, which are gone, and which rates changed."""
+    require_packages()
+    from harness.pipeline import compare as comparing
+    from harness.pipeline import summary
+    from harness.pipeline.session import checked_master, spark_session
+    from harness.pipeline.store import Store
+
+    stores = [Store(place) for place in (before, after)]
+    for store in stores:
+        summary.check(store)
+    checked_master(master)
+    with spark_session(master) as spark:
+        found = comparing.compare(*(summary.summarize(spark, store, most) for store in stores))
+    if as_json:
+        emit({"before": str(before), "after": str(after), **found.to_json()})
+    else:
+        click.echo("\n".join(_compared(found)))
+    return 0
+
+
+def _json(made: Report) -> dict[str, Any]:
+    summary = made.summary
+    return {
+        "page": str(made.page), "runs": summary.runs, "failing": summary.failing, "errors": summary.errors,
+        "verdicts": [
+            {"what": one.what, "as_expected": one.as_expected, "expected": one.expected, "runs": one.runs,
+             "failing": one.failing, "errors": one.errors, "low": one.low, "high": one.high,
+             "properties": dict(one.properties), "missing_witnesses": list(one.missing)} for one in summary.verdicts
+        ],
+        "clusters": [
+            {"what": one.what, "property": one.property, "runs": one.runs, "actions": list(one.actions),
+             "faults": list(one.faults), "had": one.had, "has": one.has, "proved_shortest": one.proved,
+             "shrunk": one.shrunk, "reason": one.reason, "trail": str(made.page.parent / witness.trail),
+             "replay": _replay(made, witness.trail)}
+            for one, witness in zip(summary.clusters, made.witnesses, strict=True)
+        ],
+        "since": None if made.since is None else made.since.to_json(),
+    }
+
+
+def _replay(made: Report, trail: str) -> str:
+    return f"kafka-proto replay {shlex.quote(str(made.page.parent / trail))}"
+
+
+def _summary(made: Report) -> Iterator[str]:
+    """Yield the lines that the terminal shows."""
+    summary = made.summary
+    yield f"{counted(summary.runs, 'run')}, of which {summary.failing:,} violate something"
+    for verdict in summary.verdicts:
+        yield from _verdict(verdict)
+    yield from _clusters(made)
+    for one in summary.reached:
+        if one.curve:
+            yield from wrapped(f"{one.what}: {counted(one.states, 'state')} in {counted(one.covered, 'covered run')}, "
+                               f"{one.curve[-1].per_thousand:,.0f} new per thousand runs at the end", WIDTH, "", "  ")
+    yield from _extremes(summary)
+    for poisoned in summary.poisoned:
+        yield from wrapped(f"error in {counted(poisoned.runs, 'run')} of {poisoned.what}, first with seed "
+                           f"{poisoned.seed}: {poisoned.error}", WIDTH, "", "  ")
+    if made.since is not None:
+        yield "since the other campaign:"
+        yield from (f"  {line}" for line in _compared(made.since, WIDTH - 2))
+    judged = [one for one in summary.verdicts if one.as_expected is not None]
+    yield f"{sum(bool(one.as_expected) for one in judged)} of {counted(len(judged), 'scenario')} as expected"
+
+
+def _verdict(one: Verdict) -> Iterator[str]:
+    from harness.pipeline.markup import interval, percent
+    from harness.pipeline.page import said_of
+
+    yield f"{ {True: 'ok', False: 'NO', None: '  '}[one.as_expected]}  {one.what}"
+    yield from wrapped(f"{one.failing:,} of {counted(one.runs, 'run')} violate something: {percent(one.rate)} "
+                       f"({interval(one.low, one.high)})", WIDTH, "      ")
+    if one.properties or one.as_expected is False:
+        yield from wrapped(f"violated: {said_of(one)}", WIDTH, "      ")
+
+
+def _clusters(made: Report) -> Iterator[str]:
+    found = made.summary.clusters
+    for one, witness in [*zip(found, made.witnesses, strict=True)][:MOST]:
+        length = f"{one.had} -> {one.has} steps{', proved shortest' * one.proved}" if one.shrunk else f"{one.had} steps"
+        yield from wrapped(f"{one.what}: {one.property} in {counted(one.runs, 'run')}, {length}", WIDTH, "", "  ")
+        yield from wrapped(one.reason, WIDTH, "  ")
+        yield f"  {_replay(made, witness.trail)}"
+    if len(found) > MOST:
+        yield f"{len(found) - MOST} more clusters are on the page"
+
+
+def _extremes(summary: Summary) -> Iterator[str]:
+    for word, some in (("slowest", summary.slowest), ("longest", summary.longest)):
+        for one in some[:1]:
+            yield from wrapped(f"{word} run: seed {one.seed} of {one.cell.what}, {one.cell.strategy}, "
+                               f"{one.wall_us / 1e3:,.1f} ms, {counted(one.steps, 'step')}", WIDTH, "", "  ")
+
+
+def _compared(found: Comparison, width: int = WIDTH) -> Iterator[str]:
+    """Yield the lines that tell a comparison."""
+    changes = [*found.cells, *found.clusters]
+    for one in changes[:MOST]:
+        yield from wrapped(_changed(one), width, "", "  ")
+    if len(changes) > MOST:
+        yield f"{len(changes) - MOST} more changes; --json and the page have all"
+    for what, (new, gone) in found.actions.items():
+        sides = (("taken now only:", new), ("taken before only:", gone))
+        told = "; ".join(f"{word} {', '.join(names)}" for word, names in sides if names)
+        yield from wrapped(f"actions of {what}, {told}", width, "", "  ")
+    for word, names in (("first", found.only_before), ("second", found.only_after)):
+        for name in names:
+            yield from wrapped(f"only in the {word} campaign: {name}", width, "", "  ")
+    for name, said in found.different.items():
+        yield from wrapped(f"different about {name}: {said}", width, "", "  ")
+    nothing = ", nothing is new, gone or changed" if found.is_empty else ""
+    yield f"{counted(found.compared, 'cell')} compared{nothing}"
+
+
+def _changed(one: Change) -> str:
+    sides = [f"{side.failing:,} of {side.runs:,}" for side in (one.before, one.after)]
+    what = f"cluster of {one.name}" if one.actions else one.name
+    under = f" ({' + '.join(one.faults) or 'no fault'}; {counted(len(one.actions), 'action')})" if one.actions else ""
+    likely = "" if one.is_apart else ", which may be chance"
+    return f"{one.change} in {what}: {one.violated}{under}, {sides[0]} before, {sides[1]} now{likely}"
