@@ -89,9 +89,9 @@ def ended(process: subprocess.Popen[str]) -> Outcome:
     return Outcome(process.returncode, out or "", err)
 
 
-def wait_until(true: Callable[[], bool]) -> None:
+def wait_until(true: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Wait until something is true."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience_s
     while not true():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
