@@ -110,6 +110,7 @@ def test_runs_after_runs_stay_within_the_budget(often: None) -> None:
     assert roomy.used > 2 * tight.budget
 
 
+@pytest.mark.usefixtures("settled")
 def test_what_full_tables_held_is_freed() -> None:
     """Nodes lead to each other in circles; none of those that were dropped is left, with the collector switched off."""
     tables, seen = Tables(model_of(FAULTY), budget=1_500_000), 0

@@ -306,6 +306,7 @@ def test_ghost_is_carried_from_state_to_state() -> None:
     assert refine_runs(model(mapping=counting, ghost=1), PLAN, range(1)).failed == 1
 
 
+@pytest.mark.usefixtures("settled")
 def test_tables_that_take_too_much_start_over_between_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign comes to the same however often its tables start over."""
     whole = refine_runs(model(), PLAN, range(60))

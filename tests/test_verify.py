@@ -438,6 +438,7 @@ def test_start_that_is_none_is_found(history: Path) -> None:
     assert judged(edited(history, edit)).odd[0].rule == "StartsInInitialState"
 
 
+@pytest.mark.usefixtures("settled")
 def test_history_is_judged_alike_where_tables_start_over(tmp_path: Path) -> None:
     """One pass in bounded memory finds what tables that keep everything find, of a right run and of a wrong one."""
     model, plan = resolve("stack-happy-path")

@@ -218,6 +218,10 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
         return lambda value: _QUOTE(str.__str__(value))
     if cls is int:
         return int.__repr__
+    if cls is bool:
+        return lambda value: "true" if value else "false"
+    if cls is type(None):
+        return lambda value: "null"
     if cls is tuple:
         return lambda value: "[" + ",".join([canonical_text(item) for item in value]) + "]"
     if cls is frozenset:

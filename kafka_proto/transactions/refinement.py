@@ -9,7 +9,7 @@ appear, since brokers take them from blocks; so are a client's requests, since i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -34,9 +34,12 @@ from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, T
 from kafka_proto.transactions.spec import Names
 from kafka_proto.transactions.variants import Variant
 
-T = TypeVar("T", bound=messages.Request | messages.Response)
+T = TypeVar("T")
+Exchanged = TypeVar("Exchanged", bound=messages.Request | messages.Response)
 ELECTIONS = 1_000_000
 """More elections than any run has: the bound of the spec, lifted."""
+NAMINGS, NAMED = 64, 10_000
+"""Namings that are kept, and objects that each has named: as many as pay."""
 
 
 @attrs.frozen
@@ -97,6 +100,7 @@ class Mapped:
             if name.startswith(("topic_partitions", "t_to_p_mapping"))
         }
         nowhere = FrozenMap({b: 0 for b in self.brokers})
+        self._namings: dict[tuple[tuple[int, ...], FrozenMap[str, tuple[int, ...]]], Naming] = {}
         self.start = Ghost(
             FrozenMap({p: () for p in self.logs}), FrozenMap({p: 0 for p in self.logs}),
             FrozenMap({p: nowhere for p in self.logs}), (), FrozenMap({c: () for c in constants.clients}), nowhere,
@@ -106,7 +110,7 @@ class Mapped:
         """Return the spec's state that a state of the actors stands for, and what is remembered after it."""
         near = {b: self.loaded(view, b) for b in self.brokers}
         ghost = self.remember(view, before, near)
-        naming = Naming(ghost)
+        naming = self.naming(ghost)
         state: dict[str, Value] = dict(self.fixed)
         late: list[Message] = []
         for p in self.logs:
@@ -127,6 +131,15 @@ class Mapped:
             state[slot("inbox", address)] = self.inbox(view, address, late, naming)
         elections = sum(led - 1 for led in ghost.led.values())
         return {**state, "pid_source": len(ghost.pids), "aux_coord_ctr": elections}, ghost
+
+    def naming(self, ghost: Ghost) -> Naming:
+        """Return how the spec numbers what a run has numbered so far; many states share it."""
+        key = (ghost.pids, ghost.requests)
+        if key not in self._namings:
+            if len(self._namings) >= NAMINGS:
+                self._namings.clear()
+            self._namings[key] = Naming(*key)
+        return self._namings[key]
 
     def remember(self, view: View, ghost: Ghost, near: Mapping[str, broker.Broker]) -> Ghost:
         """Return the ghost with what is new in a state."""
@@ -153,7 +166,8 @@ class Mapped:
                 coordinators = coordinators.set(c, leader_of(terms[p], led[p]))
         down = frozenset(b for b in self.brokers if self.faulty and view.at("gate", b).status == "down")
         crashes = ghost.crashes.update({b: ghost.crashes[b] + 1 for b in sorted(down - ghost.down)})
-        return Ghost(terms, led, followed, ghost.pids + new, requests, crashes, down, coordinators)
+        now_known = Ghost(terms, led, followed, ghost.pids + new, requests, crashes, down, coordinators)
+        return ghost if now_known == ghost else now_known
 
     def follows(
         self, local: broker.Broker, b: str, p: str, joined: int, terms: Iterable[LogMetadata], led: int
@@ -237,7 +251,7 @@ class Partition:
         """Return what the spec keeps of a broker."""
         local = self.near[b]
         epoch = self.followed[b]
-        believes = LogMetadata(epoch, leader_of(self.terms, epoch))
+        believes = term_of(self.terms, epoch)
         if not self.serves(b) and believes.leader == b:
             tail = self.waiting(b)
             known, pending = coordinator.replay(self.committed), coordinator.replay(tail)
@@ -275,18 +289,37 @@ class Partition:
 
 
 class Naming:
-    """Producer ids and requests by the numbers that the spec gives them."""
+    """Producer ids and requests by the numbers that the spec gives them.
 
-    def __init__(self, ghost: Ghost) -> None:
-        self.pids = {-1: -1, **{pid: n + 1 for n, pid in enumerate(ghost.pids)}}
-        self.requests = ghost.requests
+    The same object is named once: most of a state is that of the state before.
+    """
+
+    def __init__(self, pids: Iterable[int], requests: FrozenMap[str, tuple[int, ...]]) -> None:
+        self.pids = {-1: -1, **{pid: n + 1 for n, pid in enumerate(pids)}}
+        self.requests = requests
+        self._named: dict[int, tuple[Any, Any]] = {}
+        """What was named, by the identity of the object, which is kept alive with its name."""
+
+    def _once(self, value: T, name: Callable[[T], T]) -> T:
+        found = self._named.get(id(value))
+        if found is None:
+            if len(self._named) >= NAMED:
+                self._named.clear()
+            found = self._named[id(value)] = (value, name(value))
+        return found[1]
 
     def metadata(self, metadata: TxnMetadata | None) -> TxnMetadata | None:
         """Return the metadata of an id."""
-        return attrs.evolve(metadata, pid=self.pids[metadata.pid]) if metadata is not None else None
+        return self._once(metadata, self._metadata) if metadata is not None else None
+
+    def _metadata(self, metadata: TxnMetadata) -> TxnMetadata:
+        return attrs.evolve(metadata, pid=self.pids[metadata.pid])
 
     def entry(self, entry: Entry) -> Entry:
         """Return an entry of the log, with the answers that its callback would send."""
+        return self._once(entry, self._entry)
+
+    def _entry(self, entry: Entry) -> Entry:
         callback = attrs.evolve(
             entry.callback,
             response=self.message(entry.callback.response) if entry.callback.response is not None else None,
@@ -295,8 +328,11 @@ class Naming:
         transition = attrs.evolve(entry.transition, pid=self.pids[entry.transition.pid])
         return attrs.evolve(entry, transition=transition, callback=callback)
 
-    def message(self, message: T) -> T:
+    def message(self, message: Exchanged) -> Exchanged:
         """Return a request or a response."""
+        return self._once(message, self._message)
+
+    def _message(self, message: Exchanged) -> Exchanged:
         assert isinstance(message, messages.Request | messages.Response) and message.correlation is not None
         client = message.source if isinstance(message, messages.Request) else message.dest
         changes: dict[str, Any] = {"correlation": self.requests[client].index(message.correlation) + 1}
@@ -307,7 +343,9 @@ class Naming:
     def client(self, record: ClientRecord, found: str | None) -> ClientRecord:
         """Return a client's record: in the spec it knows its coordinator when it has a producer id, and not before."""
         tc = None if record.pid == -1 else record.tc if record.tc is not None else found
-        return attrs.evolve(record, tc=tc, pid=self.pids[record.pid])
+        if tc != record.tc:
+            return attrs.evolve(record, tc=tc, pid=self.pids[record.pid])
+        return self._once(record, lambda record: attrs.evolve(record, pid=self.pids[record.pid]))
 
 
 def between(view: View, source: str, dest: str) -> tuple[Message, ...]:
@@ -319,4 +357,9 @@ def between(view: View, source: str, dest: str) -> tuple[Message, ...]:
 
 def leader_of(terms: Iterable[LogMetadata], cepoch: int) -> str:
     """Return who was elected in an epoch."""
-    return next(term.leader for term in terms if term.cepoch == cepoch)
+    return term_of(terms, cepoch).leader
+
+
+def term_of(terms: Iterable[LogMetadata], cepoch: int) -> LogMetadata:
+    """Return the election of an epoch."""
+    return next(term for term in terms if term.cepoch == cepoch)
