@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import click
 
-from harness.cli.group import AS_JSON, cli, emit
+from harness.cli.group import AS_JSON, check_folder, cli, emit
 from harness.model import Refusal
 from harness.pipeline.needs import require_packages
 from harness.record.words import counted
@@ -36,11 +36,13 @@ def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, as_json: b
     Violations are data: the exit code is 0 when all files were read.
     """
     require_packages()
-    from harness.pipeline.importing import import_files
+    from harness.pipeline.importing import check_free, import_files
 
     paths = [path for given in files for path in _found(given, KINDS[kind])]
     if not name.strip():
         raise Refusal("expected a name with --name, found none")
+    check_free(out)
+    check_folder(out.resolve().parent)
     with Screen(quiet=as_json).progress("importing", "files") as progress:
         found = import_files(paths, kind, out, name, time.strftime("%Y-%m-%d", time.gmtime()), progress)
     violating = [one for one in found if one.violated is not None]
