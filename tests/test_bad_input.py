@@ -52,7 +52,7 @@ def refused(*arguments: object) -> str:
     ("arguments", "said"),
     [
         ((), "expected a command"),
-        (("frobnicate",), "there is no command 'frobnicate'; the commands are check, graph, hunt, list,"),
+        (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, graph, hunt, import, list,"),
         (("--frobnicate",), "no such option"),
         (("list", "extra"), "unexpected extra argument"),
         (("hunt", "nope"), "there is no scenario 'nope'"),
