@@ -52,7 +52,7 @@ def refused(*arguments: object) -> str:
     ("arguments", "said"),
     [
         ((), "expected a command"),
-        (("frobnicate",), "there is no command 'frobnicate'; the commands are campaign, check, compare, graph, hunt,"),
+        (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, graph, hunt, import,"),
         (("--frobnicate",), "no such option"),
         (("list", "extra"), "unexpected extra argument"),
         (("hunt", "nope"), "there is no scenario 'nope'"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -329,3 +331,24 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch: pytest.
     outcome = call("campaign", FLAWED, "--runs", 1, "--out", tmp_path / "c")
     assert "pyspark and pyarrow and pandas cannot be imported; install the extra with: pip" in outcome.refusal
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(("said", "sentence"), [
+    ("Job aborted\n  File \"x.py\"\nModuleNotFoundError: No module named 'harness'\n\tat org.apache",
+     "a worker cannot import harness; install the project on each machine, and let PYSPARK_PYTHON name the Python"),
+    (f"Job aborted\nRuntimeError: {campaign.STOPPED}there is no room.\n", "there is no room"),
+    ("Job aborted\njava.lang.OutOfMemoryError: Java heap space", "Spark gave up, java.lang.OutOfMemoryError: Java"),
+])
+def test_why_a_job_failed_is_told_in_one_sentence(said: str, sentence: str) -> None:
+    """A worker without the project, a worker's own words, and whatever else Spark says."""
+    assert campaign._last_words(RuntimeError(said)).startswith(campaign.STOPPED + sentence)
+
+
+def test_workers_elsewhere_run_the_python_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On this machine workers run this Python; elsewhere the one that PYSPARK_PYTHON names, if it does."""
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "none")
+    for here, named, chosen in ((True, "/opt/python", sys.executable), (False, "/opt/python", "/opt/python"),
+                                (False, "", sys.executable)):
+        monkeypatch.setenv("PYSPARK_PYTHON", named)
+        session._choose_python(here)
+        assert (os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"]) == (chosen, sys.executable)

@@ -32,7 +32,8 @@ MAY_IMPORT = {
 
 HOMES = {
     "random": ("harness/simulate/chance.py",),
-    "time": ("harness/cli/check.py", "harness/cli/campaign.py", "harness/pipeline/work.py"),
+    "time": ("harness/cli/check.py", "harness/cli/campaign.py", "harness/cli/importing.py",
+             "harness/pipeline/work.py"),
     "datetime": (),
     "trio": ("harness/simulate/on_trio.py", "harness/simulate/pytest_plugin.py"),
     "pyspark": ("harness/pipeline/",),

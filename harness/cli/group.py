@@ -16,7 +16,7 @@ from harness.record.files import reason_of
 COMMANDS = {
     "list": "commands", "hunt": "commands", "simulate": "commands", "replay": "commands", "shrink": "commands",
     "show": "commands", "check": "check", "graph": "graph", "verify": "verify",
-    "campaign": "campaign", "report": "report", "compare": "report",
+    "campaign": "campaign", "import": "importing", "report": "report", "compare": "report",
 }
 """Each command and the module of `harness.cli` that it is in."""
 OUT = click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, metavar="DIR",

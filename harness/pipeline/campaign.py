@@ -232,6 +232,10 @@ def _last_words(error: Exception) -> str:
     found = re.search(f"{STOPPED}(.*?)\\.(?:\n|$)", said)
     if found is not None:
         return f"{STOPPED}{found.group(1)}"
+    lacking = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", said)
+    if lacking is not None:
+        return (f"{STOPPED}a worker cannot import {lacking.group(1)}; install the project on each machine, and let "
+                "PYSPARK_PYTHON name the Python that has it")
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and "Py4J" not in line]
     return f"{STOPPED}Spark gave up, {(errors or lines or ['for no reason told'])[-1][:300]}; see its log"

@@ -52,15 +52,20 @@ class Cell:
     sweep: Mapping[str, str]
     """What was swept, and the value here; it is among sizes, settings or faults too."""
     package: str
-    """The top package of the protocol."""
+    """The top package of the protocol; empty for histories of a system that is none of ours."""
     code: str
-    """The version of the code that makes the runs."""
+    """The version of the code that makes the runs; `imported` for runs that were recorded elsewhere."""
 
     @property
     def key(self) -> str:
         """What tells the cell from all others."""
         told = {name: value for name, value in self.to_json().items() if name != "sweep"}
         return _digest([compact(told).encode()])
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its histories are of a system that is none of our models."""
+        return not self.package
 
     def build(self) -> Model:
         """Build the model. Raises Refusal."""

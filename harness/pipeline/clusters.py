@@ -47,11 +47,11 @@ class Cluster:
     """Whether a search found no shorter one."""
     reason: str
     trail: str
-    """The witness, as a trail file has it."""
+    """The witness, as a trail file has it; empty where the run was recorded elsewhere without one."""
     shrunk: bool = True
-    """False where there are too many groups, and the witness is a run as it was found."""
+    """False where there are too many groups, or no trail: the witness is a run as it was found."""
     replays: bool = True
-    """False where the code is no longer the one that made the run, and the witness does not fit it any more."""
+    """False where there is no trail, or one that does not fit the code any more."""
 
 
 def clusters(tables: Tables, most: int = MOST) -> list[Cluster]:
@@ -75,7 +75,8 @@ def _groups(tables: Tables) -> list[dict[str, Any]]:
 
     trails = tables.frame("runs").where("outcome = 'violated'").select("cell", "seed", "trail")
     rows = tables.frame("violations").join(trails, ["cell", "seed"])
-    shortest = f.min_by(f.struct("cell", "seed", "trail", "reason"), f.struct("step", "cell", "seed"))
+    shortest = f.min_by(f.struct("cell", "seed", "trail", "reason", "step"),
+                        f.struct(f.isnull("trail"), "step", "cell", "seed"))
     grouped = rows.groupBy("what", "property", "action", "faults").agg(
         f.count("*").alias("violations"), f.count_distinct("cell", "seed").alias("runs"), shortest.alias("run"))
     ordered = grouped.sort("what", f.desc("violations"), "property", "action", "faults").collect()
@@ -86,6 +87,9 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster
     """Shrink the shortest run of each group that is to be."""
     for group, is_wanted in tasks:
         run = group["run"]
+        if run["trail"] is None:
+            yield _recorded(group)
+            continue
         trail = attrs.evolve(trail_of(run["trail"]), violates=group["property"])
         had = len(trail.choices) if trail.fair_from is None else trail.fair_from
         has, proved, reason, tape = had, False, run["reason"], Tape()
@@ -102,6 +106,14 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster
         text = "".join(f"{line}\n" for line in trail.each_line())
         yield Cluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
                       run["cell"], run["seed"], had, has, proved, reason, text, is_wanted and replays, replays)
+
+
+def _recorded(group: dict[str, Any]) -> Cluster:
+    """Return the cluster of a group whose runs were recorded without trails: they cannot be made again, nor shrunk."""
+    run, faults = group["run"], tuple(group["faults"])
+    actions = tuple(sorted({*faults, *([group["action"]] if group["action"] else [])}))
+    return Cluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
+                   run["cell"], run["seed"], run["step"], run["step"], False, run["reason"], "", False, False)
 
 
 def signature(tape: Tape, steps: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

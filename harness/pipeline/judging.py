@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from harness.history.judge import Judge, Judged
 from harness.history.refine import where
 from harness.model import Model, Refusal, Value, decode
+from harness.pipeline import logs
 from harness.pipeline.cells import Cell
 from harness.pipeline.pieces import INITIAL, Joiner
 from harness.pipeline.store import Block, read
@@ -99,30 +100,38 @@ def _together(parts: Iterable[Rejudged]) -> list[Rejudged]:
     return list(found.values())
 
 
-_JUDGES: dict[str, tuple[Judge, Model, Reader]] = {}
+Court = Callable[[Mapping[str, Any], list[Row]], tuple[tuple[str, ...], str, bool]]
+"""Says of a run and its events the kinds of findings, a sentence for the first, and whether it was held to a spec."""
+_COURTS: dict[str, Court] = {}
 """In a worker: what was learned about the cell that was judged last."""
 
 
 def judge_block(folder: Path, block: Block, cell: Cell) -> Rejudged:
     """Judge the stored histories of a block. Raises Refusal for a damaged file."""
-    if block.cell not in _JUDGES:
-        _JUDGES.clear()
-        model = cell.build()
-        _JUDGES[block.cell] = Judge(), model, Reader(model)
-    judge, model, reader = _JUDGES[block.cell]
+    if block.cell not in _COURTS:
+        _COURTS.clear()
+        _COURTS[block.cell] = logs.judged if cell.is_foreign else _court(cell)
+    court = _COURTS[block.cell]
     runs = {run["seed"]: run for run in _runs(folder / block.files["runs"]["path"])}
     kinds: Counter[str] = Counter()
     findings: list[Finding] = []
     judged = events = refined = 0
     for seed, group in groupby(_rows(folder / block.files["events"]["path"]), key=itemgetter(0)):
         rows = list(group)
-        some, sentence, is_refined = _judged(cell, runs[seed], rows, judge, model, reader)
+        some, sentence, is_refined = court(runs[seed], rows)
         kinds.update(some)
         judged, events, refined = judged + 1, events + len(rows), refined + is_refined
         if set(some) - {"property"}:
             findings.append(Finding(block.cell, seed, some, sentence))
     return Rejudged(block.cell, cell.what, judged, events, dict(sorted(kinds.items())), refined,
                     tuple(findings[:MOST_SHOWN]))
+
+
+def _court(cell: Cell) -> Court:
+    """Return the court of a model of ours."""
+    model = cell.build()
+    judge, reader = Judge(), Reader(model)
+    return lambda run, rows: _judged(cell, run, rows, judge, model, reader)
 
 
 def _judged(

@@ -108,6 +108,9 @@ def _clusters(summary: Summary, witnesses: Sequence[Witness]) -> Iterator[Markup
         yield tag("p", one.reason)
         yield tag("p", f"{counted(one.runs, 'run')}; {_steps(one)}, from the run with seed {one.seed}. Actions: "
                        f"{', '.join(one.actions)}.", "quiet")
+        if not witness.trail:
+            yield tag("p", "Recorded elsewhere, without a trail: it cannot be replayed here.", "quiet")
+            continue
         yield tag("pre", f"{witness.replay}\n{witness.show}")
         if witness.diagram is not None:
             yield Markup(f'<details{" open" if one.shrunk else ""}><summary>Sequence diagram</summary>\n'

@@ -83,6 +83,28 @@ class Rows:
             "kept": False, "covered": covered, "trail": _text(trail), "error": error, "wall_us": wall_us,
         })
 
+    def recorded(
+        self, seed: int, verdicts: Sequence[Verdict], steps: int, digest: str, faults: Mapping[int, str],
+        actions: Mapping[int, str], trail: str | None,
+    ) -> None:
+        """Add a run that was recorded elsewhere; faults and the actions of violating steps by number of the step."""
+        first = verdicts[0] if verdicts else Verdict()
+        self._failing += bool(verdicts)
+        self._steps += steps
+        self._add({
+            "seed": seed, "outcome": "violated" if verdicts else "ok", "violated": first.violated, "kind": first.kind,
+            "reason": first.reason, "step": first.step, "steps": steps, "fair_from": None, "digest": digest,
+            "faults": sorted(set(faults.values())), "witnessed": [], "kept": True, "covered": False, "trail": trail,
+            "error": None, "wall_us": 0,
+        })
+        for verdict in verdicts:
+            step = verdict.step or 0
+            self._rows["violations"].append({
+                "cell": self.key, "seed": seed, "property": verdict.violated, "kind": verdict.kind, "step": step,
+                "reason": verdict.reason, "action": actions.get(step), "steps": steps,
+                "faults": sorted({name for n, name in faults.items() if n <= step}),
+            })
+
     def _add(self, row: Mapping[str, Any]) -> None:
         for name, column in self._runs.items():
             column.append(row[name])

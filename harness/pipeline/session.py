@@ -87,9 +87,10 @@ def start(master: str, log: Path | None = None) -> SparkSession:
     url = checked_master(master)
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    here = url.startswith("local") or re.match(r"spark://(127\.|localhost:)", url) is not None
+    _choose_python(here)
     settings = dict(SETTINGS)
-    if url.startswith("local") or re.match(r"spark://(127\.|localhost:)", url):
+    if here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.builder.master(url).appName("kafka-proto")
@@ -101,6 +102,13 @@ def start(master: str, log: Path | None = None) -> SparkSession:
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise Refusal(f"Spark does not start with --master {master}: {said}; see {log or 'its log'}") from None
+
+
+def _choose_python(here: bool) -> None:
+    """Let workers on this machine run this very Python; on others it may lie elsewhere, where PYSPARK_PYTHON says."""
+    if here or not os.environ.get("PYSPARK_PYTHON"):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
 @contextmanager

@@ -84,13 +84,18 @@ class Store:
         if not path.exists():
             if any((self.folder / name).exists() for name in (MARKERS, *SCHEMAS)):
                 raise Refusal(f"{self.folder} holds tables but no {MANIFEST}; give another place with --out")
-            write_atomically(path, [json.dumps(manifest.to_json(), ensure_ascii=False, sort_keys=True, indent=1)])
+            self.describe(manifest)
         told, mine = compact(self._read_manifest()), compact(manifest.to_json())
         if told != mine:
             raise Refusal(f"{self.folder} holds another campaign: {_difference(json.loads(told), json.loads(mine))}; "
                           "give another place with --out")
         for name in (MARKERS, PARTS):
             (self.folder / name).mkdir(exist_ok=True)
+
+    def describe(self, manifest: Manifest) -> None:
+        """Write down what the tables in the folder are. Raises Refusal."""
+        data = json.dumps(manifest.to_json(), ensure_ascii=False, sort_keys=True, indent=1)
+        write_atomically(self.folder / MANIFEST, [data])
 
     def manifest(self) -> Manifest:
         """Return what the campaign is. Raises Refusal where the folder is none of a campaign."""

@@ -29,7 +29,7 @@ class Witness:
     """A trail beside the page, and what the page shows of it."""
 
     trail: str
-    """Where the trail is, as seen from the page's folder."""
+    """Where the trail is, as seen from the page's folder; empty, as are the commands, where there is none."""
     replay: str
     show: str
     diagram: str | None
@@ -47,6 +47,9 @@ def write_witnesses(summary: Summary, page: Path) -> tuple[list[Witness], list[W
         told = item.property if isinstance(item, Cluster) else "error"
         numbers[item.what] = numbers.get(item.what, 0) + 1
         name = re.sub(r"[^A-Za-z0-9._-]", "-", f"{item.what}-{numbers[item.what]}-{told}")
+        if not item.trail:
+            found[0 if is_cluster else 1].append(Witness("", "", "", None))
+            continue
         inside = f"{folder}/{name}.trail.jsonl"
         write_atomically(page.parent / inside, item.trail.splitlines())
         drawn = _diagram(item) if isinstance(item, Cluster) and len(found[0]) < MOST_DIAGRAMS else None

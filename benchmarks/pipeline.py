@@ -1,0 +1,125 @@
+"""How fast a campaign is: on Spark in local mode against one plain process, and what its tables cost.
+
+Prints every figure from one run, with its goal. Nothing is asserted: machines differ, ratios travel better than rates.
+Start-up is left out on both sides: Spark runs, and its workers have made runs of the scenario, before a clock starts;
+so has the plain process.
+
+    python benchmarks/pipeline.py [--runs N] [--kept N] [--cores N] [--scenario NAME] [--block N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.pipeline.campaign import BLOCK, COVERAGE, Campaign, Outcome
+from harness.pipeline.cells import cells
+from harness.pipeline.checks import rates, rates_by_faults, reached
+from harness.pipeline.clusters import clusters
+from harness.pipeline.judging import rejudge
+from harness.pipeline.session import spark_session
+from harness.pipeline.store import Manifest, Store
+from harness.pipeline.tables import Tables
+from harness.record import Recorder
+from harness.simulate.session import resolve, run_plain
+from harness.simulate.strategies import Strategies
+from harness.simulate.tables import Tables as ModelTables
+
+DAY = "2026-01-01"
+WARM = 200
+"""Runs for each core, or of the plain process, before a clock starts."""
+GOAL_RATIO, GOAL_BYTES = 1.6, 12
+
+
+def plain(name: str, runs: int) -> tuple[float, list[str]]:
+    """Return the seconds that one process takes for the runs with the seeds 0 to `runs` - 1, and their digests."""
+    model, plan = resolve(name)
+    tables, strategies = ModelTables(model), Strategies("random")
+    digests: list[str] = []
+
+    def make(seed: int) -> None:
+        strategy = strategies.run(seed)
+        assert strategy is not None
+        recorder = Recorder(keep=False)
+        run_plain(tables, plan, strategy, recorder)
+        digests.append(recorder.digest())
+
+    for seed in range(min(WARM, runs)):
+        make(seed)
+    digests.clear()
+    took = seconds(lambda: [make(seed) for seed in range(runs)])
+    return took, digests
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long something takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def campaign(spark: object, folder: Path, manifest: Manifest, runs: int) -> tuple[float, Outcome]:
+    """Return the seconds that a campaign takes in a new folder, and what it came to."""
+    going = Campaign(folder, manifest, runs)
+    start = time.perf_counter()
+    outcome = going.run(spark, DAY)  # type: ignore[arg-type]
+    return time.perf_counter() - start, outcome
+
+
+def throughput(spark: object, folder: Path, arguments: argparse.Namespace) -> None:
+    """Print runs per second of a campaign as the command line makes it, and of one plain process."""
+    name, runs, cores = arguments.scenario, arguments.runs, arguments.cores
+    alone, digests = plain(name, runs)
+    print(f"one plain process     {runs:>10,} runs in {alone:8.1f} s {runs / alone:>10,.0f} runs/s")
+    cell = cells([name])
+    for label, coverage in (("campaign, no coverage", 0.0), (f"campaign, coverage {COVERAGE:g}", COVERAGE)):
+        out = folder / f"covered-{coverage:g}"
+        took, outcome = campaign(spark, out, Manifest(cell, "sample=0.01", coverage, arguments.block), runs)
+        print(f"{label:<21} {outcome.runs:>10,} runs in {took:8.1f} s {runs / took:>10,.0f} runs/s "
+              f"{alone / took:6.2f}x on {cores} cores (goal {GOAL_RATIO}x from 50,000 runs)")
+        rows = Tables(spark, Store(out)).frame("runs").select("seed", "digest").collect()  # type: ignore[arg-type]
+        equal = [row["digest"] for row in sorted(rows)] == digests
+        print(f"{'':<21} digests {'equal those of the plain process' if equal else 'DIFFER from the plain ones'}")
+
+
+def tables(spark: object, folder: Path, arguments: argparse.Namespace) -> None:
+    """Print how large stored events are, and how long each check of the tables takes for a million of them."""
+    out = folder / "kept"
+    manifest = Manifest(cells([arguments.scenario]), "all", COVERAGE, arguments.block)
+    took, _ = campaign(spark, out, manifest, arguments.kept)
+    files = [block.files["events"] for block in Store(out).committed().values()]
+    size, events = sum(file["bytes"] for file in files), sum(file["rows"] for file in files)
+    print(f"\nall events kept       {arguments.kept:>10,} runs in {took:8.1f} s {events:>10,} events")
+    print(f"events in Parquet     {size:>10,} bytes, {size / events:5.1f} bytes/event (goal at most {GOAL_BYTES})")
+    opened = Tables(spark, Store(out))  # type: ignore[arg-type]
+    checks: dict[str, Callable[[Tables], object]] = {
+        "sizes and digests": lambda found: found.store.verify(found.blocks), "rejudge": rejudge, "rates": rates,
+        "rates by faults": rates_by_faults, "reached": reached, "clusters": clusters,
+    }
+    for label, check in checks.items():
+        took = seconds(lambda check=check: check(opened))  # type: ignore[misc]
+        print(f"{label:<21} {took:>10.2f} s {took * 1e6 / events:>10.2f} s per million events")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=50_000, help="runs whose throughput is measured")
+    parser.add_argument("--kept", type=int, default=10_000, help="runs whose events are all kept and checked")
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--scenario", default="fencing-battle")
+    parser.add_argument("--block", type=int, default=BLOCK)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, spark_session(f"local[{arguments.cores}]") as spark:
+        folder = Path(name)
+        warm = Manifest(cells([arguments.scenario]), "failing", 0.0, WARM // 4)
+        campaign(spark, folder / "warm", warm, WARM * arguments.cores)
+        throughput(spark, folder, arguments)
+        tables(spark, folder, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""The command `kafka-proto import`: histories that were recorded elsewhere, into the tables of a campaign."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import attrs
+import click
+
+from harness.cli.group import AS_JSON, check_folder, cli, emit
+from harness.model import Refusal
+from harness.pipeline.needs import require_packages
+from harness.record.words import counted
+from harness.simulate.screen import Screen
+
+KINDS = {"kafka-proto": "*.history.jsonl", "jepsen": "*.edn"}
+"""The formats, and the files of a folder that have them."""
+MOST_TOLD = 20
+"""Files with violations that are named."""
+
+
+@cli.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...", type=click.Path(path_type=Path))
+@click.option("--as", "kind", type=click.Choice(sorted(KINDS)), required=True, help="The format of the files.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
+              help="Folder of the tables, a new one.")
+@click.option("--name", default="jepsen", show_default=True, metavar="NAME",
+              help="What the system that Jepsen tested is called in the tables.")
+@AS_JSON
+def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, as_json: bool) -> int:
+    """Make tables of histories that were recorded elsewhere.
+
+    Histories of this program keep the verdict that they have. Jepsen's histories of logs (operations send, poll and
+    txn) are judged: an acknowledged record must be read by those who read past it, and what was read once must stay.
+    Violations are data: the exit code is 0 when all files were read.
+    """
+    require_packages()
+    from harness.pipeline.importing import check_free, import_files
+
+    paths = [path for given in files for path in _found(given, KINDS[kind])]
+    if not name.strip():
+        raise Refusal("expected a name with --name, found none")
+    check_free(out)
+    check_folder(out.resolve().parent)
+    with Screen(quiet=as_json).progress("importing", "files") as progress:
+        found = import_files(paths, kind, out, name, time.strftime("%Y-%m-%d", time.gmtime()), progress)
+    violating = [one for one in found if one.violated is not None]
+    if as_json:
+        emit({"out": str(out), "files": [attrs.asdict(one) for one in found], "violating": len(violating)})
+        return 0
+    events = sum(one.events for one in found)
+    click.echo(f"{counted(len(found), 'history')}, {counted(events, 'event')}: "
+               f"{counted(len(violating), 'history')} violate something; the tables are in {out}")
+    for one in violating[:MOST_TOLD]:
+        click.echo(f"{one.file}: {one.violated} at step {one.step}: {one.reason}")
+    if violating[MOST_TOLD:]:
+        click.echo(f"and {len(violating) - MOST_TOLD:,} more")
+    return 0
+
+
+def _found(given: Path, pattern: str) -> list[Path]:
+    """Return the files that an argument stands for. Raises Refusal."""
+    if not given.is_dir():
+        return [given]
+    files = sorted(path for path in given.rglob(pattern) if path.is_file())
+    if not files:
+        raise Refusal(f"there is no {pattern} in {given}; give the folder that the histories are in")
+    return files
