@@ -165,7 +165,7 @@ def campaign(rest: list[str]) -> NoReturn:
     made = subprocess.call([str(SCRIPT), "campaign", *CAMPAIGN, "--runs", "2500", "--out", out, *rest])
     if made != 0:
         sys.exit(made if made > 0 else 128 - made)
-    hand_over([str(SCRIPT), "report", out, "--check", "--shrink", "4"])
+    hand_over([str(SCRIPT), "report", out, "--check"])
 
 
 def clean() -> None:
