@@ -384,3 +384,16 @@ def test_places_and_masters_that_cannot_be_are_refused(campaign: Path, tmp_path:
     assert "is no Spark master" in call("compare", campaign, campaign, "--master", "mesos://x").refusal
     assert "missing argument" in call("compare", campaign).refusal
     assert "expected a whole number of at least 0" in call("report", campaign, "--shrink", "few").refusal
+
+
+def test_what_was_recorded_elsewhere_is_reported_without_a_replay(tmp_path: Path) -> None:
+    """A history without a trail has its cluster and its reason, no command, and leaves no file for a witness."""
+    spark()
+    data = Path(__file__).parent / "data" / "jepsen"
+    assert call("import", data / "lost-write.edn", "--as", "jepsen", "--out", tmp_path / "queue").code == 0
+    done = call("report", tmp_path / "queue")
+    assert done.code == 0, done.err
+    assert "AckDurability in 1 run" in done.out and "recorded elsewhere, without a trail" in done.out
+    page = (tmp_path / "queue" / "report.html").read_text(encoding="utf-8")
+    assert "Recorded elsewhere, without a trail" in page and "kafka-proto replay" not in page
+    assert not (tmp_path / "queue" / "report-witnesses").exists()

@@ -104,8 +104,9 @@ def _json(made: Report) -> dict[str, Any]:
         "clusters": [
             {"what": one.what, "property": one.property, "runs": one.runs, "actions": list(one.actions),
              "faults": list(one.faults), "had": one.had, "has": one.has, "proved_shortest": one.proved,
-             "shrunk": one.shrunk, "reason": one.reason, "trail": str(made.page.parent / witness.trail),
-             "replay": _replay(made, witness.trail)}
+             "shrunk": one.shrunk, "reason": one.reason,
+             "trail": str(made.page.parent / witness.trail) if witness.trail else None,
+             "replay": _replay(made, witness.trail) if witness.trail else None}
             for one, witness in zip(summary.clusters, made.witnesses, strict=True)
         ],
         "since": None if made.since is None else made.since.to_json(),
@@ -155,7 +156,7 @@ def _clusters(made: Report) -> Iterator[str]:
         length = f"{one.had} -> {one.has} steps{', proved shortest' * one.proved}" if one.shrunk else f"{one.had} steps"
         yield from wrapped(f"{one.what}: {one.property} in {counted(one.runs, 'run')}, {length}", WIDTH, "", "  ")
         yield from wrapped(one.reason, WIDTH, "  ")
-        yield f"  {_replay(made, witness.trail)}"
+        yield f"  {_replay(made, witness.trail)}" if witness.trail else "  recorded elsewhere, without a trail"
     if len(found) > MOST:
         yield f"{len(found) - MOST} more clusters are on the page"
 

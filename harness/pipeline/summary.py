@@ -176,7 +176,8 @@ def summarize(spark: SparkSession, store: Store, most: int = SHRUNK) -> Summary:
     finally:
         runs.unpersist()
     whats = list(dict.fromkeys(tally.cell.what for tally in tallies))
-    stale = {tally.cell.what for tally in tallies if code_version(tally.cell.package) != tally.cell.code}
+    ours = [tally.cell for tally in tallies if not tally.cell.is_foreign]
+    stale = {cell.what for cell in ours if code_version(cell.package) != cell.code}
     return Summary(
         store.manifest(), tuple(sorted({block.day for block in tables.blocks})), tallies,
         tuple(_verdict([tally for tally in tallies if tally.cell.what == what]) for what in whats),
