@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 import attrs
 import pytest
+from command_line import call
 from refining import freezing, lacking, remade
 
 from harness.explore.search import Search
@@ -99,6 +101,12 @@ def test_async_isr_follows_its_spec_while_the_first_leader_leads() -> None:
     taken, used = (campaigns[0].actions + campaigns[1].actions, campaigns[0].extensions + campaigns[1].extensions)
     assert {action.name for action in async_isr.NEXT} == {name for name, count in taken.items() if count}
     assert {name for name, count in used.items() if count} == set(async_isr_extensions.EXTENSIONS)
+
+
+def test_proposal_that_lapsed_stays_so_when_its_version_passes() -> None:
+    """The controller refuses a proposal and goes on to another version before the leader hears of the refusal."""
+    done = call("verify", Path(__file__).parent / "trails" / "refined" / "lapsed-proposal.trail.jsonl")
+    assert done.code == 0 and "extensions: ForgetPendingIsr 1, LapseRequests 1" in done.out
 
 
 @pytest.mark.parametrize("frozen", ["isr", "version", "pendingIsr", "pendingVersion", "requests", "updates"])

@@ -37,6 +37,9 @@ class Ghost:
     """
     proposals: frozenset[AlterPartition] = frozenset()
     """What was proposed and may still be accepted, or could not be for its version."""
+    lapsed: frozenset[AlterPartition] = frozenset()
+    """What was proposed and is refused for whom it would let in. It stays refused, also where its version passes before
+    the leader hears of that."""
     high_watermark: int = 0
     """The leader's own."""
 
@@ -101,16 +104,18 @@ class Mapped:
             state.update(self.known_to_the_leader())
             proposals |= frozenset(() if s.proposal is None else (s.proposal,))
         version = self.version(self.q.partition_epoch)
-        proposals = frozenset(
-            p for p in proposals if self.version(p.partition_epoch) != version or are_eligible(self.q, p.incarnations)
+        lapsed = self.before.lapsed | frozenset(
+            p for p in proposals
+            if self.version(p.partition_epoch) == version and not are_eligible(self.q, p.incarnations)
         )
+        proposals -= lapsed
         state["requests"] = frozenset(self.message(p.isr, p.partition_epoch) for p in proposals)
         state["updates"] = was["updates"] | self.updates()
         state[slot("controllerState", "isr")] = self.named(self.q.isr)
         state[slot("controllerState", "version")] = version
         mark = s.high_watermark if leads else self.before.high_watermark
         self.checked(state, mark)
-        return state, Ghost(FrozenMap(state), proposals, mark)
+        return state, Ghost(FrozenMap(state), proposals, lapsed, mark)
 
     def known_to_the_leader(self) -> dict[str, Value]:
         """Return `leaderState`. What the leader has heard of a follower stays true, also where it forgets it."""
