@@ -31,6 +31,8 @@ from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
 from kafka_proto.replication.messages import (
     AlterPartition,
+    AlterPartitionResponse,
+    Error,
     Fetch,
     FetchResponse,
     LeaderAndIsr,
@@ -284,6 +286,21 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
         assert isinstance(proposed.sent[0], AlterPartition) and proposed.sent[0].incarnations["r2"] == 0
         s = partition.produce(k, proposed.state, "m", "all", None).state
         assert partition.may_increase_high_watermark(k, s) is rises
+
+
+def test_refusal_is_of_the_proposal_that_it_names() -> None:
+    """A late refusal of an earlier proposal for the same epoch leaves the present one alone; its own ends it."""
+    k, isr = Replica("r1", VERSIONS["async-isr"]), frozenset(("r1",))
+    told = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
+    s = partition.obey(k, ReplicaState(), told).state
+    s = heard(k, s, Fetch(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+    s = partition.propose_isr(k, s, isr | {"r2"}).state
+    for who, forgotten in (("r3", False), ("r2", True)):
+        refusal = AlterPartitionResponse(
+            Error.INELIGIBLE_REPLICA, 0, isr, 1, 1, FrozenMap({"r1": 0, who: 0}), source="controller", dest="r1"
+        )
+        after = heard(k, s, refusal).state
+        assert (after.proposal is None, "r2" not in after.followers) == (forgotten, forgotten)
 
 
 def test_runs_have_one_digest_on_plain_and_trio() -> None:

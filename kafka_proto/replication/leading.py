@@ -226,8 +226,7 @@ def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> Ou
     if answer.partition_epoch > s.partition_epoch:
         after = attrs.evolve(s, isr=answer.isr, partition_epoch=answer.partition_epoch, proposal=None)
         return Outcome(after, detail=members(answer.isr), flush=True)
-    refused = answer.error is Error.INELIGIBLE_REPLICA and answer.proposed == s.partition_epoch
-    if refused and s.proposal is not None:
+    if s.proposal is not None and (answer.proposed, answer.refused) == (s.partition_epoch, s.proposal.incarnations):
         strangers = s.proposal.isr - s.isr
         heard = FrozenMap({name: known for name, known in s.followers.items() if name not in strangers})
         return Outcome(attrs.evolve(s, proposal=None, followers=heard), detail=answer.error)

@@ -152,6 +152,8 @@ class AlterPartitionResponse(PartitionMessage):
     partition_epoch: int
     proposed: int
     """The partition epoch of the proposal that is answered."""
+    refused: FrozenMap[str, int] | None = attrs.field(default=None, metadata=absent_if_none())
+    """The incarnations of a proposal that is refused for them, which tell it from another one for the same epoch."""
 
 
 @attrs.frozen

@@ -98,6 +98,7 @@ def alter(q: Quorum, proposal: AlterPartition) -> tuple[Quorum, AlterPartitionRe
         )
     return q, AlterPartitionResponse(
         error, q.leader_epoch, q.isr, q.partition_epoch, proposal.partition_epoch,
+        proposal.incarnations if error is Error.INELIGIBLE_REPLICA else None,
         source=proposal.dest, dest=proposal.source, partition=proposal.partition,
     )
 
