@@ -23,13 +23,13 @@ import attrs
 
 from harness.history.campaign import refine_runs
 from harness.model import Faults, Refusal, find_model
+from harness.model.faults import FAULT_KINDS
 from harness.simulate.session import everything, run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
 
 BLOCK = 250
 """Runs that share tables."""
-KINDS = {kind: 1 for kind in ("drop", "duplicate", "delay", "reorder", "partition", "one_way", "pause", "skew")}
 
 
 @attrs.frozen
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def faults(self) -> Faults:
-        return Faults(**KINDS, crash=self.crashes, targets=self.targets)
+        return Faults(**{**dict.fromkeys(FAULT_KINDS, 1), "crash": self.crashes}, targets=self.targets)
 
 
 THREE = ("r1", "r2", "r3")

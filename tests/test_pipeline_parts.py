@@ -21,6 +21,7 @@ from harness.pipeline import campaign, needs, session, store
 from harness.pipeline.cells import Cell, cells, code_version
 from harness.pipeline.checks import wilson
 from harness.pipeline.clusters import trail_of
+from harness.pipeline.jobs import last_words
 from harness.pipeline.judging import judge_block
 from harness.pipeline.pieces import Joiner, split
 from harness.pipeline.schemas import SCHEMAS
@@ -341,7 +342,7 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch: pytest.
 ])
 def test_why_a_job_failed_is_told_in_one_sentence(said: str, sentence: str) -> None:
     """A worker without the project, a worker's own words, and whatever else Spark says."""
-    assert campaign._last_words(RuntimeError(said)).startswith(campaign.STOPPED + sentence)
+    assert last_words(RuntimeError(said), campaign.STOPPED).startswith(campaign.STOPPED + sentence)
 
 
 def test_workers_elsewhere_run_the_python_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

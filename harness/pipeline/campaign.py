@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import gc
 import os
-import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from harness.model import Refusal
 from harness.pipeline.cells import Cell, code_version
+from harness.pipeline.jobs import Job, last_words
 from harness.pipeline.store import Block, Manifest, Store
 from harness.pipeline.work import Task, Workshop
 from harness.record.files import reason_of
@@ -164,7 +163,7 @@ class Campaign:
         tasks, outcome = self.open(), self.nothing_missing()
         if not tasks:
             return outcome
-        job = _Job(spark, tasks, self.store.folder, day)
+        job = self._job(spark, tasks, day)
         known: dict[str, Block] = {}
         try:
             while not job.over.wait(LOOK):
@@ -179,9 +178,21 @@ class Campaign:
         done = self._count({})
         done.found, done.interrupted = outcome.found, outcome.interrupted
         if job.failure is not None and not outcome.interrupted:
-            raise Refusal(f"{_last_words(job.failure)} ({done.runs:,} of {done.planned:,} runs are kept)")
+            raise Refusal(f"{last_words(job.failure, STOPPED)} ({done.runs:,} of {done.planned:,} runs are kept)")
         self.progress(done.runs, done.planned, f"{done.failing:,} failing")
         return done
+
+    def _job(self, spark: SparkSession, tasks: Sequence[Task], day: str) -> Job:
+        """Start the Spark job that makes blocks."""
+        context = spark.sparkContext
+        parts = spread(tasks, context.defaultParallelism)
+        where = os.path.abspath(self.store.folder)
+        code = {task.cell.package: task.cell.code for task in tasks}
+
+        def work(some: Iterable[list[Task]]) -> Iterable[int]:
+            return make_blocks(some, where, day, code)
+
+        return Job(context, context.parallelize(parts, len(parts)).mapPartitions(work))
 
     def _count(self, known: dict[str, Block]) -> Outcome:
         blocks = known or self.store.committed()
@@ -192,50 +203,3 @@ class Campaign:
             outcome.errors += block.errors
             outcome.steps += block.steps
         return outcome
-
-
-class _Job:
-    """The Spark job that makes blocks, in a thread of its own, so that interrupts are heard meanwhile."""
-
-    def __init__(self, spark: SparkSession, tasks: Sequence[Task], folder: Path, day: str) -> None:
-        self.over = threading.Event()
-        self.failure: Exception | None = None
-        self._context = spark.sparkContext
-        parts = spread(tasks, self._context.defaultParallelism)
-        where = os.path.abspath(folder)
-        code = {task.cell.package: task.cell.code for task in tasks}
-
-        def work(some: Iterable[list[Task]]) -> Iterable[int]:
-            return make_blocks(some, where, day, code)
-
-        self._runs: Any = self._context.parallelize(parts, len(parts)).mapPartitions(work)
-        self._thread = threading.Thread(target=self._collect, daemon=True)
-        self._thread.start()
-
-    def _collect(self) -> None:
-        try:
-            self._runs.collect()
-        except Exception as error:
-            self.failure = error
-        finally:
-            self.over.set()
-
-    def cancel(self) -> None:
-        """End the job; the blocks that are being made are lost."""
-        self._context.cancelAllJobs()
-        self._thread.join(10)
-
-
-def _last_words(error: Exception) -> str:
-    """Return in one sentence why a job failed: a worker's own words, if it had any."""
-    said = str(error)
-    found = re.search(f"{STOPPED}(.*?)\\.(?:\n|$)", said)
-    if found is not None:
-        return f"{STOPPED}{found.group(1)}"
-    lacking = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", said)
-    if lacking is not None:
-        return (f"{STOPPED}a worker cannot import {lacking.group(1)}; install the project on each machine, and let "
-                "PYSPARK_PYTHON name the Python that has it")
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and "Py4J" not in line]
-    return f"{STOPPED}Spark gave up, {(errors or lines or ['for no reason told'])[-1][:300]}; see its log"

@@ -22,7 +22,7 @@ from harness.explore.space import Space
 from harness.explore.units import Answer
 from harness.model import Model, find_model
 from harness.pipeline.cells import code_version
-from harness.pipeline.levels import place, stamp
+from harness.pipeline.places import place, stamp
 from harness.pipeline.wire import Coder, Keys, from_bytes, merged, read, read_keys, to_bytes, write
 from harness.record.files import reason_of
 

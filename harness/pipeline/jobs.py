@@ -43,7 +43,7 @@ class Job:
         return info.numCompletedTasks / max(1, info.numTasks) if info is not None else 0.0
 
     def cancel(self) -> None:
-        """End the job."""
+        """End the job; what its tasks have not put away themselves is lost."""
         self._context.cancelAllJobs()
         self._thread.join(10)
 
@@ -54,6 +54,10 @@ def last_words(error: Exception, begin: str) -> str:
     found = re.search(f"{begin}(.*?)\\.(?:\n|$)", said)
     if found is not None:
         return f"{begin}{found.group(1)}"
+    lacking = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", said)
+    if lacking is not None:
+        return (f"{begin}a worker cannot import {lacking.group(1)}; install the project on each machine, and let "
+                "PYSPARK_PYTHON name the Python that has it")
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and "Py4J" not in line]
     return f"{begin}Spark gave up, {(errors or lines or ['for no reason told'])[-1][:300]}; see its log"

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from harness.model import Refusal
+from harness.pipeline.places import DIGEST, place, stamp
 from harness.record.files import compact, reason_of
 
 FORMAT = "kafka-proto/spark-search"
 VERSION = 1
 MANIFEST, MARKER, HITS, LOG = "search.json", "level.json", "hits.parquet", "spark.log"
 NAME = re.compile(r"level-(\d{4,})")
-DIGEST = 16
-"""Bytes of a file's digest."""
 
 
 @attrs.frozen
@@ -109,9 +106,9 @@ class Levels:
         """Return the levels that there are. Raises Refusal where one is missing, or not as it was written."""
         numbers = sorted(int(match.group(1)) for path in self.folder.iterdir() if (match := NAME.fullmatch(path.name)))
         levels = []
-        for place, number in enumerate(numbers, 1):
-            if place != number:
-                raise self._damaged(self.folder / f"level-{place:04}", "missing", place)
+        for expected, number in enumerate(numbers, 1):
+            if expected != number:
+                raise self._damaged(self.folder / f"level-{expected:04}", "missing", expected)
             levels.append(self._level(number))
         return levels
 
@@ -176,28 +173,6 @@ class Levels:
     def _unwritable(self, error: OSError) -> Refusal:
         return Refusal(f"cannot write the search in {self.folder}: {reason_of(error)}; give another folder with "
                        "--checkpoint")
-
-
-def place(path: Path, put: Callable[[Path], object]) -> None:
-    """Let a file be written under a hidden name, and rename it to its own. Raises OSError."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        put(Path(name))
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    finally:
-        with suppress(OSError):
-            os.unlink(name)
-
-
-def stamp(path: Path) -> dict[str, Any]:
-    """Return what tells a file from a damaged one. Raises OSError."""
-    sha = hashlib.blake2b(digest_size=DIGEST)
-    with path.open("rb") as file:
-        while data := file.read(1 << 22):
-            sha.update(data)
-    return {"bytes": path.stat().st_size, "digest": sha.hexdigest()}
 
 
 def _digest(data: Mapping[str, Any]) -> str:

@@ -25,7 +25,8 @@ from harness.model import Model, Refusal, find_model
 from harness.pipeline.cells import code_version
 from harness.pipeline.expander import STOPPED, Asked, Expander, Task, Told, grow, lead, settle
 from harness.pipeline.jobs import Job, last_words
-from harness.pipeline.levels import HITS, LOG, Level, Levels, stamp
+from harness.pipeline.levels import HITS, LOG, Level, Levels
+from harness.pipeline.places import stamp
 from harness.pipeline.session import checked_master, spark_session
 from harness.pipeline.wire import KEYS, Keys, to_bytes
 from harness.record.files import reason_of

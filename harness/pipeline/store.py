@@ -6,13 +6,9 @@ Files come to their place complete, by renaming; readers take those that a marke
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,14 +19,13 @@ import pyarrow.parquet as pq
 
 from harness.model import Refusal
 from harness.pipeline.cells import Cell
+from harness.pipeline.places import place, stamp
 from harness.pipeline.schemas import SCHEMAS, write
 from harness.record.files import compact, reason_of, write_atomically
 
 FORMAT = "kafka-proto/campaign"
 VERSION = 1
 MANIFEST, MARKERS, PARTS = "campaign.json", "blocks", ".parts"
-DIGEST = 16
-"""Bytes of a file's digest."""
 
 
 @attrs.frozen
@@ -151,22 +146,14 @@ class Store:
         inside = f"{table}/what={quote(what, safe='')}/day={day}/{name}.parquet"
         path = self.folder / inside
         self._place(path, lambda part: write(part, rows))
-        return {"path": inside, "rows": len(rows), **_stamp(path)}
+        return {"path": inside, "rows": len(rows), **stamp(path)}
 
     def _place(self, path: Path, put: Any) -> None:
         """Let a file be written to a hidden place, and rename it to its own."""
         parts = self.folder / PARTS
         parts.mkdir(exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=parts, prefix=path.stem)
-        os.close(handle)
-        try:
-            put(Path(name))
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        finally:
-            with suppress(OSError):
-                os.unlink(name)
+        place(path, put, parts)
 
     def clear_parts(self) -> None:
         """Remove what was being written when somebody was killed."""
@@ -182,7 +169,7 @@ class Store:
             for file in block.files.values():
                 path = self.folder / file["path"]
                 try:
-                    found = _stamp(path)
+                    found = stamp(path)
                 except OSError as error:
                     found = {"why": reason_of(error)}
                 if any(found.get(name) != file[name] for name in ("bytes", "digest")):
@@ -200,14 +187,6 @@ def read(path: Path, table: str, columns: list[str] | None = None) -> Iterator[p
     except (OSError, pa.ArrowException) as error:
         said = str(error).splitlines()[0]
         raise Refusal(f"{path} is damaged ({said}); remove its block's marker and start the campaign again") from None
-
-
-def _stamp(path: Path) -> dict[str, Any]:
-    sha = hashlib.blake2b(digest_size=DIGEST)
-    with path.open("rb") as file:
-        while data := file.read(1 << 22):
-            sha.update(data)
-    return {"bytes": path.stat().st_size, "digest": sha.hexdigest()}
 
 
 def _difference(told: dict[str, Any], mine: dict[str, Any]) -> str:
