@@ -1,0 +1,109 @@
+// One step in full: what it took and sent, what it changed, and which step of the spec it is, with its guards.
+
+import { get } from "./api.js";
+import { h } from "./dom.js";
+import { NAMES, sortOf } from "./glyphs.js";
+import { Lines, reading, rewindPage } from "./paged.js";
+import { changed, clock, looked, store } from "./store.js";
+import { rewind, select } from "./verbs.js";
+
+const told = new WeakMap();
+let last = null;
+
+/** Draw the view into so much room. */
+export function drawStep({ wide, high }) {
+  const step = looked();
+  if (step !== last) {
+    last = step;
+    rewindPage("step");
+  }
+  if (!step) return h("p", { class: "empty" }, "No step was taken yet. The initial state is under Actors.");
+  const more = fetchStep(step);
+  const lines = new Lines(wide);
+  const what = [step.process, NAMES[sortOf(step)], clock(step.at_us)].filter(Boolean).join(" · ");
+  lines.say(step.label, "line-strong").say(what, "line-quiet");
+  messages(lines, step);
+  if (step.op) lines.head("Operation").say(`${step.op.process} ${step.op.name}: ${step.op.outcome} ${step.op.value ?? ""}`);
+  if (step.changed?.length) lines.head("Changed");
+  for (const text of step.changed || []) lines.say(text, "line-mono");
+  spec(lines, more?.spec || step.spec, more);
+  const failing = Object.entries(step.failing || {});
+  if (failing.length) lines.head("Fails in the state after it");
+  for (const [name, why] of failing) lines.say(`${name}: ${why}`);
+  return [
+    h("div", { class: "view-head" },
+      h("button", { type: "button", class: "small", "aria-label": "The step before", disabled: step.n <= 1,
+        onclick: () => select(step.n - 1) }, "‹"),
+      h("h2", {}, `Step ${step.n}`),
+      h("button", { type: "button", class: "small", "aria-label": "The step after",
+        disabled: step.n >= store.steps.length, onclick: () => select(step.n + 1) }, "›"),
+      h("span", { class: "push" }),
+      h("button", { type: "button", class: "small", "data-verb": "rewind", disabled: step.n >= store.steps.length,
+        title: "Go back to the state after this step (R)", onclick: () => rewind(step.n) }, "Rewind to here"),
+      h("button", { type: "button", class: "small", title: "Go back to the state before this step",
+        onclick: () => rewind(step.n - 1) }, "before it")),
+    reading("step", lines, high - 40, `Step ${step.n}`),
+  ];
+}
+
+function messages(lines, step) {
+  const layout = store.layout;
+  const fields = (message) => {
+    for (const [name, value] of Object.entries(message.fields || {})) lines.pair(`  ${name}`, value);
+  };
+  const received = step.received && layout.byId.get(step.received)?.message;
+  if (received) {
+    lines.head(`Takes ${received.type} from ${received.from}`);
+    fields(received);
+  }
+  for (const message of step.sent || []) {
+    lines.head(`${message.copy_of ? "Copies" : "Sends"} ${message.type} to ${message.to}`);
+    fields(message);
+  }
+  for (const { id, how } of step.taken || []) {
+    const message = layout.byId.get(id)?.message;
+    if (message) lines.head(`${message.type} ${message.from} → ${message.to}: ${how}`);
+  }
+}
+
+const KINDS = {
+  step: "a step of the spec", stutter: "a stutter: the spec's state stays", extension: "a named extension of the spec",
+  outside: "no step of the spec",
+};
+
+function spec(lines, given, more) {
+  if (!given) return;
+  lines.head(`In the spec: ${KINDS[given.kind] || given.kind}`);
+  for (const action of given.actions || []) lines.say(action, "line-mono");
+  if (given.text) lines.say(given.text);
+  guards(lines, given.guards || more?.guards);
+  const why = given.explanation || more?.explanation;
+  if (why) lines.say(Array.isArray(why) ? why.join("\n") : why);
+}
+
+/** Add guards with the values they read, in whatever detail the server has. */
+export function guards(lines, list) {
+  for (const one of list || []) {
+    if (typeof one === "string") lines.say(one);
+    else {
+      const mark = one.holds === undefined ? "" : one.holds ? "✓ " : "✕ ";
+      lines.say(mark + (one.text || one.guard || one.name || ""), "line-mono");
+      const values = one.values || one.read || {};
+      const pairs = Array.isArray(values) ? values : Object.entries(values);
+      for (const pair of pairs) lines.pair(`    ${pair[0] ?? pair.name}`, pair[1] ?? pair.text);
+    }
+  }
+}
+
+function fetchStep(step) {
+  if (told.has(step)) return told.get(step);
+  told.set(step, null);
+  get("step", { n: step.n }).then(
+    (answer) => {
+      told.set(step, answer);
+      changed();
+    },
+    () => told.delete(step),
+  );
+  return null;
+}
