@@ -61,6 +61,7 @@ export function draw(canvas, place, top, high) {
       lifelines(place, first, last, below),
       layout.within(first, last).map((flight) => drawFlight(place, flight)),
       nodes(place, first, last),
+      allBanners(place, first, last),
     ),
   );
 }
@@ -81,9 +82,16 @@ function rows(place, first, last) {
         ground(place, row, failing),
         numbering(place, row, step, captions.has(step.n)),
         wording(place, row, step),
-        banners(place, row, step),
       ),
     );
+  }
+  return found;
+}
+
+function allBanners(place, first, last) {
+  const found = [];
+  for (let row = first; row <= last && row < store.steps.length; row += 1) {
+    if (store.layout.fresh[row].length) found.push(...banners(place, row, store.steps[row]));
   }
   return found;
 }
@@ -124,7 +132,7 @@ function wording(place, row, step) {
   const action = fit(step.action, place.room, BOLD);
   const left = place.room - width(action, BOLD) - 3;
   const args = step.args?.length ? fit(`(${step.args.join(", ")})`, left, FONT) : "";
-  const more = store.layout.tops[row + 1] - store.layout.tops[row] > LEG + 20 && step.changed?.length;
+  const more = step.sent?.length && step.changed?.length;
   const changed = more ? fit(step.changed.join(" · "), place.room, FONT) : "";
   return s(
     "g",
@@ -151,7 +159,7 @@ function banners(place, row, step) {
     const text = `${name}: ${step.failing[name]}`;
     return s(
       "g",
-      { class: "banner" },
+      { key: `bad${step.n}.${name}`, class: "banner" },
       s("title", {}, text),
       s("rect", { x: place.gutter, y: y + 1, width: place.wide - place.gutter - 8, height: BANNER - 3, rx: 4 }),
       s("path", { d: `M${place.gutter + 7} ${y + 6}L${place.gutter + 16} ${y + 15}M${place.gutter + 16} ${y + 6}L${

@@ -59,7 +59,7 @@ export async function openShare() {
     "Link to this session", "narrow",
     h("p", {}, "The link carries the model and the trail up to the present. Whoever runs the demo at the same address ",
       "can open it."),
-    h("input", { id: "share-link", class: "wide mono", readonly: true, value: link, "aria-label": "Link",
+    h("input", { id: "share-link", autofocus: true, class: "wide mono", readonly: true, value: link, "aria-label": "Link",
       onfocus: (event) => event.target.select() }),
     h("div", { class: "dialog-verbs" }, h("span", { class: "empty" }, `${link.length} characters`),
       h("button", { type: "button", class: "primary", onclick: () => copy(link) }, "Copy")),
@@ -95,7 +95,7 @@ function drawOpen() {
     "Open", "",
     h("form", { class: "open-form", key: "open", onsubmit: submitOpen },
       h("label", { class: "field tall" }, h("span", {}, "Model or scenario"),
-        h("select", { id: "open-what", name: "what", value: found.name, onchange: (event) => {
+        h("select", { id: "open-what", name: "what", autofocus: true, value: found.name, onchange: (event) => {
           chosen = event.target.value;
           drawOpen();
         } },

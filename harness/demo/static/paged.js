@@ -7,6 +7,7 @@ const pages = new Map();
 const active = new Map();
 
 export const SMALL = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+const STRONG = `600 ${SMALL}`;
 export const MONO = '11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 
 /**
@@ -140,7 +141,8 @@ export class Lines {
   }
 
   say(text, css = "line-say") {
-    wrap(text, this.room - 4).forEach((line) => this.add(css, line));
+    const font = css === "line-mono" ? MONO : css === "line-strong" ? STRONG : SMALL;
+    wrap(text, this.room - 4, font).forEach((line) => this.add(css, line));
     return this;
   }
 

@@ -143,7 +143,7 @@ function chip(one) {
       key: one.label, type: "button", tabindex: "-1", class: `chip chip-${one.verb}`, title: one.label,
       "data-message": one.message || null, onclick: () => take(one),
     },
-    icon({ deliver: "deliver", timer: "undo" }[one.verb] || "play"),
+    icon({ deliver: "deliver", timer: "clock", elect: "star" }[one.verb] || "play"),
     h("span", {}, text),
   );
 }

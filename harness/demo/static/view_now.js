@@ -108,5 +108,5 @@ function drawStep(one, cell) {
   );
 }
 
-const SIGNS = { crash: "drop", pause: "hold", resume: "release", partition: "reorder", one_way: "reorder", heal: "undo",
-  restart: "undo", timer: "undo" };
+const SIGNS = { crash: "drop", pause: "hold", resume: "release", partition: "bolt", one_way: "bolt", heal: "plus",
+  restart: "plus", timer: "clock", skew: "clock", reorder: "reorder", elect: "star" };

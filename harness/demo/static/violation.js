@@ -26,7 +26,7 @@ export function drawViolation() {
         "aria-label": small ? "Show all of it" : "Fold the card", onclick: () => {
           hidden = small ? "" : key;
           changed();
-        } }, small ? "＋" : "－")),
+        } }, icon(small ? "unfold" : "fold"))),
     !small && h("p", { class: "violation-reason", title: found.reason }, found.reason),
     !small && found.explanation && h("p", { class: "violation-reason" }, found.explanation),
     !small && drawShrunk(found),
