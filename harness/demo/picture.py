@@ -80,7 +80,13 @@ def branches(session: LiveSession) -> list[Json]:
 
 def tour(session: LiveSession) -> Json | None:
     """Return the tour that is under way, or None."""
-    return None
+    shown, branch = session.toured, session.toured_on
+    if shown is None or branch is None:
+        return None
+    return {
+        "name": shown.name, "title": shown.title, "length": len(shown.steps), "branch": branch.name,
+        "captions": [{"at": at, "text": text} for at, text in shown.captions],
+    }
 
 
 def present(session: LiveSession) -> Json:

@@ -19,9 +19,9 @@ from harness.demo.flights import Flights
 from harness.demo.opened import Opened, open_trail, open_what
 from harness.demo.running import Runner
 from harness.history.changes import changes
-from harness.model import Effects, Kind, Refusal, Step, Value, View
-from harness.record import Chosen, Recorder, Trail, trail_of_text
-from harness.simulate.replay import find, misfit, replay_plain
+from harness.model import Effects, Kind, Refusal, Step, Tour, Value, View, find_tour
+from harness.record import Chosen, Recorder, Trail, tour_trail, trail_of_text
+from harness.simulate.replay import DEADLOCK, find, misfit, replay_plain
 from harness.simulate.session import Verdict
 from harness.simulate.tables import Node, Tables, initial_part
 
@@ -59,8 +59,10 @@ class LiveSession:
         self.branch = Branch("main", [self._first()])
         self.branches = {self.branch.name: self.branch}
         self.at = 0
-        self.captions: tuple[tuple[int, str], ...] = ()
-        self.tour_name: str | None = None
+        self.toured: Tour | None = None
+        """The tour that was opened, if one was."""
+        self.toured_on: Branch | None = None
+        """The branch that the tour goes along."""
         self.shrunk: dict[str, Any] | None = None
         """What shrinking the violation came to."""
         self._mementos: list[Memento] = []
@@ -375,6 +377,15 @@ class LiveSession:
         """Show the end of a trail, given as the text of its file; nothing changes where it does not fit."""
         self.become(of_trail(trail_of_text("the trail", text)))
 
+    def tour(self, name: str) -> None:
+        """Show the start of a guided tour, its steps ahead."""
+        tour = find_tour(name)
+        trail = tour_trail(tour)
+        shown = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
+        shown.put_ahead(trail, "tour")
+        shown.toured, shown.toured_on = tour, shown.branch
+        self.become(shown)
+
     def put_ahead(self, trail: Trail, name: str) -> None:
         """Keep the steps of a trail of this model ahead of the first state, in a branch that was not gone along yet."""
         if len(trail.choices) > MOST_STEPS:
@@ -383,7 +394,7 @@ class LiveSession:
         self.branch.name = name
         self.branch.ahead = list(trail.choices)
         verdict, text = None, ""
-        if trail.fair_from is not None or trail.violates is not None:
+        if trail.fair_from is not None or trail.violates == DEADLOCK:
             found = replay_plain(trail).verdict
             verdict = found if found.kind in ("liveness", "deadlock") else None
         if trail.fair_from is not None:
