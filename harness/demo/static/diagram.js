@@ -25,7 +25,9 @@ export function geometry(wide) {
   // The environment says little and gets a narrow lane of its own, at the right.
   const narrow = names.at(-1) === "environment" ? 62 : 0;
   const wideLanes = Math.max(1, names.length - (narrow ? 1 : 0));
-  const label = Math.round(Math.min(430, Math.max(204, wide - gutter - narrow - wideLanes * 84)));
+  // Lanes of 84 pixels come first, then labels of 300, then both grow.
+  const slack = wide - gutter - narrow - wideLanes * 84;
+  const label = Math.round(slack < 300 ? Math.max(204, slack) : Math.min(460, 300 + (slack - 300) * 0.3));
   const gap = (wide - gutter - narrow - label) / wideLanes;
   const at = new Map(names.map((name, n) => [name, gutter + gap * (n + 0.5)]));
   if (narrow) at.set("environment", gutter + gap * wideLanes + narrow / 2);
@@ -113,7 +115,7 @@ function numbering(place, row, step, caption) {
     s("title", {}, `Step ${step.n}: click to rewind to it`),
     s("rect", { x: 8, y: y - 9, width: 38, height: 18, rx: 9, class: "pill" }),
     s("text", { x: 27, y: y + 4, "text-anchor": "middle" }, step.n),
-    caption && s("path", { class: "caption-mark", d: `M0 ${y - 6}H5L8 ${y}L5 ${y + 6}H0Z` }),
+    caption && s("path", { class: "caption-mark", d: `M0 ${y - 5}L6 ${y}L0 ${y + 5}Z` }),
     step.at_us !== null &&
       step.at_us !== undefined &&
       s("text", { x: place.gutter - 6, y: y + 4, "text-anchor": "end", class: "time" }, clock(step.at_us)),
@@ -203,8 +205,9 @@ function drawFlight(place, flight) {
   const xs = place.x(message.from);
   const xt = place.x(message.to);
   const side = xs < xt ? -1 : 1;
-  const most = Math.max(0, Math.floor((place.gap / 2 - 20) / 5));
-  const tx = xt + side * (15 + 5 * Math.min(flight.track, most));
+  const apart = Math.min(9, Math.max(5, place.gap / 16));
+  const most = Math.max(0, Math.floor((place.gap / 2 - 20) / apart));
+  const tx = xt + side * (15 + apart * Math.min(flight.track, most));
   const yl = layout.legY(flight);
   const start = xs === xt ? xs + 4 : xs - side * 4;
   const copy = message.copy_of ? "copy" : "";

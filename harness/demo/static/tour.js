@@ -40,15 +40,15 @@ export function drawTour() {
             closed = tour.name;
             drawTour();
           } }, "✕")),
-      h("p", { class: "tour-text", "aria-live": "polite" }, left ? "You have left the path of the tour. Look around, "
-        + "or come back to it." : captions[at]?.text || tour.intro || "Press Next to begin."),
+      h("p", { class: "tour-text", "aria-live": "polite" }, left ? "This is a branch of your own. Look around, try things, "
+        + "and come back when you like." : captions[at]?.text || "Press Next to begin."),
       h("div", { class: "tour-verbs" },
         h("div", { class: "tour-dots", "aria-hidden": "true" }, captions.map((_, n) =>
           h("span", { key: n, class: n === at ? "here" : n < at ? "past" : "" }))),
         h("span", { class: "push" }),
         left
-          ? h("button", { type: "button", class: "primary", id: "tour-return", onclick: () => ask("tour", {
-            name: tour.name }) }, "Start it again")
+          ? h("button", { type: "button", class: "primary", id: "tour-return",
+            onclick: () => ask("switch", { name: tour.branch }) }, "Back to the tour")
           : [h("button", { key: "back", type: "button", id: "tour-back", disabled: at < 0, title: "Back (Shift+N)",
             onclick: back }, "Back"),
           h("button", { key: "next", type: "button", class: "primary", id: "tour-next", disabled: done, title: "Next (N)",
@@ -56,11 +56,9 @@ export function drawTour() {
   );
 }
 
-/** Has the person left the tour's path? Then nothing of it lies ahead, though it is not at its end. */
+/** Has the person left the tour's path for a branch of their own? */
 function astray() {
-  const { tour } = store;
-  if (tour.astray !== undefined) return tour.astray;
-  return store.present.step + store.ahead !== tour.length;
+  return store.branches.find((one) => one.current)?.name !== store.tour.branch;
 }
 
 /** Go on to the next caption. */
