@@ -17,6 +17,7 @@ from harness.demo import told
 from harness.demo.branches import Branch, Ending, Memento, Record
 from harness.demo.flights import Flights
 from harness.demo.opened import Opened, open_trail, open_what
+from harness.demo.refined import UNKNOWN, Judge
 from harness.demo.running import Runner
 from harness.history.changes import changes
 from harness.model import Effects, Kind, Refusal, Step, Tour, Value, View, find_tour
@@ -63,6 +64,7 @@ class LiveSession:
         """The tour that was opened, if one was."""
         self.toured_on: Branch | None = None
         """The branch that the tour goes along."""
+        self._judge: Judge | None = None
         self.shrunk: dict[str, Any] | None = None
         """What shrinking the violation came to."""
         self._mementos: list[Memento] = []
@@ -420,6 +422,27 @@ class LiveSession:
         ending = self.branch.ending
         at_end = ending is not None and self.at == ending.steps
         return self.record.violation or (ending.verdict if ending is not None and at_end else None)
+
+    def judge(self) -> Judge | None:
+        """Return what holds the steps against the spec, or None where the model has none."""
+        if self._judge is None and self.model.refinement is not None:
+            self._judge = Judge(self.model)
+        return self._judge
+
+    def refine(self, most: int = MOST_STEPS) -> bool:
+        """Hold at most so many more steps against the spec; say whether some are left."""
+        judge = self.judge()
+        if judge is None:
+            return False
+        judge.follow(self.branch.records, self.at + 1, most)
+        first = judge.judge(most)
+        if first is not None:
+            self._changed(max(0, first - 1))
+        return not judge.is_done(self.at + 1)
+
+    def spec_of(self, n: int) -> str:
+        """Return what step n is in the spec as JSON, as far as that is known."""
+        return self._judge.told(n) if self._judge is not None else UNKNOWN
 
     def digest(self) -> str:
         """Return the digest of the run up to the present, as a replay of its trail has it."""
