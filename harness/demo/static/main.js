@@ -19,7 +19,6 @@ onChange(() => {
   drawPanel();
   drawStage();
   document.title = `${store.session?.scenario || store.session?.model || "kafka-proto"} · step ${store.present?.step ?? 0}`;
-  document.documentElement.dataset.drawn = String(store.version ?? 0);
 });
 
 let stream = null;

@@ -29,10 +29,13 @@ export function onChange(listener) {
 
 /** Say that something has changed. */
 export function changed() {
+  // Whoever drives the page from outside sees by this mark when it has caught up.
+  delete document.documentElement.dataset.drawn;
   if (due) return;
   due = requestAnimationFrame(() => {
     due = 0;
     for (const listener of listeners) listener();
+    if (!due) document.documentElement.dataset.drawn = String(store.version ?? 0);
   });
 }
 
