@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,10 +75,7 @@ class Tab:
 
     def drawn(self) -> None:
         """Wait until what the tab knows is what it shows."""
-        self.page.wait_for_function(
-            "async () => { const { store } = await import('/static/store.js');"
-            " return store.version !== undefined && document.documentElement.dataset.drawn === String(store.version); }"
-        )
+        self.page.wait_for_function("() => document.documentElement.dataset.drawn > 0")
 
     def post(self, verb: str, **body: Any) -> int:
         """Have the server do something, and wait until the tab shows what came of it."""
@@ -96,10 +94,16 @@ class Tab:
     def at(self, step: int) -> None:
         """Wait until the present is this step, and drawn."""
         self.page.wait_for_function(
-            "async n => { const { store } = await import('/static/store.js'); return store.present?.step === n"
-            " && document.documentElement.dataset.drawn === String(store.version); }",
-            arg=step,
+            "n => document.documentElement.dataset.drawn && document.documentElement.dataset.step === String(n)", arg=step
         )
+
+    def until(self, expression: str, patience_s: float = 15) -> None:
+        """Wait until an expression over the tab's `store` is true."""
+        end = time.monotonic() + patience_s
+        while not self.known(f"Boolean({expression})"):
+            assert time.monotonic() < end, f"waited in vain for {expression}"
+            self.page.wait_for_timeout(20)
+        self.drawn()
 
     def take(self, label: str) -> None:
         """Click the enabled step of that label at the present, and wait until it is drawn."""

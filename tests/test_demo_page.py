@@ -74,13 +74,14 @@ def test_violation_is_stepped_to_by_hand_and_replayed_on_the_command_line(tab: T
     for label, _ in tour.steps:
         tab.take(label)
     page = tab.page
-    assert "AckDurability" in page.inner_text(".violation")
+    assert page.get_attribute("[data-property=AckDurability]", "data-how") == "fails"
+    broken = page.inner_text(".violation strong").removeprefix("✕ ")
     with page.expect_download() as download:
         page.click("#top-save")
     path = tmp_path / download.value.suggested_filename
     download.value.save_as(path)
     done = call("replay", path)
-    assert "violates AckDurability" in done.out
+    assert f"violates {broken} at step 13" in " ".join(done.out.split())
     assert tab.known("store.present.digest") in done.out
 
 
@@ -108,6 +109,7 @@ def test_rewind_and_another_choice_make_a_branch(tab: Tab) -> None:
     tab.post("take", index=other, at=5)
     tab.at(6)
     page.keyboard.press("b")
+    page.wait_for_selector("[data-branch]")
     assert page.locator("[data-branch]").count() == 2
     page.fill("#branch-name", "another way")
     page.get_by_role("button", name="Name it").click()
@@ -265,10 +267,7 @@ def test_run_until_an_action_and_pause(tab: Tab) -> None:
     page = tab.page
     page.select_option("#set-until", "action:SendInitPidRequest")
     page.click("#go-run")
-    page.wait_for_function(
-        "async () => { const { store } = await import('/static/store.js'); return !store.present.running"
-        " && store.steps.at(-1)?.action === 'SendInitPidRequest'; }"
-    )
+    tab.until("!store.present.running && store.steps.at(-1)?.action === 'SendInitPidRequest'")
     page.select_option("#set-until", "end")
     page.select_option("#set-speed", "2")
     page.click("#go-run")
@@ -283,11 +282,9 @@ def test_step_tells_its_action_of_the_spec_and_why_not(tab: Tab) -> None:
     tab.post("tour", name="rp-01")
     tab.post("forward", to=9)
     page = tab.page
-    page.wait_for_function(
-        "async () => { const { store } = await import('/static/store.js'); return store.steps.every(one => one.spec); }"
-    )
+    tab.until("store.steps.length === 9 && store.steps.every(one => one.spec)")
     page.keyboard.press("s")
-    page.wait_for_selector("text=In the spec")
+    page.wait_for_selector(".view-step >> text=In the spec: a step of the spec")
     page.keyboard.press("w")
     page.wait_for_selector("#why-action")
     page.select_option("#why-action", index=0)

@@ -14,6 +14,7 @@ export const FORMATS = [
   ["mermaid", "Mermaid", "diagram source"],
   ["itf", "ITF", "Apalache, Quint"],
   ["shiviz", "ShiViz", "log with vector clocks"],
+  ["tla", "TLA+", "a module for TLC, of a spec's run"],
   ["log", "Log lines", "JSON"],
   ["history", "History", "all there is to check"],
 ];

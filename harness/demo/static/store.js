@@ -35,7 +35,9 @@ export function changed() {
   due = requestAnimationFrame(() => {
     due = 0;
     for (const listener of listeners) listener();
-    if (!due) document.documentElement.dataset.drawn = String(store.version ?? 0);
+    if (due) return;
+    document.documentElement.dataset.drawn = String(store.version ?? 0);
+    document.documentElement.dataset.step = String(store.present?.step ?? 0);
   });
 }
 

@@ -26,7 +26,10 @@ export function drawStep({ wide, high }) {
   if (step.op) lines.head("Operation").say(`${step.op.process} ${step.op.name}: ${step.op.outcome} ${step.op.value ?? ""}`);
   if (step.changed?.length) lines.head("Changed");
   for (const text of step.changed || []) lines.say(text, "line-mono");
-  spec(lines, more?.spec || step.spec, more);
+  spec(lines, step.spec);
+  if (more?.explanation) lines.say([more.explanation].flat().join("\n"));
+  guards(lines, "Guards of the spec's action", more?.spec_guards);
+  guards(lines, "Guards of the actor", more?.guards);
   const failing = Object.entries(step.failing || {});
   if (failing.length) lines.head("Fails in the state after it");
   for (const [name, why] of failing) lines.say(`${name}: ${why}`);
@@ -71,27 +74,22 @@ const KINDS = {
   outside: "no step of the spec",
 };
 
-function spec(lines, given, more) {
+function spec(lines, given) {
   if (!given) return;
   lines.head(`In the spec: ${KINDS[given.kind] || given.kind}`);
   for (const action of given.actions || []) lines.say(action, "line-mono");
-  if (given.text) lines.say(given.text);
-  guards(lines, given.guards || more?.guards);
-  const why = given.explanation || more?.explanation;
-  if (why) lines.say(Array.isArray(why) ? why.join("\n") : why);
+  if (given.text && !given.actions?.length) lines.say(given.text);
 }
 
-/** Add guards with the values they read, in whatever detail the server has. */
-export function guards(lines, list) {
-  for (const one of list || []) {
-    if (typeof one === "string") lines.say(one);
-    else {
-      const mark = one.holds === undefined ? "" : one.holds ? "✓ " : "✕ ";
-      lines.say(mark + (one.text || one.guard || one.name || ""), "line-mono");
-      const values = one.values || one.read || {};
-      const pairs = Array.isArray(values) ? values : Object.entries(values);
-      for (const pair of pairs) lines.pair(`    ${pair[0] ?? pair.name}`, pair[1] ?? pair.text);
-    }
+/** Add the conditions of the protocol's code that were asked, with the values they read and how they came out. */
+function guards(lines, title, list) {
+  if (!list?.length) return;
+  lines.head(title);
+  for (const one of list) {
+    lines.say(`${one.outcome ? "true " : "false"}  ${one.text}`, "line-mono");
+    for (const value of one.values) lines.say(`       ${value}`, "line-mono");
+    if (one.inner) lines.say(`       ${one.inner}`, "line-mono");
+    lines.say(`       ${one.where}`, "line-faint");
   }
 }
 

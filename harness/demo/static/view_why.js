@@ -4,7 +4,6 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 import { Lines, reading, rewindPage } from "./paged.js";
 import { changed, store } from "./store.js";
-import { guards } from "./view_step.js";
 
 let shown = { key: null, answer: null, error: null };
 
@@ -18,6 +17,7 @@ export function drawWhy({ wide, high }) {
   const lines = new Lines(wide);
   if (shown.error) lines.say(shown.error);
   else if (shown.answer) tell(lines, shown.answer);
+  else lines.say("Looking…", "line-quiet");
   return [
     h("div", { class: "view-head" }, h("h2", {}, h("label", { for: "why-action" }, "Why not")),
       h("select", { id: "why-action", value: chosen, onchange: (event) => {
@@ -42,15 +42,17 @@ export function actions() {
 }
 
 function tell(lines, answer) {
-  if (answer.text) lines.say(answer.text);
-  if (answer.enabled?.length) {
-    lines.head("Enabled now");
-    answer.enabled.forEach((one) => lines.say(typeof one === "string" ? one : one.label, "line-mono"));
-  }
-  for (const one of answer.instances || []) {
-    lines.head(one.label || one.name || one.action || "");
-    if (one.text || one.reason || one.why) lines.say(one.text || one.reason || one.why);
-    guards(lines, one.guards || (one.guard ? [{ text: one.guard, values: one.values, holds: false }] : []));
+  const parts = [answer.spec, answer.model].filter((one) => one && (one.seen || one.enabled.length || one.not.length));
+  if (!parts.length) lines.say("It was possible nowhere on the way to here, so there is no attempt to look at.");
+  for (const part of parts) {
+    lines.head(part.name);
+    if (part.enabled.length) lines.say("Enabled now:");
+    for (const label of part.enabled) lines.say(`✓ ${label}`, "line-mono");
+    for (const one of part.not) {
+      lines.say(`✕ ${one.process && !one.instance.includes("(") ? one.process : one.instance}`, "line-strong");
+      one.why.split("; there ").forEach((text, n) => lines.say(n ? `there ${text}` : text, n ? "line-mono" : "line-say"));
+    }
+    if (part.more) lines.say(`and ${part.more} more`, "line-quiet");
   }
 }
 

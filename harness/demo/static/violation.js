@@ -53,7 +53,7 @@ function drawShrunk(found) {
 }
 
 function shrunkWords(short) {
-  return `${short.steps_before} steps → ${short.length}`;
+  return `${short.steps_before} steps → ${short.length}${short.proved ? ", proved shortest" : ""}`;
 }
 
 async function shrink() {
@@ -61,6 +61,6 @@ async function shrink() {
   changed();
   const done = await ask("shrink");
   shrinking = false;
-  if (done?.text) note(done.text);
+  if (done) note("The short run is a branch of its own; the long one is kept.");
   changed();
 }
