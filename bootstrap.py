@@ -15,6 +15,7 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
   run          kafka-proto hunt --out out [ARGS...]
   test         ruff, mypy, then pytest [ARGS...] on all cores; stops at the first failure
   test-large   pytest -m large [ARGS...]: the complete runs, which take minutes
+  test-browser pytest -m browser [ARGS...]: the demo's page in Chromium or Chrome; left out where there is none
   lint         ruff and mypy
   bench        benchmarks/simulation.py [ARGS...]
   bench-search benchmarks/search.py [ARGS...]
@@ -51,6 +52,7 @@ PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses", "4", "--dist", "workst
 FLAWED = ("s3-wiped-metadata", "s4-copied-tail", "pc-06-replayed-twice", "rp-01-truncate-to-high-watermark")
 CAMPAIGN = [name for flawed in FLAWED for name in (flawed, f"{flawed}-repaired")]
 BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "table": "published_table.py"}
+COMMANDS = ("setup", "run", "test", "test-large", "test-browser", "lint", "campaign", "demo", "clean", *BENCHMARKS)
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -169,6 +171,18 @@ def campaign(rest: list[str]) -> NoReturn:
     hand_over([str(SCRIPT), "report", out, "--check"])
 
 
+def test_browser(rest: list[str]) -> None:
+    """Run the tests of the demo's page, or say in one line why they are left out."""
+    found = subprocess.run([str(PYTHON), "tests/browser.py"], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        print(f"test-browser is left out: {found.stdout.strip()}")
+        return
+    # The driver alone, and only here: the browser is the machine's own.
+    step([*PIP, "--editable", ".[browser]"], "pip could not install the extra `browser`; see above")
+    print(f"with {found.stdout.strip()}", flush=True)
+    hand_over([str(PYTHON), "-m", "pytest", "-m", "browser", "tests/test_demo_page.py", *rest])
+
+
 def clean() -> None:
     remove_venv()
     if VENV.is_dir() and not VENV.is_symlink():
@@ -187,7 +201,7 @@ def main(arguments: list[str]) -> None:
     if command in ("-h", "--help", "help"):
         print(USAGE, end="")
         return
-    if command not in ("setup", "run", "test", "test-large", "lint", "campaign", "demo", "clean", *BENCHMARKS):
+    if command not in COMMANDS:
         print(USAGE, file=sys.stderr)
         fail(f"expected one of the commands above, got {command or 'nothing'}; try python bootstrap.py test")
     if command in ("setup", "lint", "clean") and rest:
@@ -207,6 +221,8 @@ def main(arguments: list[str]) -> None:
         hand_over([python, *PYTEST, *rest])
     elif command == "test-large":
         hand_over([python, *PYTEST, "-m", "large", *rest])
+    elif command == "test-browser":
+        test_browser(rest)
     elif command == "lint":
         check_first(RUFF)
         hand_over([python, *MYPY])

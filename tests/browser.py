@@ -1,4 +1,7 @@
-"""The demo as a browser shows it, as tests and scripts use it: a server in a process of its own, Chromium, a page."""
+"""The demo as a browser shows it, as tests and scripts use it: a server in a process of its own, Chromium, a page.
+
+Run by itself, it prints which browser there is.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SETTING = "KAFKA_PROTO_CHROMIUM"
 COMMAND = (sys.executable, "-c", "from harness.cli import main; main()", "demo")
+
+
+MISSING = f"no Chromium on this machine; apt-get install chromium, or set {SETTING} to the path of Chromium or Chrome"
 
 
 def find_chromium() -> str | None:
@@ -94,7 +100,8 @@ class Tab:
     def at(self, step: int) -> None:
         """Wait until the present is this step, and drawn."""
         self.page.wait_for_function(
-            "n => document.documentElement.dataset.drawn && document.documentElement.dataset.step === String(n)", arg=step
+            "n => { const { drawn, step } = document.documentElement.dataset; return drawn && step === String(n); }",
+            arg=step,
         )
 
     def until(self, expression: str, patience_s: float = 15) -> None:
@@ -110,3 +117,8 @@ class Tab:
         step = self.known("store.present.step")
         self.page.locator(f'#present .chip[title="{label}"]').first.click()
         self.at(step + 1)
+
+
+if __name__ == "__main__":
+    print(find_chromium() or MISSING)
+    sys.exit(0 if find_chromium() else 1)

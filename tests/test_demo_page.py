@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Tab, browser, find_chromium, served
+from browser import MISSING, Tab, browser, find_chromium, served
 from command_line import call
 
 from harness.model import find_tour, tours
@@ -21,7 +21,7 @@ FIRST = "transactions/repaired/actors"
 def chromium() -> Iterator[Any]:
     """One browser for all tests."""
     if find_chromium() is None:
-        pytest.skip("there is no Chromium on this machine; apt-get install chromium, or set KAFKA_PROTO_CHROMIUM")
+        pytest.skip(MISSING)
     pytest.importorskip("playwright")
     with browser() as started:
         yield started

@@ -3,7 +3,7 @@
 import { fit, h, render, s, width } from "./dom.js";
 import { badge, end, sign, sortOf } from "./glyphs.js";
 import { BANNER, LEG } from "./layout.js";
-import { clock, store } from "./store.js";
+import { clock, onTour, store } from "./store.js";
 
 const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const BOLD = '600 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
@@ -71,7 +71,7 @@ export function draw(canvas, place, top, high) {
 function rows(place, first, last) {
   const found = [];
   const claimed = new Set(store.session.properties.filter((one) => one.claimed).map((one) => one.name));
-  const captions = new Set((store.tour?.captions || []).map((caption) => caption.at));
+  const captions = new Set(onTour() ? store.tour.captions.map((caption) => caption.at) : []);
   for (let row = first; row <= last && row < store.steps.length; row += 1) {
     const step = store.steps[row];
     const picked = store.selected === step.n;

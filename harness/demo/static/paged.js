@@ -141,8 +141,9 @@ export class Lines {
   }
 
   say(text, css = "line-say") {
-    const font = css === "line-mono" ? MONO : css === "line-strong" ? STRONG : SMALL;
-    wrap(text, this.room - 4, font).forEach((line) => this.add(css, line));
+    const isDeep = css.startsWith("line-deep");
+    const font = css === "line-mono" || isDeep ? MONO : css === "line-strong" ? STRONG : SMALL;
+    wrap(text, this.room - (isDeep ? 22 : 4), font).forEach((line) => this.add(css, line));
     return this;
   }
 

@@ -92,6 +92,11 @@ export function looked() {
   return n ? store.steps[n - 1] : null;
 }
 
+/** Is the present on the path of a tour? */
+export function onTour() {
+  return Boolean(store.tour) && store.branches.find((one) => one.current)?.name === store.tour.branch;
+}
+
 /** Return the enabled steps that a test accepts. */
 export function enabled(test) {
   return (store.present?.enabled || []).filter(test);

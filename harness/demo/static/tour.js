@@ -1,7 +1,7 @@
 // A guided tour: the caption of the step that was reached, and the way on.
 
 import { h, render } from "./dom.js";
-import { store } from "./store.js";
+import { onTour, store } from "./store.js";
 import { ask, forward, rewind } from "./verbs.js";
 
 const card = document.getElementById("tour");
@@ -33,7 +33,7 @@ export function drawTour() {
     h("div", { class: "tour-card", key: tour.name },
       h("div", { class: "tour-head" },
         h("strong", {}, tour.title),
-        h("span", { class: "tour-count" }, captions.length ? `${at + 1} of ${captions.length}` : ""),
+        h("span", { class: "tour-count" }, captions.length && !left ? `${at + 1} of ${captions.length}` : ""),
         h("span", { class: "push" }),
         h("button", { type: "button", class: "quiet-button", "aria-label": "Leave the tour", title: "Leave the tour",
           onclick: () => {
@@ -57,9 +57,7 @@ export function drawTour() {
 }
 
 /** Has the person left the tour's path for a branch of their own? */
-function astray() {
-  return store.branches.find((one) => one.current)?.name !== store.tour.branch;
-}
+const astray = () => !onTour();
 
 /** Go on to the next caption. */
 export function next() {

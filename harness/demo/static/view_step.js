@@ -22,13 +22,13 @@ export function drawStep({ wide, high }) {
   const lines = new Lines(wide);
   const what = [step.process, NAMES[sortOf(step)], clock(step.at_us)].filter(Boolean).join(" · ");
   lines.say(step.label, "line-strong").say(what, "line-quiet");
-  messages(lines, step);
-  if (step.op) lines.head("Operation").say(`${step.op.process} ${step.op.name}: ${step.op.outcome} ${step.op.value ?? ""}`);
-  if (step.changed?.length) lines.head("Changed");
-  for (const text of step.changed || []) lines.say(text, "line-mono");
   spec(lines, step.spec);
   if (more?.explanation) lines.say([more.explanation].flat().join("\n"));
   guards(lines, "Guards of the spec's action", more?.spec_guards);
+  if (step.op) lines.head("Operation").say(`${step.op.process} ${step.op.name}: ${step.op.outcome} ${step.op.value ?? ""}`);
+  if (step.changed?.length) lines.head("Changed");
+  for (const text of step.changed || []) lines.say(text, "line-mono");
+  messages(lines, step);
   guards(lines, "Guards of the actor", more?.guards);
   const failing = Object.entries(step.failing || {});
   if (failing.length) lines.head("Fails in the state after it");
@@ -86,10 +86,10 @@ function guards(lines, title, list) {
   if (!list?.length) return;
   lines.head(title);
   for (const one of list) {
-    lines.say(`${one.outcome ? "true " : "false"}  ${one.text}`, "line-mono");
-    for (const value of one.values) lines.say(`       ${value}`, "line-mono");
-    if (one.inner) lines.say(`       ${one.inner}`, "line-mono");
-    lines.say(`       ${one.where}`, "line-faint");
+    lines.say(`${one.outcome ? "true" : "false"}: ${one.text}`, "line-mono");
+    for (const value of one.values) lines.say(value, "line-deep");
+    if (one.inner) lines.say(one.inner, "line-deep");
+    lines.say(one.where, "line-deep line-faint");
   }
 }
 

@@ -50,7 +50,7 @@ function tell(lines, answer) {
     for (const label of part.enabled) lines.say(`✓ ${label}`, "line-mono");
     for (const one of part.not) {
       lines.say(`✕ ${one.process && !one.instance.includes("(") ? one.process : one.instance}`, "line-strong");
-      one.why.split("; there ").forEach((text, n) => lines.say(n ? `there ${text}` : text, n ? "line-mono" : "line-say"));
+      one.why.split("; there ").forEach((text, n) => lines.say(n ? `there ${text}` : text, "line-deep"));
     }
     if (part.more) lines.say(`and ${part.more} more`, "line-quiet");
   }
