@@ -20,6 +20,7 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
   bench-search benchmarks/search.py [ARGS...]
   campaign     20,000 runs of eight scenarios on Spark into out/campaign, then the report; ARGS go to the campaign
   table        benchmarks/published_table.py: the diary's table of model checking runs, beside ours
+  demo         kafka-proto demo [ARGS...]: a live cluster in a page on this machine
   clean        remove the virtual environment, caches and build files (out is kept)
 
 Every command but clean starts with setup. Paths in ARGS are relative to the project folder.
@@ -118,7 +119,7 @@ def setup() -> bool:
         f"could not make the virtual environment {VENV}; install the venv module of Python {version} and try again",
     )
     step(
-        [*PIP, "--editable", ".[test,search,spark]"],
+        [*PIP, "--editable", ".[test,search,spark,demo]"],
         "pip could not install the project; give pip access to a package index (its PIP_* variables and "
         "configuration files apply) and try again",
     )
@@ -186,7 +187,7 @@ def main(arguments: list[str]) -> None:
     if command in ("-h", "--help", "help"):
         print(USAGE, end="")
         return
-    if command not in ("setup", "run", "test", "test-large", "lint", "campaign", "clean", *BENCHMARKS):
+    if command not in ("setup", "run", "test", "test-large", "lint", "campaign", "demo", "clean", *BENCHMARKS):
         print(USAGE, file=sys.stderr)
         fail(f"expected one of the commands above, got {command or 'nothing'}; try python bootstrap.py test")
     if command in ("setup", "lint", "clean") and rest:
@@ -211,6 +212,8 @@ def main(arguments: list[str]) -> None:
         hand_over([python, *MYPY])
     elif command == "campaign":
         campaign(rest)
+    elif command == "demo":
+        hand_over([str(SCRIPT), "demo", *rest])
     elif command in BENCHMARKS:
         benchmark = Path("benchmarks", BENCHMARKS[command])
         if not benchmark.is_file():

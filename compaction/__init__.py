@@ -10,8 +10,9 @@ from harness.model import System
 
 
 def system() -> System:
-    """Return the models of topic compaction."""
+    """Return the models, scenarios and tours of topic compaction."""
     from compaction.models import MODELS
     from compaction.scenarios import SCENARIOS
+    from compaction.tours import TOURS
 
-    return System("compaction", MODELS, SCENARIOS)
+    return System("compaction", MODELS, SCENARIOS, TOURS)

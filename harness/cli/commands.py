@@ -21,7 +21,17 @@ from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
 from harness.explore.flaw import fewest_steps
 from harness.history import FORMS, render, tla
-from harness.model import ModelSpec, Refusal, Scenario, find_model, find_scenario, model_specs, scenarios
+from harness.model import (
+    ModelSpec,
+    Refusal,
+    Scenario,
+    Tour,
+    find_model,
+    find_scenario,
+    model_specs,
+    scenarios,
+    tours,
+)
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
 from harness.record.files import each_text, parse_line, write_atomically
 from harness.record.history import FORMAT as HISTORY_FORMAT
@@ -45,11 +55,12 @@ RUNTIMES = click.Choice(["plain", "trio"])
 @cli.command("list")
 @AS_JSON
 def list_(as_json: bool) -> None:
-    """List models (with sizes and settings) and scenarios."""
+    """List models (with sizes and settings), scenarios and tours."""
     if as_json:
-        emit({"models": [_model_json(m) for m in model_specs()], "scenarios": [_scenario_json(s) for s in scenarios()]})
+        emit({"models": [_model_json(m) for m in model_specs()], "scenarios": [_scenario_json(s) for s in scenarios()],
+              "tours": [_tour_json(t) for t in tours()]})
         return
-    Screen().catalogue(tuple(model_specs()), tuple(scenarios()))
+    Screen().catalogue(tuple(model_specs()), tuple(scenarios()), tours())
 
 
 @cli.command()
@@ -385,3 +396,8 @@ def _scenario_json(scenario: Scenario) -> dict[str, Any]:
         "settings": dict(scenario.settings), "claims": list(scenario.claims), "witnesses": list(scenario.witnesses),
         "expected": scenario.expected, "repaired": scenario.repaired, "mode": scenario.mode,
     }
+
+
+def _tour_json(tour: Tour) -> dict[str, Any]:
+    return {"name": tour.name, "title": tour.title, "model": tour.model, "sizes": dict(tour.sizes),
+            "settings": dict(tour.settings), "steps": len(tour.steps), "violates": tour.violates}

@@ -17,6 +17,7 @@ COMMANDS = {
     "list": "commands", "hunt": "commands", "simulate": "commands", "replay": "commands", "shrink": "commands",
     "show": "commands", "check": "check", "graph": "graph", "verify": "verify",
     "campaign": "campaign", "import": "importing", "report": "report", "compare": "report",
+    "demo": "demo",
 }
 """Each command and the module of `harness.cli` that it is in."""
 OUT = click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, metavar="DIR",

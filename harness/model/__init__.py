@@ -20,14 +20,17 @@ from harness.model.registry import (
     System,
     find_model,
     find_scenario,
+    find_tour,
     model_of,
     model_specs,
     register,
     scenarios,
     systems,
+    tours,
     unregister,
 )
 from harness.model.step import Kind, Op, Step
+from harness.model.tour import Tour
 from harness.model.values import (
     FrozenMap,
     Value,
@@ -41,11 +44,11 @@ from harness.model.values import (
 from harness.model.view import View, parts, slot
 
 __all__ = [
-    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Checked", "Choice", "Command",
-    "Effects", "Faults", "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op",
-    "OperationFailed", "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting",
-    "Size", "State", "Step", "System", "Timed", "Turn", "Value", "View", "absent_if_none", "always", "brief_value",
-    "canonical_bytes", "canonical_sort", "canonical_text", "decode", "durable", "encode", "eventually",
-    "find_model", "find_scenario", "leads_to", "model_of", "model_specs", "parts", "persisted", "register",
-    "scenarios", "slot", "sometimes", "survivor", "systems", "unregister", "volatile",
+    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Checked", "Choice", "Command", "Effects",
+    "Faults", "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed",
+    "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step",
+    "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "brief_value", "canonical_bytes",
+    "canonical_sort", "canonical_text", "decode", "durable", "encode", "eventually", "find_model", "find_scenario",
+    "find_tour", "leads_to", "model_of", "model_specs", "parts", "persisted", "register", "scenarios", "slot",
+    "sometimes", "survivor", "systems", "tours", "unregister", "volatile",
 ]

@@ -1,4 +1,4 @@
-"""What a protocol package offers the harness: models by name, with their sizes and settings, and scenarios.
+"""What a protocol package offers the harness: models by name, with their sizes and settings, scenarios and tours.
 
 A package registers a `System` through the entry point group `harness.systems`; the harness itself knows no protocol.
 """
@@ -14,6 +14,7 @@ import attrs
 from harness.model.faults import NO_FAULTS, Faults
 from harness.model.model import Model
 from harness.model.network import NETWORKS, Network
+from harness.model.tour import Tour
 
 GROUP = "harness.systems"
 
@@ -159,6 +160,7 @@ class System:
     name: str
     models: tuple[ModelSpec, ...]
     scenarios: tuple[Scenario, ...] = ()
+    tours: tuple[Tour, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -222,6 +224,25 @@ def find_model(name: str) -> ModelSpec:
 def find_scenario(name: str) -> Scenario | None:
     """Return the scenario of that name, or None."""
     return next((scenario for scenario in scenarios() if scenario.name == name), None)
+
+
+def tours() -> tuple[Tour, ...]:
+    """Return every tour of every system, in the order of its table. Raises Refusal where two have one name."""
+    found: dict[str, Tour] = {}
+    for system in systems():
+        for tour in system.tours:
+            if tour.name in found:
+                raise Refusal(f"two tours have the name {tour.name!r}; give one of them another name")
+            found[tour.name] = tour
+    return tuple(found.values())
+
+
+def find_tour(name: str) -> Tour:
+    """Return the tour of that name. Raises Refusal."""
+    known = {tour.name: tour for tour in tours()}
+    if name not in known:
+        raise Refusal(f"there is no tour {name!r}; the tours are {', '.join(known) or 'none'}")
+    return known[name]
 
 
 def model_of(scenario: Scenario) -> Model:

@@ -15,10 +15,11 @@ from harness.record.history import (
     read_history,
     write_history,
 )
-from harness.record.trail import Trail, faults_from_json, faults_to_json, read_trail
+from harness.record.tours import tour_trail
+from harness.record.trail import Trail, faults_from_json, faults_to_json, read_trail, trail_of_text
 
 __all__ = [
     "Chosen", "Event", "History", "HistoryFile", "Recorder", "SpooledChoices", "Trail", "faults_from_json",
     "faults_to_json", "header_of", "history_of", "model_of_history", "open_history", "read_events", "read_frame",
-    "read_history", "read_trail", "write_history",
+    "read_history", "read_trail", "tour_trail", "trail_of_text", "write_history",
 ]

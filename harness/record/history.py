@@ -74,6 +74,12 @@ class Recorder:
         """Return the digest of the events so far, as hexadecimal SHA-256."""
         return self._sha.hexdigest()
 
+    def fork(self) -> Recorder:
+        """Return a recorder that goes on from here with another run, keeping no lines."""
+        forked = Recorder(keep=False)
+        forked.count, forked._sha = self.count, self._sha.copy()
+        return forked
+
 
 class HistoryFile(Recorder):
     """Writes the events of a run to a file as they come, so that a run of any length needs no memory for them.

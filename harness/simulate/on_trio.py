@@ -1,12 +1,14 @@
 """The trio runtime: each actor is a task that owns its state; a scheduler hands the baton to one task at a time.
 
-This module is the only home of trio. A task gets messages through its mailbox only, takes its turn with the actor's own
-pure functions, and answers with what it sends; a crash cancels it, a restart starts another one from what was flushed.
+Of the simulator, only this module knows trio. A task gets messages through its mailbox only, takes its turn with the
+actor's own pure functions, and answers with what it sends; a crash cancels it, a restart starts another one from what
+was flushed.
 All tasks are parked in `trio.lowlevel.wait_task_rescheduled`, so that trio's shuffled run loop decides nothing.
 Models that are no actor compositions run here as transactions on their slots while the tasks are parked.
 
 The host keeps the network and the record by the same tables as the plain runtime, and checks each new turn of a task
-against them: a task whose state went another way is an error, not another history.
+against them: a task whose state went another way is an error, not another history. `Host` takes a session to its end,
+`LiveHost` is stepped from outside and can be put back to another state.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 import trio.testing
 
-from harness.model import Actor, Message, OperationFailed, Turn, Value, durable, survivor
+from harness.model import Actor, Message, Model, OperationFailed, Turn, Value, durable, slot, survivor
 from harness.record import Recorder, Trail
 from harness.simulate.replay import Replay
 from harness.simulate.session import Plan, Run, Session, resolve, safety_only
@@ -36,7 +38,7 @@ MAX_TURNS = 100_000
 class ActorTask:
     """One actor as a task: the owner of its local state."""
 
-    def __init__(self, host: Host, actor: Actor[Any], local: Any, turns: Turns) -> None:
+    def __init__(self, host: Stage, actor: Actor[Any], local: Any, turns: Turns) -> None:
         self.host = host
         self.actor = actor
         self.local = local
@@ -66,7 +68,7 @@ class ActorTask:
     def _take_turn(self) -> Turn[Any]:
         """Return the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
         message = self.mailbox.popleft() if self.mailbox else None
-        key = (id(self.local), id(message), self.wanted, self.host.session.node.state[self._slot])
+        key = (id(self.local), id(message), self.wanted, self.host.hosted.node.state[self._slot])
         known = self._turns.get(key)
         if known is not None:
             return known[2]
@@ -116,19 +118,132 @@ class Cluster:
 Application = Callable[[Cluster], Awaitable[Any]]
 
 
-class Host:
-    """The scheduler of one run."""
+class Hosted(Protocol):
+    """A run whose present state tasks hold."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.tables = session.tables
+    tables: Tables
+    model: Model
+    node: Node
+
+    def took(self, n: int, after: Node) -> None: ...
+
+
+class Stage:
+    """The tasks that hold the present state of a run, and what it takes to step them."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self.hosted = hosted
+        self.tables = hosted.tables
         self.tasks: dict[str, ActorTask] = {}
         self.disks: dict[str, Any] = {}
         """Each actor's local state as of its last flush; what is durable of it is looked at after a crash only."""
         self.task: trio.lowlevel.Task
+        self._expected: tuple[Node, Option] | None = None
+
+    def _start(self, nursery: trio.Nursery, actor: Actor[Any], local: Any) -> None:
+        turns: Turns = self.tables.turns.setdefault(actor.name, {})
+        task = self.tasks[actor.name] = ActorTask(self, actor, local, turns)
+        nursery.start_soon(task.run, name=actor.name)
+
+    async def _all_parked(self) -> None:
+        """Wait until every task has started and is parked."""
+        while any(task.task is None for task in self.tasks.values()):
+            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    async def _step(self, nursery: trio.Nursery, n: int) -> None:
+        """Take option n: by its actor's task, or, for the environment and for spec models, as a transaction."""
+        node = self.hosted.node
+        option = node.options[n]
+        after = node.succ[n] or self.tables.follow(node, n)
+        task = self.tasks.get(option.process)
+        if task is not None:
+            if option.message is not None:
+                task.mailbox.append(option.message)
+            task.wanted = option.label
+            self._expected = (after, option)
+            trio.lowlevel.reschedule(task.task)  # type: ignore[arg-type]
+            await trio.lowlevel.wait_task_rescheduled(_succeeded)
+            turn = task.answer
+            if turn is None:
+                raise AssertionError(f"{option.process} did not take its turn {option.label!r}")
+            if turn.flush and task.actor.may_crash:
+                self.disks[option.process] = turn.local
+        elif option.action in ("Crash", "Restart"):
+            await self._fate(nursery, option, after)
+        self.hosted.took(n, after)
+
+    async def _fate(self, nursery: trio.Nursery, option: Option, after: Node) -> None:
+        """Cancel the task of an actor that crashes; start another one from what it had flushed when it restarts."""
+        name = option.choice.step.args[0]
+        if option.action == "Crash":
+            task = self.tasks[name]
+            task.scope.cancel()
+            while task.task is not None:
+                await trio.lowlevel.checkpoint()
+            return
+        actor = self.hosted.model.actors[name]
+        local = actor.restarted(survivor(actor.initial, durable(self.disks[name])))
+        if local != self.tables.value(after, name):
+            raise AssertionError(f"{name} restarts with another state than its disk gives it")
+        self._start(nursery, actor, local)
+        while self.tasks[name].task is None:
+            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    def check(self, actor: Actor[Any], turn: Turn[Any]) -> None:
+        """Check a turn that a task took for the first time against the tables."""
+        assert self._expected is not None
+        after, option = self._expected
+        if turn.local != self.tables.value(after, actor.name) or turn.sent != option.choice.step.sent:
+            raise AssertionError(f"{actor.name}'s own state went another way than the tables at {option.label!r}")
+
+class LiveHost(Stage):
+    """Tasks that hold the present state of a run which somebody decides from outside, forwards and backwards.
+
+    One task must be the one that calls it all; the actors' tasks live in the nursery that is given.
+    """
+
+    def __init__(self, hosted: Hosted, nursery: trio.Nursery) -> None:
+        super().__init__(hosted)
+        self._nursery = nursery
+        self._node: Node | None = None
+
+    async def take(self, n: int) -> None:
+        """Take option n of the present state."""
+        await self._step(self._nursery, n)
+        self._node = self.hosted.node
+
+    async def restore(self) -> None:
+        """Put the tasks into the present state of the run, where somebody brought that about by other means."""
+        node, model = self.hosted.node, self.hosted.model
+        if node is self._node:
+            return
+        self.task = trio.lowlevel.current_task()
+        for task in self.tasks.values():
+            task.scope.cancel()
+        while any(task.task is not None for task in self.tasks.values()):
+            await trio.lowlevel.checkpoint()
+        self.tables = self.hosted.tables
+        self.tasks.clear()
+        for name, actor in model.actors.items():
+            if actor.may_crash:
+                disk = self.tables.value(node, slot("disk", name))
+                self.disks[name] = survivor(actor.initial, disk)
+            if not model.faulty or self.tables.value(node, slot("gate", name)).status != "down":
+                self._start(self._nursery, actor, self.tables.value(node, name))
+        await self._all_parked()
+        self._node = node
+
+
+class Host(Stage):
+    """The scheduler of one run."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.session = session
         self.application_error: Exception | None = None
         self._news = trio.Event()
-        self._expected: tuple[Node, Option] | None = None
         self._pending: dict[str, tuple[str, trio.lowlevel.Task]] = {}
         self._results: dict[str, tuple[str, Value]] = {}
 
@@ -155,63 +270,6 @@ class Host:
                 await self._with_application(nursery, application)
             nursery.cancel_scope.cancel()
         return session.finish()
-
-    def _start(self, nursery: trio.Nursery, actor: Actor[Any], local: Any) -> None:
-        turns: Turns = self.tables.turns.setdefault(actor.name, {})
-        task = self.tasks[actor.name] = ActorTask(self, actor, local, turns)
-        nursery.start_soon(task.run, name=actor.name)
-
-    async def _all_parked(self) -> None:
-        """Wait until every task has started and is parked."""
-        while any(task.task is None for task in self.tasks.values()):
-            await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-
-    async def _step(self, nursery: trio.Nursery, n: int) -> None:
-        """Take option n: by its actor's task, or, for the environment and for spec models, as a transaction."""
-        node = self.session.node
-        option = node.options[n]
-        after = node.succ[n] or self.tables.follow(node, n)
-        task = self.tasks.get(option.process)
-        if task is not None:
-            if option.message is not None:
-                task.mailbox.append(option.message)
-            task.wanted = option.label
-            self._expected = (after, option)
-            trio.lowlevel.reschedule(task.task)  # type: ignore[arg-type]
-            await trio.lowlevel.wait_task_rescheduled(_succeeded)
-            turn = task.answer
-            if turn is None:
-                raise AssertionError(f"{option.process} did not take its turn {option.label!r}")
-            if turn.flush and task.actor.may_crash:
-                self.disks[option.process] = turn.local
-        elif option.action in ("Crash", "Restart"):
-            await self._fate(nursery, option, after)
-        self.session.took(n, after)
-
-    async def _fate(self, nursery: trio.Nursery, option: Option, after: Node) -> None:
-        """Cancel the task of an actor that crashes; start another one from what it had flushed when it restarts."""
-        name = option.choice.step.args[0]
-        task = self.tasks[name]
-        if option.action == "Crash":
-            task.scope.cancel()
-            while task.task is not None:
-                await trio.lowlevel.checkpoint()
-            return
-        local = task.actor.restarted(survivor(task.actor.initial, durable(self.disks[name])))
-        if local != self.tables.value(after, name):
-            raise AssertionError(f"{name} restarts with another state than its disk gives it")
-        self._start(nursery, task.actor, local)
-        while self.tasks[name].task is None:
-            await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-
-    def check(self, actor: Actor[Any], turn: Turn[Any]) -> None:
-        """Check a turn that a task took for the first time against the tables."""
-        assert self._expected is not None
-        after, option = self._expected
-        if turn.local != self.tables.value(after, actor.name) or turn.sent != option.choice.step.sent:
-            raise AssertionError(f"{actor.name}'s own state went another way than the tables at {option.label!r}")
 
     async def command(self, process: str, label: str) -> Value:
         """Carry out a command of an application: wait until its operation ends."""

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from harness.model import ModelSpec, Scenario
+from harness.model import ModelSpec, Scenario, Tour
 from harness.record import Trail
 from harness.record.words import counted
 from harness.simulate.hunt import Row
@@ -131,8 +131,8 @@ class Screen:
         said = f"{result['violates']}: {result['had']} -> {length(trail)}{proof} ({counted(result['tried'], 'try')})"
         self._print([*self._wrapped(said), f"  {result['replay']}"])
 
-    def catalogue(self, models: Sequence[ModelSpec], rows: Sequence[Scenario]) -> None:
-        """Print the models and scenarios."""
+    def catalogue(self, models: Sequence[ModelSpec], rows: Sequence[Scenario], tours: Sequence[Tour]) -> None:
+        """Print the models, scenarios and tours."""
         lines = ["Models (kafka-proto simulate MODEL --size NAME=N --set NAME=VALUE)"]
         for spec in models:
             lines += ["", f"  {spec.name}", *self._wrapped(spec.title, "    ")]
@@ -149,6 +149,11 @@ class Screen:
             lines += ["", f"  {row.name}", *self._wrapped(row.title, "    "), f"    {row.model}{mode}"]
             if row.expected:
                 lines.append(f"    expected to violate {row.expected}")
+        lines += ["", "Tours (kafka-proto demo TOUR)"]
+        for tour in tours:
+            ends = f", ends in a violation of {tour.violates}" if tour.violates else ""
+            lines += ["", f"  {tour.name}", *self._wrapped(tour.title, "    "), f"    {tour.model}"]
+            lines += self._wrapped(f"{counted(len(tour.steps), 'step')}{ends}", "    ")
         self._print(lines)
 
     def _print(self, lines: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -69,17 +69,35 @@ class Timetable:
 
     def pick(self, node: Node, options: Sequence[Option]) -> int:
         """Return the index of the earliest option, and move the time there."""
+        due = self._moments(node, options)
+        best = min(range(len(options)), key=lambda n: (due[options[n].label], n))
+        self._move(due, options[best])
+        return best
+
+    def choose(self, node: Node, options: Sequence[Option], n: int) -> None:
+        """Move the time to where option n happens, which somebody else picked; what was due before that is late."""
+        self._move(self._moments(node, options), options[n])
+
+    def resume(self, now_us: int, names: Iterable[str]) -> None:
+        """Go on from a moment in the middle of a run, after steps of these names."""
+        self.now_us = now_us
+        for name in names:
+            self._taken(name)
+
+    def _moments(self, node: Node, options: Sequence[Option]) -> dict[str, int]:
+        """Return when each option happens, by label."""
         due: dict[str, int] = {}
         for option in options:
             known = self._moment(option)
             if known is None:
                 known = self._due.get(option.label)
             due[option.label] = known if known is not None else self._draw(node, option)
+        return due
+
+    def _move(self, due: dict[str, int], option: Option) -> None:
         self._due = due
-        best = min(range(len(options)), key=lambda n: (due[options[n].label], n))
-        self.now_us = max(self.now_us, due.pop(options[best].label))
-        self._taken(options[best].name)
-        return best
+        self.now_us = max(self.now_us, due.pop(option.label))
+        self._taken(option.name)
 
     def _moment(self, option: Option) -> int | None:
         """Return when a timed fault wants an option, which may have been impossible at that time; None if none does."""

@@ -4,8 +4,9 @@ Rooms: `records`; decisions in `log`, `truncation`, `leadership`, `isr` and `hig
 `spec` and `kafka_replication`; one module per version, from `truncate_to_high_watermark` to `kip_320`, and `async_isr`;
 `variants`; `properties`; `models`. The actor composition: `messages`; one replica of one partition as pure functions in
 `partition` (`replica_state`, `leading`, `following`), what the controller decides in `quorum`; the actors `replica`,
-`controller` and `clients`, composed in `actors`; `actor_properties`; `scenarios`. Between the two: `refinement` and
-`async_isr_refinement`, the mappings, and `extensions` and `async_isr_extensions`, what specs are extended by.
+`controller` and `clients`, composed in `actors`; `actor_properties`; `scenarios`; `tours`. Between the two:
+`refinement` and `async_isr_refinement`, the mappings, and `extensions` and `async_isr_extensions`, what specs are
+extended by.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from harness.model import System
 
 
 def system() -> System:
-    """Return the models and scenarios of the replication protocol."""
+    """Return the models, scenarios and tours of the replication protocol."""
     from kafka_proto.replication.models import MODELS
     from kafka_proto.replication.scenarios import SCENARIOS
+    from kafka_proto.replication.tours import TOURS
 
-    return System("replication", MODELS, SCENARIOS)
+    return System("replication", MODELS, SCENARIOS, TOURS)

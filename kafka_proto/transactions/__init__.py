@@ -1,7 +1,7 @@
 """Kafka's transaction protocol as Vanlightly's diaries 01 and 02 and gist specify it, and as running actors.
 
 Rooms: `messages`, `records`, `variants`; decisions in `coordinator` and `client`; spec compositions in `spec`,
-`diary_01`, `diary_02`, `gist`; `actors`; `properties`; `scenarios`.
+`diary_01`, `diary_02`, `gist`; `actors`; `properties`; `scenarios`; `tours`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from harness.model import System
 
 
 def system() -> System:
-    """Return the models and scenarios of the transaction protocol."""
+    """Return the models, scenarios and tours of the transaction protocol."""
     from kafka_proto.transactions.models import MODELS
     from kafka_proto.transactions.scenarios import SCENARIOS
+    from kafka_proto.transactions.tours import TOURS
 
-    return System("transactions", MODELS, SCENARIOS)
+    return System("transactions", MODELS, SCENARIOS, TOURS)

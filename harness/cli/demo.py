@@ -1,0 +1,76 @@
+"""The command `kafka-proto demo`: a live cluster in a page on this machine, or in the terminal."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from harness.cli.group import SETTINGS, SIZES, cli, pairs
+from harness.demo.opened import BUDGETS, open_what
+from harness.demo.session import LiveSession, of_trail
+from harness.model import Refusal, find_scenario, model_specs
+from harness.record import read_trail
+
+FIRST = "transactions/diary-02/actors"
+"""What is shown where nobody says what."""
+HOST, PORT = "127.0.0.1", 8642
+
+
+@cli.command()
+@click.argument("what", metavar="[MODEL|SCENARIO|TRAIL]", default=FIRST, required=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, metavar="N",
+              help="Port of the page; 0 takes any that is free.")
+@click.option("--host", default=HOST, show_default=True, metavar="ADDRESS",
+              help="Address to listen on; another one than loopback lets others in.")
+@click.option("--faults", "budget", type=click.Choice(BUDGETS), help="The faults that you may use: those of the "
+              "scenario, or all (default: own for a scenario, generous for a model).")
+@click.option("--terminal", is_flag=True, help="Stay in the terminal.")
+@SIZES
+@SETTINGS
+def demo(
+    what: str, port: int, host: str, budget: str | None, terminal: bool, sizes: tuple[str, ...],
+    settings: tuple[str, ...],
+) -> int:
+    """Step a live cluster by hand, break it, rewind it.
+
+    Shows a model, a scenario, or a trail that one of the other commands wrote, in a page on this machine. Ctrl-C ends
+    it.
+    """
+    session = opened(what, pairs(sizes, int), pairs(settings, str), budget)
+    if terminal:
+        return _in_terminal(session)
+    return _serve(session, host, port)
+
+
+def opened(what: str, sizes: dict[str, int], settings: dict[str, str], budget: str | None) -> LiveSession:
+    """Return a session of what the command line names. Raises Refusal."""
+    path = Path(what)
+    is_named = find_scenario(what) is not None or any(spec.name == what for spec in model_specs())
+    if not is_named and (path.is_file() or what.endswith(".jsonl")):
+        if sizes or settings or budget:
+            raise Refusal("a trail says itself what model and faults it has; leave out --size, --set and --faults")
+        return of_trail(read_trail(path))
+    return LiveSession(open_what(what, sizes, settings, budget))
+
+
+def _serve(session: LiveSession, host: str, port: int) -> int:
+    try:
+        from harness.demo.server import listen, serve_until_interrupted
+    except ImportError as error:
+        raise Refusal(
+            f"the page needs {error.name}, which is not installed; pip install 'kafka-proto[demo]', "
+            "or use --terminal"
+        ) from None
+
+    def ready(address: str) -> None:
+        click.echo(f"the demo is at {address} (Ctrl-C ends it)")
+
+    serve_until_interrupted(session, listen(host, port), host, ready)
+    return 0
+
+
+def _in_terminal(session: LiveSession) -> int:
+    terminal = import_module("harness.demo.terminal")
+    return int(terminal.run(session))

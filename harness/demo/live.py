@@ -1,0 +1,203 @@
+"""A session whose present state is held by tasks on trio, one per actor, and those who watch it.
+
+One task owns the session: verbs come to it as jobs, one after the other, and between them it takes the steps of a run.
+What changes is sent to the subscribers as server-sent events; one that does not keep up gets the whole picture later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import trio
+
+from harness.demo import told
+from harness.demo.opened import catalogue
+from harness.demo.picture import change_text, snapshot_text
+from harness.demo.session import LiveSession
+from harness.simulate.on_trio import LiveHost
+
+FRAME = 0.04
+"""Seconds between two pictures of a run."""
+SLICE = 0.02
+"""Seconds of a frame in which steps are taken, where a run is to go as fast as it can."""
+SOME = 25
+"""Steps that are taken in a row before others get their turn."""
+MOST_WAITING = 32
+"""Events that wait for a subscriber before the whole picture takes their place."""
+BEAT = 15
+"""Seconds after which a subscriber that hears nothing else gets a comment, so that a dead connection is noticed."""
+
+Verb = Callable[[], Awaitable[None]]
+
+
+class Job:
+    """A verb under way, and what became of it."""
+
+    def __init__(self, verb: Verb) -> None:
+        self.verb = verb
+        self.done = trio.Event()
+        self.error: Exception | None = None
+
+
+class Subscriber:
+    """Somebody who watches."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[str] = deque()
+        self.is_behind = True
+        """Whether the whole picture comes next."""
+        self.news = trio.Event()
+        self.news.set()
+
+
+class Live:
+    """The owner of a session, and its audience."""
+
+    def __init__(self, session: LiveSession) -> None:
+        self.session = session
+        self.catalogue = told.text_of(catalogue())
+        self.subscribers: set[Subscriber] = set()
+        self.is_closed = False
+        self._send, self._jobs = trio.open_memory_channel[Job](100)
+        self._host: LiveHost
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Own the session until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._host = LiveHost(self.session, nursery)
+            await self._host.restore()
+            task_status.started()
+            while True:
+                job = await self._next_job()
+                if job is not None:
+                    await self._carry_out(job)
+                if self.session.runner.running:
+                    await self._steps()
+                self._publish()
+
+    async def _next_job(self) -> Job | None:
+        """Return the next job; while a run goes on, wait no longer than to its next frame."""
+        runner = self.session.runner
+        if not runner.running:
+            return await self._jobs.receive()
+        with trio.move_on_after(max(FRAME, 1 / runner.speed) if runner.speed else SLICE):
+            return await self._jobs.receive()
+        return None
+
+    async def _steps(self) -> None:
+        """Take the steps of a frame of the run."""
+        speed = self.session.runner.speed
+        most = max(1, round(speed * FRAME)) if speed else 0
+        until = trio.current_time() + SLICE
+        count = 0
+        while count < most if most else trio.current_time() < until:
+            n = self.session.decide()
+            if n < 0:
+                return
+            await self._host.take(n)
+            count += 1
+
+    async def _carry_out(self, job: Job) -> None:
+        try:
+            await job.verb()
+        except Exception as error:  # whoever asked hears of it
+            job.error = error
+        finally:
+            await self._host.restore()
+            self._publish()
+            job.done.set()
+
+    async def do(self, verb: Verb) -> None:
+        """Let the owner carry out a verb, and wait for that. Raises what it raises."""
+        job = Job(verb)
+        await self._send.send(job)
+        await job.done.wait()
+        if job.error is not None:
+            raise job.error
+
+    async def take(self, index: int | None, label: str | None, at: int | None) -> None:
+        """Take a step that is possible now."""
+
+        async def verb() -> None:
+            await self._host.take(self.session.chosen(index, label, at))
+
+        await self.do(verb)
+
+    async def forward(self, to: int) -> None:
+        """Go on along the kept steps."""
+
+        async def verb() -> None:
+            session = self.session
+            session.begin_forward(to)
+            while session.at < to:
+                await self._host.take(session.kept())
+                if not session.at % SOME:
+                    self._publish()
+                    await trio.lowlevel.checkpoint()
+
+        await self.do(verb)
+
+    async def change(self, verb: Callable[..., None], *args: Any) -> None:
+        """Carry out a verb of the session that is not a step."""
+
+        async def changed() -> None:
+            verb(*args)
+
+        await self.do(changed)
+
+    def _publish(self) -> None:
+        """Send everybody what is new."""
+        session = self.session
+        if session.is_told:
+            return
+        keep = session.news()
+        if not self.subscribers:
+            return
+        if keep is None:
+            for subscriber in self.subscribers:
+                subscriber.waiting.clear()
+                subscriber.is_behind = True
+                subscriber.news.set()
+            return
+        text = event(session.version, "change", change_text(session, keep))
+        for subscriber in self.subscribers:
+            if not subscriber.is_behind:
+                subscriber.waiting.append(text)
+            if len(subscriber.waiting) > MOST_WAITING:
+                subscriber.waiting.clear()
+                subscriber.is_behind = True
+            subscriber.news.set()
+
+    async def events(self) -> AsyncIterator[str]:
+        """Yield what a subscriber gets, from the whole picture on, until the end."""
+        subscriber = Subscriber()
+        self.subscribers.add(subscriber)
+        try:
+            while not self.is_closed:
+                if subscriber.is_behind:
+                    subscriber.is_behind = False
+                    yield event(self.session.version, "session", snapshot_text(self.session, self.catalogue))
+                elif subscriber.waiting:
+                    yield subscriber.waiting.popleft()
+                else:
+                    subscriber.news = trio.Event()
+                    with trio.move_on_after(BEAT) as beat:
+                        await subscriber.news.wait()
+                    if beat.cancelled_caught:
+                        yield ": still here\n\n"
+            yield event(self.session.version, "bye", "{}")
+        finally:
+            self.subscribers.discard(subscriber)
+
+    def close(self) -> None:
+        """Tell everybody that this is the end."""
+        self.is_closed = True
+        for subscriber in self.subscribers:
+            subscriber.news.set()
+
+
+def event(version: int, name: str, data: str) -> str:
+    """Return a server-sent event."""
+    return f"id: {version}\nevent: {name}\ndata: {data}\n\n"

@@ -1,0 +1,116 @@
+"""What a demo shows: a model, a scenario or a trail, with the faults that a person may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from harness.model import (
+    NO_FAULTS,
+    Faults,
+    Model,
+    ModelSpec,
+    Refusal,
+    Scenario,
+    find_model,
+    find_scenario,
+    model_specs,
+    scenarios,
+)
+from harness.record import Trail
+from harness.simulate.session import Plan, everything, plan_of
+
+GENEROUS = 99
+"""How often a person may use each kind of fault where nobody limits it."""
+BUDGETS = ("own", "generous")
+
+
+@attrs.frozen(eq=False)
+class Opened:
+    """A model that is shown, and how runs of it are judged."""
+
+    model: Model
+    plan: Plan
+    title: str
+    budget: str
+    """`own`: the faults of the scenario or trail; `generous`: the person may hurt anything, any time."""
+    initial: int = 0
+    trail: Trail | None = None
+    """The trail that was opened, if one was."""
+
+
+def open_what(
+    what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
+    budget: str | None = None,
+) -> Opened:
+    """Open a scenario with its own budget, or a model with a generous one, unless told otherwise. Raises Refusal."""
+    if budget not in (None, *BUDGETS):
+        raise Refusal(f"expected the budget {' or '.join(BUDGETS)}, found {budget!r}")
+    scenario = find_scenario(what)
+    if scenario is None:
+        try:
+            spec = find_model(what)
+        except Refusal as error:
+            raise Refusal(f"{error}; nor is it a scenario, see kafka-proto list for both") from None
+        return _open_model(spec, Scenario(what, spec.title, what), None, sizes, settings, budget or "generous")
+    return _open_model(find_model(scenario.model), scenario, plan_of(scenario), sizes, settings, budget or "own")
+
+
+def _open_model(
+    spec: ModelSpec, base: Scenario, plan: Plan | None, sizes: Mapping[str, int] | None,
+    settings: Mapping[str, str] | None, budget: str,
+) -> Opened:
+    chosen = ({**base.sizes, **(sizes or {})}, {**base.settings, **(settings or {})}, base.network)
+    faults = base.faults
+    if budget == "generous":
+        faults = generous(spec, spec.make(*chosen), base.mode)
+    model = spec.make(*chosen, faults)
+    return Opened(model, plan or everything(model), base.title, budget if model.faulty else "own")
+
+
+def open_trail(trail: Trail) -> Opened:
+    """Open the model of a trail, under the trail's own faults. Raises Refusal."""
+    model = trail.build()
+    plan = Plan(trail.claims, len(trail.choices), trail.mode, scenario=trail.scenario)
+    scenario = find_scenario(trail.scenario) if trail.scenario else None
+    title = scenario.title if scenario is not None else find_model(trail.model).title
+    return Opened(model, plan, title, "own", trail.initial, trail)
+
+
+def generous(spec: ModelSpec, model: Model, mode: str) -> Faults:
+    """Return a budget with which everybody may be hurt in every way that the model and its network know."""
+    if not spec.may_fault:
+        return NO_FAULTS
+    return Faults(
+        drop=GENEROUS, duplicate=0 if model.network.name == "unordered-set" else GENEROUS, delay=GENEROUS,
+        reorder=GENEROUS if model.network.name == "fifo" else 0, partition=GENEROUS, one_way=GENEROUS, pause=GENEROUS,
+        crash=GENEROUS, skew=GENEROUS if mode == "timed" else 0, targets=tuple(model.actors),
+    )
+
+
+def catalogue() -> dict[str, Any]:
+    """Return what can be opened, as a JSON object."""
+    return {
+        "models": [_model_json(spec) for spec in model_specs()],
+        "scenarios": [
+            {"name": row.name, "title": row.title, "model": row.model, "expected": row.expected} for row in scenarios()
+        ],
+        "tours": [],
+    }
+
+
+def _model_json(spec: ModelSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name, "title": spec.title, "faults": spec.may_fault,
+        "sizes": {
+            name: {"default": size.default, "minimum": size.minimum, "maximum": size.maximum, "doc": size.doc}
+            for name, size in spec.sizes.items()
+        },
+        "settings": {
+            name: {"values": list(setting.values), "default": setting.default, "several": setting.several,
+                   "doc": setting.doc}
+            for name, setting in spec.settings.items()
+        },
+    }

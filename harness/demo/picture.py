@@ -1,0 +1,148 @@
+"""What there is to see of a session, as JSON: everything, the present, or what is new since the last look."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from harness.demo import told
+from harness.demo.running import STRATEGIES
+from harness.history.story import ENVIRONMENT
+from harness.simulate.session import Verdict
+
+if TYPE_CHECKING:
+    from harness.demo.session import LiveSession
+
+Json = dict[str, Any]
+
+
+def snapshot(session: LiveSession) -> Json:
+    """Return all of a session, its steps up to the present included."""
+    return {**_frame(session), "steps": steps(session), "present": present(session)}
+
+
+def snapshot_text(session: LiveSession, catalogue: str) -> str:
+    """Return the same as JSON text with the catalogue, without taking the steps apart."""
+    frame = told.text_of(_frame(session)).removesuffix("}")
+    now = told.text_of(present(session))
+    return f'{frame},"catalogue":{catalogue},"steps":[{_texts(session, 0)}],"present":{now}}}'
+
+
+def change_text(session: LiveSession, keep: int) -> str:
+    """Return what is new after a step that is still the same, as JSON text."""
+    frame = told.text_of({
+        "version": session.version, "keep": keep, "ahead": session.branch.length - session.at,
+        "branches": branches(session), "present": present(session),
+    }).removesuffix("}")
+    return f'{frame},"steps":[{_texts(session, keep)}]}}'
+
+
+def steps(session: LiveSession, after: int = 0) -> list[Json]:
+    """Return the steps after one of them, up to the present."""
+    found: list[Json] = json.loads(f"[{_texts(session, after)}]")
+    return found
+
+
+def _texts(session: LiveSession, after: int) -> str:
+    records = session.branch.records[after + 1 : session.at + 1]
+    return ",".join(f'{record.text[:-1]},"spec":{record.spec}}}' for record in records)
+
+
+def _frame(session: LiveSession) -> Json:
+    model, plan = session.model, session.plan
+    lanes = [*session.lanes, ENVIRONMENT]
+    return {
+        "version": session.version, "epoch": session.epoch, "model": model.name, "title": session.opened.title,
+        "scenario": plan.scenario, "sizes": dict(model.sizes), "settings": dict(model.settings),
+        "network": model.network.name, "mode": plan.mode, "lifelines": lanes, "budget": session.opened.budget,
+        "kinds_of_lifeline": {name: told.kind_of_lifeline(model, name) for name in lanes},
+        "can_hurt": told.can_hurt(model), "links": told.links(model),
+        "properties": [
+            {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
+            for prop in model.properties
+        ],
+        "spec": None, "strategies": list(STRATEGIES),
+        "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
+                    "sent": [told.message_json(flight) for flight in session.branch.records[0].moved.sent]},
+        "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
+    }
+
+
+def branches(session: LiveSession) -> list[Json]:
+    """Return the branches, the oldest first."""
+    return [
+        {"name": branch.name, "length": branch.length, "from": branch.origin, "at": branch.fork,
+         "current": branch is session.branch}
+        for branch in session.branches.values()
+    ]
+
+
+def tour(session: LiveSession) -> Json | None:
+    """Return the tour that is under way, or None."""
+    return None
+
+
+def present(session: LiveSession) -> Json:
+    """Return the state that the session is in, and what can be done there."""
+    record, runner, model = session.record, session.runner, session.model
+    view = session.view()
+    ready = [m for process in model.processes for m in model.arrivals(process, view)]
+    state = dict(zip(session.tables.slots, record.state, strict=True))
+    return {
+        "step": session.at, "at_us": record.chosen.at_us,
+        "enabled": [
+            told.enabled_json(n, option, session.lanes, session.flights)
+            for n, option in enumerate(session.node.options)
+        ],
+        "in_flight": told.in_flight_json(session.flights, ready), "gates": told.gates(model, state),
+        "properties": _properties(session), "witnessed": sorted(record.witnessed),
+        "running": runner.running, "strategy": runner.name, "seed": runner.seed, "speed": runner.speed,
+        "until": runner.until, "hurts": runner.hurts, "over": session.over(),
+        "ending": _ending(session), "violation": _violation(session, session.violation),
+        "can_undo": session.can_undo, "digest": session.digest(), "budget_left": _budget(session),
+    }
+
+
+def _budget(session: LiveSession) -> Json:
+    if not session.model.faulty:
+        return {}
+    return {kind: left for kind, left in session.view()["budget"].items() if left}
+
+
+def _properties(session: LiveSession) -> Json:
+    """Return how each invariant fares, and what each temporal property still waits for."""
+    record, found = session.record, {}
+    for prop in session.model.properties:
+        if prop.is_safety:
+            reason = record.failing.get(prop.name)
+            found[prop.name] = {"ok": reason is None, "reason": reason, "since": record.since.get(prop.name)}
+        elif prop.is_temporal and prop.leads_to is None:
+            pending = session.tables.predicate(prop, session.node)
+            found[prop.name] = {"ok": True, "reason": None, "since": None, "pending": pending}
+    verdict = session.violation
+    if verdict is not None and verdict.violated in found and verdict.kind == "liveness":
+        found[verdict.violated] |= {"ok": False, "reason": verdict.reason, "since": verdict.step}
+    return found
+
+
+def _ending(session: LiveSession) -> Json | None:
+    ending = session.branch.ending
+    if ending is None or ending.fair_from is None:
+        return None
+    return {"fair_from": ending.fair_from, "back_to": ending.back_to, "text": ending.text}
+
+
+def _violation(session: LiveSession, verdict: Verdict | None) -> Json | None:
+    if verdict is None:
+        return None
+    return {
+        "property": verdict.violated, "reason": verdict.reason, "step": verdict.step, "kind": verdict.kind,
+        "replay": f"kafka-proto replay {shlex.quote(file_name(session))}", "shrunk": session.shrunk,
+    }
+
+
+def file_name(session: LiveSession) -> str:
+    """Return what a file with the trail of a session is called."""
+    what = session.plan.scenario or session.model.name
+    return f"{what.replace('/', '-')}.trail.jsonl"

@@ -1,0 +1,107 @@
+"""A strategy that decides for a while in a person's place: which step comes next, and when it has gone far enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.model import Kind, Refusal
+from harness.simulate.strategies import PctStrategy, RandomStrategy, Strategies, Strategy, Watcher
+from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.timing import Timetable, Timing
+
+if TYPE_CHECKING:
+    from harness.demo.branches import Record
+    from harness.simulate.session import Plan
+
+STRATEGIES = ("random", "pct", "guided")
+FASTEST = 1_000
+"""Steps a second that may be asked for; 0 means as fast as possible."""
+
+
+class Runner:
+    """Decides as one of the strategies does; in timed mode virtual time decides, as in a simulation."""
+
+    def __init__(self, tables: Tables, plan: Plan, hurts: bool) -> None:
+        self.tables = tables
+        self.plan = plan
+        self.name, self.seed, self.hurts, self.speed = "random", 0, hurts, 0
+        self.until = "violation"
+        self.running = False
+        self.left = 0
+        """Steps that the run may still take."""
+        self._strategy: Strategy = RandomStrategy(0)
+        self._fresh = False
+        self.timetable: Timetable | None = None
+
+    def set(self, name: str, seed: int, hurts: bool, speed: int) -> None:
+        """Choose who decides from now on. Raises Refusal."""
+        if name not in STRATEGIES:
+            raise Refusal(f"there is no strategy {name!r} here; the strategies are {', '.join(STRATEGIES)}")
+        if not 0 <= speed <= FASTEST:
+            raise Refusal(f"expected a speed of 0 (as fast as possible) to {FASTEST} steps a second, found {speed}")
+        if seed < 0:
+            raise Refusal(f"expected a seed of at least 0, found {seed}")
+        if (name, seed) != (self.name, self.seed):
+            self._strategy = self._made(name, seed)
+        self.name, self.seed, self.hurts, self.speed = name, seed, hurts, speed
+
+    def _made(self, name: str, seed: int) -> Strategy:
+        self._fresh = True
+        if name == "guided":
+            made = Strategies("guided").run(seed)
+            assert made is not None
+            return made
+        return RandomStrategy(seed) if name == "random" else PctStrategy(seed)
+
+    def resume(self, at_us: int | None, names: Iterable[str]) -> None:
+        """Go on from another state of the run, after steps of these names."""
+        self._fresh = True
+        if self.plan.mode == "timed":
+            self.timetable = Timetable(self.tables, Timing(), self._strategy.chance)
+            self.timetable.resume(at_us or 0, names)
+
+    def start(self, until: str, most: int) -> None:
+        """Begin to run. Raises Refusal."""
+        kind, _, what = until.partition(":")
+        known = until in ("violation", "end") or (kind == "action" and what) or (kind == "step" and what.isdecimal())
+        if not known:
+            raise Refusal(f"expected to run until violation, end, action:NAME or step:N, found {until!r}")
+        self.until, self.left, self.running = until, most, True
+
+    def decide(self, node: Node, timers: int) -> int:
+        """Return the index of the option to take, or -1 where there is none."""
+        if self._fresh and isinstance(self._strategy, Watcher):
+            self._strategy.begin(self.tables, node)
+        self._fresh = False
+        kept = [n for n, option in enumerate(node.options) if self.hurts or option.kind is not Kind.FAULT]
+        if self.timetable is None and timers >= self.plan.timeouts:
+            kept = [n for n in kept if not node.options[n].is_timer] or kept
+        if not kept:
+            return -1
+        options = [node.options[n] for n in kept]
+        return kept[self.timetable.pick(node, options) if self.timetable is not None else self._strategy.pick(options)]
+
+    def chose(self, node: Node, options: Sequence[Option], n: int) -> None:
+        """Move virtual time to an option that a person picked."""
+        if self.timetable is not None:
+            self.timetable.choose(node, options, n)
+
+    def took(self, option: Option, after: Node) -> None:
+        """Take note of a step."""
+        if not self._fresh and isinstance(self._strategy, Watcher):
+            self._strategy.took(option, after)
+
+    def renewed(self, node: Node) -> None:
+        """Take note that the tables started over."""
+        if not self._fresh and isinstance(self._strategy, Watcher):
+            self._strategy.renewed(node)
+
+    def is_there(self, before: Record, now: Record) -> bool:
+        """Say whether the last step is what the run was to go on until."""
+        kind, _, what = self.until.partition(":")
+        if kind == "action":
+            return now.step is not None and now.step.action == what
+        if kind == "step":
+            return now.n >= int(what)
+        return kind == "violation" and bool(set(now.failing) - set(before.failing))

@@ -1,0 +1,41 @@
+"""Guided tours: a schedule of a model, step by step, with a caption for each step that says what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from harness.model.faults import NO_FAULTS, Faults
+
+
+@attrs.frozen(eq=False)
+class Tour:
+    """A schedule that is worth looking at: a model at a size, and its labelled steps with captions.
+
+    Opened in the demo it stands before its first step, and whoever looks at it goes on step by step.
+    """
+
+    name: str
+    title: str
+    model: str
+    steps: tuple[tuple[str, str], ...]
+    """Label and caption of each step, from the first on. A label is the whole one, as in a trail."""
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    network: str | None = None
+    faults: Faults = NO_FAULTS
+    claims: tuple[str, ...] = ()
+    """Names of the properties that the run is judged by."""
+    violates: str | None = None
+    """The claim that fails in the last state, and in none before; or None where every claim holds to the end."""
+    witnesses: tuple[str, ...] = ()
+    """Names of the sometimes properties that the tour reaches: that it shows what it is about."""
+    intro: str = ""
+    """What to know before the first step."""
+
+    @property
+    def captions(self) -> tuple[tuple[int, str], ...]:
+        """The captions, each with the number of its step; 0 is the start, which has the introduction."""
+        opening = ((0, self.intro),) if self.intro else ()
+        return (*opening, *((n, caption) for n, (_, caption) in enumerate(self.steps, 1)))

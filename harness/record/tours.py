@@ -1,0 +1,20 @@
+"""A tour as a trail: what its steps are is a run's decisions, so that it is replayed, shown and left like any other."""
+
+from __future__ import annotations
+
+from harness.model import Tour, find_model
+from harness.record.choices import Chosen
+from harness.record.trail import Trail
+
+STRATEGY = "tour"
+"""What the trail of a tour names as the strategy that decided."""
+
+
+def tour_trail(tour: Tour) -> Trail:
+    """Return the trail of a tour, of all its steps. Raises Refusal for a model or a size that there is not."""
+    model = find_model(tour.model).make(tour.sizes, tour.settings, tour.network, tour.faults)
+    choices = tuple(Chosen(label, None) for label, _ in tour.steps)
+    return Trail(
+        model.name, model.sizes, model.settings, model.network.name, model.faults, tour.claims, choices,
+        strategy=STRATEGY, violates=tour.violates,
+    )
