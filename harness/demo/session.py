@@ -23,7 +23,7 @@ from harness.model import Effects, Kind, Refusal, Step, Value, View
 from harness.record import Chosen, Recorder, Trail, trail_of_text
 from harness.simulate.replay import find, misfit, replay_plain
 from harness.simulate.session import Verdict
-from harness.simulate.tables import Node, Tables, initial_part
+from harness.simulate.tables import Node, Tables
 
 MOST_STEPS = 20_000
 """Steps of a branch; a run that is longer is one for `kafka-proto simulate`."""
@@ -87,7 +87,7 @@ class LiveSession:
         state = self.tables.state(self.node)
         recorder = Recorder(keep=False)
         at_us = 0 if self.timed else None
-        recorder.event(0, at_us, initial_part(self.tables, self.node), self.tables.failing_part(self.node))
+        recorder.event(0, at_us, self.tables.initial_part(self.node), self.tables.failing_part(self.node))
         failing = self.node.failing or {}
         return Record(
             0, Chosen("", at_us), "", None, tuple(state.values()), self.flights.start(state), (), failing,
