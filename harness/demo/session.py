@@ -170,7 +170,7 @@ class LiveSession:
         self._changed(self.at)
         self.at += 1
         self.node = after
-        self.runner.took(option, after)
+        self.runner.took(option, after, following.chosen.at_us)
         if self.tables.is_full:
             self.node = self.tables.renewed(after)
             self.runner.renewed(self.node)
@@ -240,8 +240,12 @@ class LiveSession:
             self.tables.start_over()
         record = self.record
         self.node = self.tables.node(self.tables.intern(dict(zip(self.tables.slots, record.state, strict=True))))
+        self._resume()
+
+    def _resume(self) -> None:
+        """Let the strategy go on from here."""
         names = (r.step.name for r in self.branch.records[1 : self.at + 1] if r.step) if self.timed else ()
-        self.runner.resume(record.chosen.at_us, names)
+        self.runner.resume(self.record.chosen.at_us, names)
 
     def begin_forward(self, to: int) -> None:
         """Check that there are kept steps up to a step, and note that a person goes there."""
@@ -316,7 +320,9 @@ class LiveSession:
             runner.name if strategy is None else strategy, runner.seed if seed is None else seed,
             runner.hurts if hurts is None else hurts, runner.speed if speed is None else speed,
         )
-        runner.resume(self.record.chosen.at_us, ())
+        if strategy is not None or seed is not None:
+            runner.begin_again()
+            self._resume()
         self._changed(self.at)
 
     def open(

@@ -32,7 +32,8 @@ def write(story: Story, width: int) -> str:
     """Return the timeline. Raises Refusal for a width below 40."""
     if width < NARROWEST:
         raise Refusal(f"a timeline needs a width of at least {NARROWEST} characters, not {width}")
-    page = _Page(story, width)
+    times = [_time(row) for row in story.rows if row.event.at_us is not None]
+    page = Page(story.columns, story.properties, width, len(story.rows), max(map(len, times), default=0))
     lines = [*_head(story, width), "", *_initial(story, width), "", *page.names({})]
     for row in story.rows:
         if row.n and row.n - 1 == story.fair_from:
@@ -41,27 +42,28 @@ def write(story: Story, width: int) -> str:
             lines += page.names(row.status)
         if row.n:
             lines += page.step(row)
-        lines += _failing(story, row, width)
+        lines += failing(story.properties, row, width)
     if story.fair_from == story.rows[-1].n:
         lines.append(_rule(story.ending, width))
     lines += ["", *_foot(story, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-class _Page:
-    """Where the lifelines stand on the page."""
+class Page:
+    """Where the lifelines stand on a page of a width, and what the lines of a step are there.
 
-    def __init__(self, story: Story, width: int) -> None:
-        self.story = story
+    `steps` is how many there may be, `time` how many characters a moment of virtual time takes, 0 where there is none.
+    """
+
+    def __init__(self, columns: Sequence[str], properties: Sequence[str], width: int, steps: int, time: int) -> None:
+        self.properties = properties
         self.width = width
-        self.digits = max(4, len(str(len(story.rows))))
-        count = len(story.properties)
+        self.digits = max(4, len(str(steps)))
+        count = len(properties)
         self.all_hold = f"ok {count}/{count}" if count else ""
-        times = [_time(row) for row in story.rows if row.event.at_us is not None]
-        self.gutter = max(self.digits + 1 + len(self.all_hold), *map(len, times or [""])) + 2
-        lanes = len(story.columns)
-        self.pitch = max(1, min(PITCH, (width - self.gutter - ROOM) // max(lanes - 1, 1)))
-        self.lanes = {name: self.gutter + n * self.pitch for n, name in enumerate(story.columns)}
+        self.gutter = max(self.digits + 1 + len(self.all_hold), time) + 2
+        self.pitch = max(1, min(PITCH, (width - self.gutter - ROOM) // max(len(columns) - 1, 1)))
+        self.lanes = {name: self.gutter + n * self.pitch for n, name in enumerate(columns)}
 
     def names(self, status: Mapping[str, str]) -> list[str]:
         """Return the names of the lifelines, each where its own lifeline goes down without crossing another name."""
@@ -94,7 +96,7 @@ class _Page:
         return [self._line(row.status, left, start, text) for left, text in zip(beside, body, strict=True)]
 
     def _holding(self, row: Row) -> str:
-        count = len(self.story.properties)
+        count = len(self.properties)
         if not row.event.violated:
             return self.all_hold
         return f"{count - len(row.event.violated)}/{count}".rjust(len(self.all_hold))
@@ -174,13 +176,13 @@ def _initial(story: Story, width: int) -> list[str]:
     return [lines[0], *(f"  {line}" for line in lines[1:])]
 
 
-def _failing(story: Story, row: Row, width: int) -> list[str]:
-    """One mark per invariant where some fail, and the reason where a failure begins."""
+def failing(properties: Sequence[str], row: Row, width: int) -> list[str]:
+    """Return one mark per invariant where some fail, and the reason where a failure begins."""
     violated = row.event.violated
     if not violated:
         return []
-    numbers = {name: n for n, name in enumerate(story.properties, 1)}
-    marks = "".join("x" if name in violated else "+" for name in story.properties)
+    numbers = {name: n for n, name in enumerate(properties, 1)}
+    marks = "".join("x" if name in violated else "+" for name in properties)
     held = [f"{numbers.get(name, '')} {name}" for name in violated if name not in row.began]
     lines = wrap(f"     {marks} still FAILS {', '.join(held)}", width, " " * 8) if held else []
     for name in row.began:
