@@ -61,6 +61,7 @@ export function draw(canvas, place, top, high) {
       },
       rows(place, first, last),
       lifelines(place, first, last, below),
+      ending(place, first, last),
       layout.within(first, last).map((flight) => drawFlight(place, flight)),
       nodes(place, first, last),
       allBanners(place, first, last),
@@ -122,7 +123,7 @@ function numbering(place, row, step, caption) {
   );
 }
 
-const SPEC = {
+export const SPEC = {
   step: "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z",
   stutter: "M-3.5 0H3.5",
   extension: "M-4 0H4M0 -4V4",
@@ -133,7 +134,8 @@ function wording(place, row, step) {
   const y = store.layout.nodeY(row) + 4;
   const action = fit(step.action, place.room, BOLD);
   const left = place.room - width(action, BOLD) - 3;
-  const args = step.args?.length ? fit(`(${step.args.join(", ")})`, left, FONT) : "";
+  const rest = step.args?.length ? `(${step.args.join(", ")})` : step.label.slice(step.action.length);
+  const args = rest && left > 12 ? fit(rest, left, FONT) : "";
   const more = step.sent?.length && step.changed?.length;
   const changed = more ? fit(step.changed.join(" · "), place.room, FONT) : "";
   return s(
@@ -169,6 +171,15 @@ function banners(place, row, step) {
       s("text", { x: place.gutter + 24, y: y + 14.5 }, fit(text, place.wide - place.gutter - 44, BOLD)),
     );
   });
+}
+
+/** The line from which on a loaded run ended fairly. */
+function ending(place, first, last) {
+  const from = store.present.ending?.fair_from;
+  if (from === null || from === undefined || from < first || from > last) return null;
+  const y = store.layout.tops[from];
+  return s("g", { class: "ending" }, s("title", {}, store.present.ending.text || "fair ending"),
+    s("path", { d: `M8 ${y}H${place.wide - 8}` }));
 }
 
 function lifelines(place, first, last, below) {
@@ -226,7 +237,7 @@ function drawFlight(place, flight) {
     const arrives = flight.how === "delivered";
     parts.push(...waiting(flight, tx, yl + 6, arrives ? ye - 6 : ye, copy));
     if (arrives) {
-      parts.push(...line(`M${tx} ${ye - 6}Q${tx} ${ye} ${tx - side * 4} ${ye}`, `leg ${copy}`));
+      parts.push(...line(`M${tx} ${ye - 6}Q${tx} ${ye} ${tx - side * 4} ${ye}H${xt + side * 13}`, `leg ${copy}`));
       parts.push(...end("delivered", xt + side * 6, ye, side));
     } else parts.push(...end(flight.how, tx, flight.end === Infinity ? ye + 6 : ye, 0));
     outline += `V${ye}`;

@@ -2,8 +2,9 @@
 
 import { post } from "./api.js";
 import { h, render, s } from "./dom.js";
+import { SPEC } from "./diagram.js";
 import { closeDialog, dialog, note } from "./float.js";
-import { end, NAMES, sign } from "./glyphs.js";
+import { end, light, NAMES, sign } from "./glyphs.js";
 import { store } from "./store.js";
 import { ask, copy, load, read } from "./verbs.js";
 import { KEYS } from "./keys.js";
@@ -106,6 +107,11 @@ function drawOpen() {
       model && h("div", { class: "open-grid", key: `form-${model.name}` },
         Object.entries(model.sizes || {}).map(([name, size]) => sizeField(name, size)),
         Object.entries(model.settings || {}).map(([name, setting]) => settingField(name, setting))),
+      found.name === store.session.model && store.session.initial?.count > 1 && h(
+        "label", { class: "field tall", key: "initial" },
+        h("span", {}, `Initial state, of 0 to ${store.session.initial.count - 1}`),
+        h("input", { type: "number", name: "initial", min: 0, max: store.session.initial.count - 1,
+          value: String(store.session.initial.number) })),
       h("label", { class: "field tall", key: "budget" }, h("span", {}, "Faults"),
         h("select", { name: "budget", value: model ? "generous" : "own" },
           h("option", { value: "own" }, model ? "none" : "as the scenario has them"),
@@ -138,7 +144,7 @@ async function submitOpen(event) {
   for (const [name, value] of new FormData(event.currentTarget)) {
     if (name.startsWith("size:")) body.sizes[name.slice(5)] = Number(value);
     else if (name.startsWith("set:")) body.settings[name.slice(4)] = value;
-    else body[name] = value;
+    else body[name] = name === "initial" ? Number(value) : value;
   }
   if (await ask("open", body)) closeDialog();
 }
@@ -159,7 +165,7 @@ export function openHelp() {
 }
 
 const SIGNS = ["receive", "act", "command", "timer", "elect", "crash", "restart", "pause", "resume", "partition", "heal",
-  "drop", "duplicate", "delay", "release", "reorder", "skew", "clock"].filter((sort) => sort !== "drop");
+  "drop", "duplicate", "delay", "release", "reorder", "skew", "clock"];
 const leg = (css, to = 30) => s("path", { d: `M4 12H${to}`, class: css });
 const MESSAGES = [
   ["delivered", [leg("leg"), end("delivered", 38, 12, -1)]],
@@ -169,7 +175,24 @@ const MESSAGES = [
   ["held back", [leg("wait held", 40)]],
   ["a copy", [leg("leg copy", 30), leg("hollow", 30), end("delivered", 38, 12, -1)]],
   ["merged: it was there already", [leg("leg"), end("merged", 34, 12, 0)]],
+  ["property holds, fails now", [lamp("holds", 4), lamp("fails", 24)]],
+  ["failed before, waits", [lamp("failed", 4), lamp("waiting", 24)]],
+  ["witness reached", [lamp("reached", 14)]],
+  ["a step of the spec", [specMark("step")]],
+  ["the spec's state stays", [specMark("stutter")]],
+  ["an extension of the spec", [specMark("extension")]],
+  ["no step of the spec", [specMark("outside")]],
 ];
+
+function lamp(how, x) {
+  const drawn = light(how);
+  return s("svg", { ...drawn.props, x, y: 4, width: 16, height: 16 }, drawn.children);
+}
+
+function specMark(kind) {
+  return s("g", { class: `spec spec-${kind}`, transform: "translate(22 12)" }, s("path", { d: SPEC[kind] }));
+}
+
 
 function swatch(parts, wide = 24) {
   return s("svg", { viewBox: `0 0 ${wide} 24`, width: wide, height: 24, class: "swatch run", "aria-hidden": "true" }, parts);

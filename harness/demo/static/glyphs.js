@@ -96,10 +96,15 @@ export function sign(sort, x, y) {
     case "elect":
       return [path(star(x, y, 9), "node elect")];
     case "crash":
+      return [path(diamond(x, y, 9), "node fault solid"), path(cross(x, y, 3), "ink inverse")];
     case "drop":
       return [path(diamond(x, y, 9), "node fault"), path(cross(x, y, 3), "ink fault")];
-    case "pause":
     case "delay":
+      return [
+        path(diamond(x, y, 9), "node fault"),
+        path(`M${x - 3} ${y - 4}H${x + 3}L${x - 3} ${y + 4}H${x + 3}Z`, "ink fault"),
+      ];
+    case "pause":
       return [path(diamond(x, y, 9), "node fault"), path(bars(x, y, 3.2), "ink fault")];
     case "partition":
     case "one_way":

@@ -2,10 +2,11 @@
 
 import { listen } from "./api.js";
 import { openHelp, openShare, openWhat, pickFile, recallTheme, saveTrail, takeFragment, turnTheme } from "./dialogs.js";
-import { closeMenu, hideTip, note } from "./float.js";
+import { closeMenu, note } from "./float.js";
 import { drawPanel, show, strip } from "./panel.js";
 import { drawStage, goToPresent } from "./stage.js";
 import { changed, onChange, store, takeChange, takeSession } from "./store.js";
+import { untell } from "./tips.js";
 import { back, drawTour, next } from "./tour.js";
 import { drawTop, drawTransport, openTours, wanted } from "./transport.js";
 import { forward, rewind, run, select, toggleRun, undo } from "./verbs.js";
@@ -95,7 +96,7 @@ const KEY = {
   D: turnTheme,
   "?": openHelp,
   Escape: () => {
-    if (closeMenu() || hideTip()) return;
+    if (closeMenu() || untell()) return;
     store.heads = [];
     select(null);
   },

@@ -2,12 +2,11 @@
 
 import { h, render } from "./dom.js";
 import { draw, geometry, heads, laneAt } from "./diagram.js";
-import { hideTip } from "./float.js";
 import { icon } from "./glyphs.js";
 import { ROW } from "./layout.js";
 import { changed, clock, enabled, looked, store } from "./store.js";
 import { deedsBetween, deedsOn, pick, rewind, select, take } from "./verbs.js";
-import { tellLane, tellMessage, tellStep } from "./tips.js";
+import { tellLane, tellMessage, tellStep, untell } from "./tips.js";
 
 const stage = document.getElementById("stage");
 const headsBox = document.getElementById("heads");
@@ -89,7 +88,7 @@ function presentLine() {
   const { present } = store;
   const messages = present.in_flight.length;
   const time = present.at_us ? ` · ${clock(present.at_us)}` : "";
-  const words = present.over || `${messages} ${messages === 1 ? "message" : "messages"} in flight`;
+  const words = present.over || present.ending?.text || `${messages} ${messages === 1 ? "message" : "messages"} in flight`;
   return h(
     "div",
     { class: "now-line", key: "line" },
@@ -214,24 +213,24 @@ canvas.addEventListener("pointermove", (event) => {
   else {
     const lane = laneAt(place, event.clientX - box.left);
     if (lane) tellLane(event.clientX, event.clientY, store.layout.rowAt(event.clientY - box.top) + 1, lane);
-    else hideTip();
+    else untell();
   }
 });
-canvas.addEventListener("pointerleave", hideTip);
+canvas.addEventListener("pointerleave", untell);
 
 headsBox.addEventListener("pointerover", (event) => {
   const head = event.target.closest("[data-lane]");
   if (!head) return;
   const box = head.getBoundingClientRect();
-  tellLane(box.left, box.bottom, store.steps.length, head.dataset.lane);
+  tellLane(box.left, Math.max(box.bottom, deedBox.getBoundingClientRect().bottom), store.steps.length, head.dataset.lane);
 });
-headsBox.addEventListener("pointerleave", hideTip);
+headsBox.addEventListener("pointerleave", untell);
 
 presentBox.addEventListener("pointerover", (event) => {
   const button = event.target.closest("[data-message]");
   if (button) tellMessage(event.clientX, event.clientY, store.layout.byId.get(button.dataset.message));
 });
-presentBox.addEventListener("pointerleave", hideTip);
+presentBox.addEventListener("pointerleave", untell);
 
 headsBox.addEventListener("keydown", (event) => {
   const to = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -273,7 +272,7 @@ function speak() {
   const what = store.selected === null ? "The present." : `Step ${step.n}: ${step.label}`;
   render(spoken, what + (store.lane ? ` Lifeline ${store.lane}.` : ""));
   if (store.selected === null) {
-    hideTip();
+    untell();
     return;
   }
   requestAnimationFrame(() => requestAnimationFrame(() => {

@@ -13,11 +13,18 @@ const states = new Map();
 let wanted = "";
 let waiting = 0;
 
+/** Tell nothing more. Returns whether something was told. */
+export function untell() {
+  wanted = "";
+  clearTimeout(waiting);
+  return hideTip();
+}
+
 /** Tell the fields of a message and what became of it. */
 export function tellMessage(x, y, flight) {
   wanted = "";
   if (!flight) {
-    hideTip();
+    untell();
     return;
   }
   const { message } = flight;

@@ -79,10 +79,19 @@ export function deedsBetween(a, b) {
 }
 
 /** Return what can be done to a message now, by verb. */
-export function deedsOf(id) {
+export function deedsOf(message) {
   const found = {};
-  for (const one of enabled((step) => step.message === id)) (found[one.verb] ||= []).push(one);
+  for (const one of enabled((step) => step.message !== null)) {
+    const other = store.present.in_flight.find((flight) => flight.id === one.message);
+    if (other && same(other, message)) (found[one.verb] ||= []).push(one);
+  }
   return found;
+}
+
+/** Are two messages in flight the same, so that a deed to one is a deed to the other? */
+function same(a, b) {
+  return a.id === b.id || (a.type === b.type && a.from === b.from && a.to === b.to && a.state === b.state
+    && JSON.stringify(a.fields) === JSON.stringify(b.fields));
 }
 
 /** Load a trail, or what a link carries. */

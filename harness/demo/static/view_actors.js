@@ -18,17 +18,24 @@ export function drawActors({ wide, high }) {
   const forCuts = cuts.length ? 36 + cutRows * ROW : 0;
   const most = Math.max(3, Math.floor((high - 36 - forCuts - 40 - 160) / ROW));
   const rows = Math.min(names.length, most);
-  const left = high - 36 - rows * ROW - forCuts - 40;
+  const below = high - 36 - rows * ROW - forCuts - 40;
   return [
     h("div", { class: "view-head" }, h("h2", {}, "Actors"),
-      h("span", { class: "view-note" }, "click two heads to part them")),
+      h("span", { class: "view-note", title: left() }, left())),
     paged("actors", names.map((name) => ({ key: name, name })), rows, drawActor, { label: "Actors", tall: ROW }),
     cuts.length > 0 && h("div", { class: "view-head" }, h("h2", {}, "Links that are cut"),
       h("span", { class: "count" }, cuts.length)),
     cuts.length > 0 && paged("cuts", cuts.map((one) => ({ ...one, key: one.label })), cutRows, drawCut,
       { label: "Links that are cut", tall: ROW }),
-    drawState(wide, left),
+    drawState(wide, below),
   ];
+}
+
+/** What is left of a budget that is not generous. */
+function left() {
+  if (store.session.budget === "generous") return "click two heads to part them";
+  const kinds = Object.entries(store.present.budget_left || {}).map(([kind, n]) => `${kind} ${n}`);
+  return kinds.length ? `faults left: ${kinds.join(", ")}` : "no faults left in the budget";
 }
 
 function drawActor({ name }, cell) {

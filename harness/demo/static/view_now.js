@@ -63,7 +63,7 @@ function chooser(field, label, options) {
 }
 
 function drawMessage(message, cell) {
-  const deeds = deedsOf(message.id);
+  const deeds = deedsOf(message);
   const held = message.state === "held";
   const fields = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`).join(" ");
   const note = { held: "held", waiting: "behind others" }[message.state];

@@ -14,7 +14,7 @@ export function howIs(property) {
   if (property.form === "sometimes") {
     return (store.present.witnessed || []).includes(property.name) ? "reached" : "waiting";
   }
-  if (property.form !== "[]" && property.form !== "always") return now?.ok === false ? "waiting" : "holds";
+  if (property.form !== "[]" && property.form !== "always") return now?.ok === false ? "fails" : now?.pending ? "waiting" : "holds";
   if (now && !now.ok) return "fails";
   return store.steps.some((step) => step.failing && property.name in step.failing) ? "failed" : "holds";
 }
@@ -34,7 +34,7 @@ export function drawProperties({ wide, high }) {
 function draw(property, cell, wide) {
   const how = howIs(property);
   const now = store.present.properties?.[property.name];
-  const words = now?.reason || property.title || FORMS[property.form] || property.form;
+  const words = now?.reason || now?.pending || property.title || FORMS[property.form] || property.form;
   const spans = ranges(property.name);
   const title = `${property.name} (${property.form}${property.claimed ? ", claimed" : ""})\n${words}`;
   const first = spans[0]?.[0];

@@ -21,7 +21,10 @@ export function drawStep({ wide, high }) {
   const more = fetchStep(step);
   const lines = new Lines(wide);
   const what = [step.process, NAMES[sortOf(step)], clock(step.at_us)].filter(Boolean).join(" · ");
-  lines.say(step.label, "line-strong").say(what, "line-quiet");
+  lines.say(step.args?.length ? `${step.action}(${step.args.join(", ")})` : step.action, "line-strong");
+  const detail = step.label.slice(step.label.startsWith(step.action) ? step.label.indexOf(" ") + 1 || Infinity : 0);
+  if (detail && !step.received) lines.say(detail, "line-mono");
+  lines.say(what, "line-quiet");
   spec(lines, step.spec);
   if (more?.explanation) lines.say([more.explanation].flat().join("\n"));
   guards(lines, "Guards of the spec's action", more?.spec_guards);
