@@ -310,7 +310,9 @@ function nodes(place, first, last) {
     found.push(
       s(
         "g",
-        { key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${store.lane}|${place.wide}`, class: `sort-${sort}` },
+        {
+          key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${store.lane}|${place.wide}`, class: `sort-${sort}`,
+        },
         legs > 0 && s("rect", { class: "bar", x: x - 3, y, width: 6, height: LEG * legs + 6, rx: 2 }),
         ["partition", "one_way", "heal"].includes(sort) && step.args?.length === 2 && torn(place, step, y, sort),
         picked && s("circle", { cx: x, cy: y, r: 11, class: "halo" }),

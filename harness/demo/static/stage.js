@@ -88,7 +88,8 @@ function presentLine() {
   const { present } = store;
   const messages = present.in_flight.length;
   const time = present.at_us ? ` · ${clock(present.at_us)}` : "";
-  const words = present.over || present.ending?.text || `${messages} ${messages === 1 ? "message" : "messages"} in flight`;
+  const flying = `${messages} ${messages === 1 ? "message" : "messages"} in flight`;
+  const words = present.over || present.ending?.text || flying;
   return h(
     "div",
     { class: "now-line", key: "line" },
@@ -180,7 +181,7 @@ function drawDeeds() {
 export function wordFor(one) {
   if (one.verb === "one_way") return `Cut ${one.args.join(" → ")}`;
   if (one.verb === "skew") return one.action === "SetClock" ? "Set clock" : "Skew clock";
-  if (one.verb === "timer" || one.verb === "elect") return one.action + (one.args?.length ? ` ${one.args.join(" ")}` : "");
+  if (one.verb === "timer" || one.verb === "elect") return [one.action, ...(one.args || [])].join(" ");
   return WORDS[one.verb] || one.action;
 }
 
@@ -222,7 +223,8 @@ headsBox.addEventListener("pointerover", (event) => {
   const head = event.target.closest("[data-lane]");
   if (!head) return;
   const box = head.getBoundingClientRect();
-  tellLane(box.left, Math.max(box.bottom, deedBox.getBoundingClientRect().bottom), store.steps.length, head.dataset.lane);
+  const below = Math.max(box.bottom, deedBox.getBoundingClientRect().bottom);
+  tellLane(box.left, below, store.steps.length, head.dataset.lane);
 });
 headsBox.addEventListener("pointerleave", untell);
 

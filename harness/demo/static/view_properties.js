@@ -14,7 +14,7 @@ export function howIs(property) {
   if (property.form === "sometimes") {
     return (store.present.witnessed || []).includes(property.name) ? "reached" : "waiting";
   }
-  if (property.form !== "[]" && property.form !== "always") return now?.ok === false ? "fails" : now?.pending ? "waiting" : "holds";
+  if (property.form !== "[]") return now?.ok === false ? "fails" : now?.pending ? "waiting" : "holds";
   if (now && !now.ok) return "fails";
   return store.steps.some((step) => step.failing && property.name in step.failing) ? "failed" : "holds";
 }
