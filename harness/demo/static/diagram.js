@@ -7,7 +7,7 @@ import { clock, onTour, store } from "./store.js";
 
 const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const BOLD = '600 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
-const OVER = 400;
+const OVER = 600;
 
 let serial = 0;
 const serials = new WeakMap();
@@ -36,11 +36,19 @@ export function geometry(wide) {
   return { wide, gutter, gap, lane, label: wide - label, room: label - 34, names, x: (name) => at.get(name) ?? other };
 }
 
-/** Draw what is seen between two heights of the run into the canvas element. */
+let drawn = [0, 0];
+
+/** Is all that is seen between two heights drawn already? */
+export function isDrawn(top, high) {
+  return top >= drawn[0] && Math.min(store.layout.height, top + high) <= drawn[1];
+}
+
+/** Draw what is seen between two heights of the run, and some more, into the canvas element. */
 export function draw(canvas, place, top, high) {
   const layout = store.layout;
   const from = Math.max(0, top - OVER);
   const to = Math.min(layout.height, top + high + OVER);
+  drawn = [from, to];
   const first = layout.rowAt(from);
   const last = layout.rowAt(to);
   const begin = layout.tops[first];

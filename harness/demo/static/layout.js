@@ -27,6 +27,10 @@ export class Layout {
     this.taken = new Map();
     this.fresh = [];
     this.length = 0;
+    /** For each property the spans [from, to] of steps after which it fails. */
+    this.spans = new Map();
+    /** For each action the first step that took it. */
+    this.actions = new Map();
   }
 
   get height() {
@@ -66,6 +70,11 @@ export class Layout {
       kept.push(flight);
     }
     this.flights = kept;
+    for (const spans of this.spans.values()) {
+      while (spans.length && spans.at(-1)[0] > keep) spans.pop();
+      if (spans.length) spans.at(-1)[1] = Math.min(spans.at(-1)[1], keep);
+    }
+    for (const [name, first] of this.actions) if (first > keep) this.actions.delete(name);
   }
 
   add(step, row, before) {
@@ -81,6 +90,13 @@ export class Layout {
         const span = flight.holds.at(-1);
         if (span) span[1] = row;
       } else this.finish(id, row, how);
+    }
+    if (!this.actions.has(step.action)) this.actions.set(step.action, step.n);
+    for (const name in step.failing) {
+      if (!this.spans.has(name)) this.spans.set(name, []);
+      const spans = this.spans.get(name);
+      if (spans.at(-1)?.[1] === step.n - 1) spans.at(-1)[1] = step.n;
+      else spans.push([step.n, step.n]);
     }
     const known = before?.failing || {};
     const fresh = Object.keys(step.failing || {}).filter((name) => !(name in known));

@@ -1,7 +1,7 @@
 // The stage: the one region that scrolls. Heads on top, the run, and the present with what can happen next.
 
 import { h, render } from "./dom.js";
-import { draw, geometry, heads, laneAt } from "./diagram.js";
+import { draw, geometry, heads, isDrawn, laneAt } from "./diagram.js";
 import { icon } from "./glyphs.js";
 import { ROW } from "./layout.js";
 import { changed, clock, enabled, looked, store } from "./store.js";
@@ -188,7 +188,8 @@ export function wordFor(one) {
 stage.addEventListener("scroll", () => {
   if (!place) return;
   following = store.selected === null && atBottom();
-  requestAnimationFrame(drawRun);
+  toPresent.hidden = following;
+  if (!isDrawn(stage.scrollTop, stage.clientHeight)) drawRun();
 }, { passive: true });
 
 toPresent.addEventListener("click", goToPresent);
