@@ -79,12 +79,11 @@ export function draw(canvas, place, top, high) {
 
 function rows(place, first, last) {
   const found = [];
-  const claimed = new Set(store.session.properties.filter((one) => one.claimed).map((one) => one.name));
   const captions = new Set(onTour() ? store.tour.captions.map((caption) => caption.at) : []);
   for (let row = first; row <= last && row < store.steps.length; row += 1) {
     const step = store.steps[row];
     const picked = store.selected === step.n;
-    const failing = Object.keys(step.failing || {}).some((name) => claimed.has(name));
+    const failing = Object.keys(step.failing || {}).some(claimed);
     const memo = `${serialOf(step)}|${picked}|${place.wide}|${place.names.length}|${captions.has(step.n)}`;
     found.push(
       s(
@@ -143,8 +142,8 @@ function wording(place, row, step) {
   const action = fit(step.action, place.room, BOLD);
   const left = place.room - width(action, BOLD) - 3;
   const rest = step.args?.length ? `(${step.args.join(", ")})` : step.label.slice(step.action.length);
-  const args = rest && left > 12 ? fit(rest, left, FONT) : "";
-  const more = step.sent?.length && step.changed?.length;
+  const args = rest && left > 26 ? fit(rest, left, FONT) : "";
+  const more = (step.sent?.length || store.layout.wordy) && step.changed?.length;
   const changed = more ? fit(step.changed.join(" · "), place.room, FONT) : "";
   return s(
     "g",
@@ -163,15 +162,17 @@ function wording(place, row, step) {
   );
 }
 
+const claimed = (name) => store.session.properties.some((one) => one.name === name && one.claimed);
+
 function banners(place, row, step) {
   const names = store.layout.fresh[row];
   const base = store.layout.tops[row + 1] - BANNER * names.length;
   return names.map((name, n) => {
     const y = base + BANNER * n;
-    const text = `${name}: ${step.failing[name]}`;
+    const text = `${name}${claimed(name) ? "" : " (not claimed)"}: ${step.failing[name]}`;
     return s(
       "g",
-      { key: `bad${step.n}.${name}`, class: "banner" },
+      { key: `bad${step.n}.${name}`, class: claimed(name) ? "banner" : "banner unclaimed" },
       s("title", {}, text),
       s("rect", { x: place.gutter, y: y + 1, width: place.wide - place.gutter - 8, height: BANNER - 3, rx: 4 }),
       s("path", { d: `M${place.gutter + 7} ${y + 6}L${place.gutter + 16} ${y + 15}M${place.gutter + 16} ${y + 6}L${

@@ -3,6 +3,7 @@
 export const ROW = 24;
 export const LEG = 17;
 export const BANNER = 22;
+const SECOND = 14;
 
 /** The fate of one message: who sent it at which row, on which track it waits, how it ends. Rows count from 0. */
 class Flight {
@@ -27,6 +28,8 @@ export class Layout {
     this.taken = new Map();
     this.fresh = [];
     this.length = 0;
+    /** Where there are no messages, each row has a second line that says what it changed. */
+    this.wordy = false;
     /** For each property the spans [from, to] of steps after which it fails. */
     this.spans = new Map();
     /** For each action the first step that took it. */
@@ -101,7 +104,8 @@ export class Layout {
     const known = before?.failing || {};
     const fresh = Object.keys(step.failing || {}).filter((name) => !(name in known));
     this.fresh.push(fresh);
-    this.tops.push(this.tops[row] + ROW + LEG * sent.length + BANNER * fresh.length);
+    const words = this.wordy && step.changed?.length ? SECOND : 0;
+    this.tops.push(this.tops[row] + ROW + Math.max(words, LEG * sent.length) + BANNER * fresh.length);
   }
 
   send(message, row, leg) {
