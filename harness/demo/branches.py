@@ -41,8 +41,6 @@ class Record:
     """The digest of the run so far."""
     text: str
     """The step as a JSON object."""
-    spec: str = "null"
-    """What the step is in the spec, as JSON."""
 
 
 @attrs.frozen

@@ -69,20 +69,31 @@ class Live:
             self._host = LiveHost(self.session, nursery)
             await self._host.restore()
             task_status.started()
+            is_idle = not self._refine()
             while True:
-                job = await self._next_job()
+                job = await self._next_job(is_idle)
                 if job is not None:
                     await self._carry_out(job)
                 if self.session.runner.running:
                     await self._steps()
+                is_idle = not self._refine()
                 self._publish()
 
-    async def _next_job(self) -> Job | None:
+    def _refine(self) -> bool:
+        """Hold the new steps against the spec for the time of a slice; say whether some are left."""
+        until = trio.current_time() + SLICE
+        while self.session.refine(SOME):
+            if trio.current_time() >= until:
+                return True
+        return False
+
+    async def _next_job(self, is_idle: bool) -> Job | None:
         """Return the next job; while a run goes on, wait no longer than to its next frame."""
         runner = self.session.runner
-        if not runner.running:
+        if is_idle and not runner.running:
             return await self._jobs.receive()
-        with trio.move_on_after(max(FRAME, 1 / runner.speed) if runner.speed else SLICE):
+        wait = (max(FRAME, 1 / runner.speed) if runner.speed else SLICE) if runner.running else 0.001
+        with trio.move_on_after(wait):
             return await self._jobs.receive()
         return None
 
@@ -106,6 +117,7 @@ class Live:
             job.error = error
         finally:
             await self._host.restore()
+            self._refine()
             self._publish()
             job.done.set()
 

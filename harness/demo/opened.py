@@ -18,6 +18,7 @@ from harness.model import (
     find_scenario,
     model_specs,
     scenarios,
+    tours,
 )
 from harness.record import Trail
 from harness.simulate.session import Plan, everything, plan_of
@@ -97,7 +98,9 @@ def catalogue() -> dict[str, Any]:
         "scenarios": [
             {"name": row.name, "title": row.title, "model": row.model, "expected": row.expected} for row in scenarios()
         ],
-        "tours": [],
+        "tours": [
+            {"name": tour.name, "title": tour.title, "model": tour.model, "length": len(tour.steps)} for tour in tours()
+        ],
     }
 
 

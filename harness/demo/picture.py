@@ -46,7 +46,7 @@ def steps(session: LiveSession, after: int = 0) -> list[Json]:
 
 def _texts(session: LiveSession, after: int) -> str:
     records = session.branch.records[after + 1 : session.at + 1]
-    return ",".join(f'{record.text[:-1]},"spec":{record.spec}}}' for record in records)
+    return ",".join(f'{record.text[:-1]},"spec":{session.spec_of(record.n)}}}' for record in records)
 
 
 def _frame(session: LiveSession) -> Json:
@@ -62,11 +62,16 @@ def _frame(session: LiveSession) -> Json:
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties
         ],
-        "spec": None, "strategies": list(STRATEGIES),
+        "spec": _spec(session), "strategies": list(STRATEGIES),
         "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
                     "sent": [told.message_json(flight) for flight in session.branch.records[0].moved.sent]},
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
     }
+
+
+def _spec(session: LiveSession) -> Json | None:
+    judge = session.judge()
+    return {"model": judge.refiner.spec.name, "actions": judge.actions()} if judge is not None else None
 
 
 def branches(session: LiveSession) -> list[Json]:
@@ -80,7 +85,13 @@ def branches(session: LiveSession) -> list[Json]:
 
 def tour(session: LiveSession) -> Json | None:
     """Return the tour that is under way, or None."""
-    return None
+    shown, branch = session.toured, session.toured_on
+    if shown is None or branch is None:
+        return None
+    return {
+        "name": shown.name, "title": shown.title, "length": len(shown.steps), "branch": branch.name,
+        "captions": [{"at": at, "text": text} for at, text in shown.captions],
+    }
 
 
 def present(session: LiveSession) -> Json:

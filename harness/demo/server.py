@@ -76,6 +76,7 @@ class Site:
             "/api/take": self.take, "/api/run": self.run, "/api/pause": self.pause, "/api/rewind": self.rewind,
             "/api/forward": self.forward, "/api/undo": self.undo, "/api/branch": self.branch,
             "/api/switch": self.switch, "/api/strategy": self.strategy, "/api/open": self.open, "/api/load": self.load,
+            "/api/tour": self.tour,
         }
         return [
             *(Route(path, answer, methods=["GET"]) for path, answer in get.items()),
@@ -166,6 +167,10 @@ class Site:
         text = (await content(request, LARGEST_TRAIL)).decode(errors="replace")
         loaded = await elsewhere(lambda: of_trail(trail_of_text("the trail", text)))
         await self.live.change(self.session.become, loaded)
+
+    async def tour(self, request: Request) -> None:
+        body = await fields(request, {"name": TEXT}, "name")
+        await self.live.change(self.session.tour, body["name"])
 
 
 def app_of(live: Live, guard: Callable[[Mapping[str, str]], str | None]) -> ASGIApp:

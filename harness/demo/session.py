@@ -17,11 +17,12 @@ from harness.demo import told
 from harness.demo.branches import Branch, Ending, Memento, Record
 from harness.demo.flights import Flights
 from harness.demo.opened import Opened, open_trail, open_what
+from harness.demo.refined import UNKNOWN, Judge
 from harness.demo.running import Runner
 from harness.history.changes import changes
-from harness.model import Effects, Kind, Refusal, Step, Value, View
-from harness.record import Chosen, Recorder, Trail, trail_of_text
-from harness.simulate.replay import find, misfit, replay_plain
+from harness.model import Effects, Kind, Refusal, Step, Tour, Value, View, find_tour
+from harness.record import Chosen, Recorder, Trail, tour_trail, trail_of_text
+from harness.simulate.replay import DEADLOCK, find, misfit, replay_plain
 from harness.simulate.session import Verdict
 from harness.simulate.tables import Node, Tables, initial_part
 
@@ -59,8 +60,11 @@ class LiveSession:
         self.branch = Branch("main", [self._first()])
         self.branches = {self.branch.name: self.branch}
         self.at = 0
-        self.captions: tuple[tuple[int, str], ...] = ()
-        self.tour_name: str | None = None
+        self.toured: Tour | None = None
+        """The tour that was opened, if one was."""
+        self.toured_on: Branch | None = None
+        """The branch that the tour goes along."""
+        self._judge: Judge | None = None
         self.shrunk: dict[str, Any] | None = None
         """What shrinking the violation came to."""
         self._mementos: list[Memento] = []
@@ -375,6 +379,15 @@ class LiveSession:
         """Show the end of a trail, given as the text of its file; nothing changes where it does not fit."""
         self.become(of_trail(trail_of_text("the trail", text)))
 
+    def tour(self, name: str) -> None:
+        """Show the start of a guided tour, its steps ahead."""
+        tour = find_tour(name)
+        trail = tour_trail(tour)
+        shown = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
+        shown.put_ahead(trail, "tour")
+        shown.toured, shown.toured_on = tour, shown.branch
+        self.become(shown)
+
     def put_ahead(self, trail: Trail, name: str) -> None:
         """Keep the steps of a trail of this model ahead of the first state, in a branch that was not gone along yet."""
         if len(trail.choices) > MOST_STEPS:
@@ -383,7 +396,7 @@ class LiveSession:
         self.branch.name = name
         self.branch.ahead = list(trail.choices)
         verdict, text = None, ""
-        if trail.fair_from is not None or trail.violates is not None:
+        if trail.fair_from is not None or trail.violates == DEADLOCK:
             found = replay_plain(trail).verdict
             verdict = found if found.kind in ("liveness", "deadlock") else None
         if trail.fair_from is not None:
@@ -409,6 +422,27 @@ class LiveSession:
         ending = self.branch.ending
         at_end = ending is not None and self.at == ending.steps
         return self.record.violation or (ending.verdict if ending is not None and at_end else None)
+
+    def judge(self) -> Judge | None:
+        """Return what holds the steps against the spec, or None where the model has none."""
+        if self._judge is None and self.model.refinement is not None:
+            self._judge = Judge(self.model)
+        return self._judge
+
+    def refine(self, most: int = MOST_STEPS) -> bool:
+        """Hold at most so many more steps against the spec; say whether some are left."""
+        judge = self.judge()
+        if judge is None:
+            return False
+        judge.follow(self.branch.records, self.at + 1, most)
+        first = judge.judge(most)
+        if first is not None:
+            self._changed(max(0, first - 1))
+        return not judge.is_done(self.at + 1)
+
+    def spec_of(self, n: int) -> str:
+        """Return what step n is in the spec as JSON, as far as that is known."""
+        return self._judge.told(n) if self._judge is not None else UNKNOWN
 
     def digest(self) -> str:
         """Return the digest of the run up to the present, as a replay of its trail has it."""

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from harness.history.served import Overlays, Taken
-from harness.model import Message, Model, Refusal, Value, View
+from harness.model import Message, Model, Refusal, Step, Value, View
 from harness.record import Event, History
 from harness.simulate.session import Plan, Run, Session
 from harness.simulate.strategies import Strategy
@@ -168,9 +168,17 @@ class Refiner:
         if not self._served:
             return Taken(option.action, option.label)
         step = option.choice.step
-        delivered = option.message if option.message is not None and option.message.dest == option.process else None
-        lost = option.edge(node.state).effects.lost if step.sent else ()
-        return self._taken(option.action, option.label, delivered, step.sent, lost)
+        return self.taken_step(option.process, step, option.edge(node.state).effects.lost if step.sent else ())
+
+    def taken_step(self, process: str, step: Step, lost: tuple[Message, ...]) -> Taken:
+        """Return a step of the actors as a step of a run; `lost` is what nobody got of what it sent."""
+        message = step.consumed
+        delivered = message if message is not None and message.dest == process else None
+        return self._taken(step.action, step.label, delivered, step.sent, lost)
+
+    def first_ghost(self) -> int:
+        """Return the ghost before the first state."""
+        return self._ghost(self.refinement.ghost)
 
     def _taken(
         self, action: str, label: str, consumed: Message | None, sent: tuple[Message, ...], lost: tuple[Message, ...]
@@ -191,7 +199,7 @@ class Refiner:
         reached: set[int] = set()
         failure = None
         before: Ids | None = None
-        ghost = self._ghost(self.refinement.ghost)
+        ghost = self.first_ghost()
         for n, state in enumerate(states):
             action, label = (trace.steps[n - 1].action, trace.steps[n - 1].label) if n else ("", "the initial state")
             try:

@@ -57,11 +57,11 @@ class Overlays:
         for served, applied, slot in sorted(windows):
             before, after = states[applied - 1][slot], states[applied][slot]
             for at in range(served, applied):
-                laid = self._lay(slot, found[at][slot], before, after)
+                laid = self.lay(slot, found[at][slot], before, after)
                 found[at] = (*found[at][:slot], laid, *found[at][slot + 1 :])
         return found
 
-    def _lay(self, slot: int, local: int, before: int, after: int) -> int:
+    def lay(self, slot: int, local: int, before: int, after: int) -> int:
         """Return a receiver's local state with what a step changes from one to another."""
         if local == before:
             return after
