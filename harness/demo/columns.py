@@ -38,7 +38,7 @@ class Columns:
         if key != self._for:
             properties = tuple(prop.name for prop in session.model.properties if prop.is_safety)
             steps, time = (STEPS * 10 if key[2] else STEPS), (TIME if session.timed else 0)
-            lanes = (*session.lanes, ENVIRONMENT)
+            lanes = session.lanes if session.model.actors else (*session.lanes, ENVIRONMENT)
             self._page = Page(lanes, properties, width, steps, time)
             self._for, self._known = key, WeakKeyDictionary()
         return self._page

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.demo.opened import BUDGETS
+from harness.demo.session import of_trail
 from harness.demo.verbs import Console, Verb, either, never, nothing, one
 from harness.history import FORMS, render
-from harness.model import Refusal, find_model, find_scenario, find_tour, model_specs, scenarios, tours
+from harness.model import Refusal, find_model, find_scenario, model_specs, scenarios, tours
 from harness.record import Recorder, header_of, history_of, read_trail, write_history
 from harness.record.files import write_atomically
 from harness.simulate.replay import replay_plain
@@ -59,7 +60,7 @@ def load(console: Console, words: list[str]) -> None:
     name = " ".join(words)
     if not name:
         raise Refusal("expected load FILE, found no file")
-    console.session.load_trail(read_trail(Path(name).expanduser()))
+    console.session.become(of_trail(read_trail(Path(name).expanduser())))
     console.said = [f"{name}: {where_it_ends(console)}"]
 
 
@@ -126,7 +127,7 @@ def things(console: Console, words: list[str]) -> Iterable[str]:
 def tour(console: Console, words: list[str]) -> None:
     """Begin a tour: before its first step, with all steps kept ahead."""
     name = one(words, "a tour")
-    console.session.tour(find_tour(name).name)
+    console.session.tour(name)
     console.said = ["Enter on an empty line, or next, goes on"]
 
 
@@ -136,7 +137,7 @@ def next_(console: Console, words: list[str]) -> None:
     session = console.session
     if session.at == session.branch.length:
         raise Refusal("no step is kept ahead of this one; take one, or run")
-    session.forward(next((at for at, _ in session.captions if at > session.at), session.at + 1))
+    session.forward(session.at + 1)
 
 
 def export(console: Console, words: list[str]) -> None:

@@ -15,6 +15,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import Float, FloatContainer, HSplit, Layout, Window
@@ -63,8 +64,8 @@ class FullScreen:
         self.app.run()
 
     def _buffer(self) -> Buffer:
-        return Buffer(completer=Words(self.console), history=InMemoryHistory(), accept_handler=self._accept, multiline=False,
-                      complete_while_typing=False)
+        return Buffer(completer=Words(self.console), history=InMemoryHistory(), accept_handler=self._accept,
+                      multiline=False, complete_while_typing=False)
 
     def _app(self) -> Application[None]:
         empty = Condition(lambda: not self.buffer.text)
@@ -83,9 +84,9 @@ class FullScreen:
         app.ttimeoutlen = 0.05
         return app
 
-    def _picture(self) -> list[tuple[str, str]]:
+    def _picture(self) -> StyleAndTextTuples:
         size = self.app.output.get_size()
-        found: list[tuple[str, str]] = []
+        found: StyleAndTextTuples = []
         for line in self.screen.lines(size.columns, size.rows - 1):
             found += [(f"class:{style}" if style else "", text) for style, text in line]
             found.append(("", "\n"))

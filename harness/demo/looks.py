@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from harness.demo import told
 from harness.demo.verbs import Console, Json, Verb, never, nothing, numbered
-from harness.model import Refusal, tours
+from harness.history.changes import brief
+from harness.model import OPEN, Refusal, tours
 
 TO_OTHERS = (("crash", "crash"), ("pause", "pause"), ("partition", "partition"), ("one_way", "cut"))
 TO_MESSAGES = (("drop", "drop"), ("duplicate", "duplicate"), ("delay", "hold"))
@@ -59,19 +60,15 @@ def step_line(option: Json, text: str) -> str:
 
 
 def listed(console: Console) -> tuple[list[Json], list[str]]:
-    """Return the steps that are listed one by one, and a line or two that tell which faults are possible."""
+    """Return the steps that are listed one by one, and a line that tells which faults are possible, if any."""
     options = console.present()["enabled"]
-    others = [(name, _unique(o["args"] for o in options if o["verb"] == verb)) for verb, name in TO_OTHERS]
-    told_ = [f"{name} {', '.join(who)}" for name, who in others if who]
-    on_messages = [name for verb, name in TO_MESSAGES if any(o["verb"] == verb for o in options)]
-    told_ += [f"{', '.join(on_messages)} a message"] if on_messages else []
+    verbs = {option["verb"] for option in options if option["kind"] == "fault"}
+    to_others = [name for verb, name in TO_OTHERS if verb in verbs]
+    to_messages = [name for verb, name in TO_MESSAGES if verb in verbs]
+    said = [f"{', '.join(to_others)} somebody"] if to_others else []
+    said += [f"{', '.join(to_messages)} a message"] if to_messages else []
     shown = [option for option in options if option["kind"] != "fault"]
-    return shown, [f"     faults: {'; '.join(told_)}"] if told_ else []
-
-
-def _unique(args: Iterable[list[str]]) -> list[str]:
-    found = [" ".join(pair) for pair in args]
-    return found if len(found) <= 4 else [*found[:3], f"and {len(found) - 3} more"]
+    return shown, [f"     faults: {'; '.join(said)}"] if said else []
 
 
 def messages(console: Console, words: list[str]) -> None:
@@ -111,8 +108,14 @@ def state(console: Console, words: list[str]) -> None:
     groups = [*found["actors"].items(), *([("shared", found["shared"])] if not words and found["shared"] else [])]
     console.said = []
     for name, slots in groups:
-        console.said += [f"{name} after step {at}", *(line for slot in slots for line in _slot_lines(name, slot)), ""]
+        console.said += [f"{name} after step {at}", *_slots_lines(name, slots), ""]
     console.said.pop()
+
+
+def _slots_lines(owner: str, slots: Iterable[Json]) -> list[str]:
+    """Return the lines of the slots of an actor; a gate that stands open says nothing."""
+    told_ = [slot for slot in slots if slot["changed"] or slot["text"] != brief(OPEN)]
+    return [line for slot in told_ for line in _slot_lines(owner, slot)]
 
 
 def _slot_lines(owner: str, slot: Json) -> list[str]:

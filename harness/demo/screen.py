@@ -56,7 +56,8 @@ class Screen:
             middle = self._beside(width, room)
         else:
             below = self._possible(width, max(LEAST_LIST, room * 2 // 5))
-            middle = [*self._timeline(width, room - len(below)), *below]
+            above = self._timeline(width, room - len(below))
+            middle = [*above, *([] for _ in range(room - len(below) - len(above))), *below]
         middle += [[] for _ in range(room - len(middle))]
         return [self._head(width), *middle, *bottom][:height]
 
@@ -75,16 +76,16 @@ class Screen:
     def _head(self, width: int) -> Line:
         session, present = self.console.session, self.console.present()
         failing = [name for name, found in present["properties"].items() if not found["ok"]]
-        count = len(present["properties"])
+        count = sum(prop.is_safety for prop in session.model.properties)
         where = f"step {session.at}" + (f" of {session.branch.length}" if session.branch.length > session.at else "")
         if present["at_us"] is not None:
             where += f", {present['at_us'] / 1000:.3f} ms"
         if len(session.branches) > 1:
             where += f", {session.branch.name}"
-        where += f", {len(failing)} FAIL" if failing else f", {count} hold"
+        where += f", {len(failing)} FAIL" if failing else f", {count} invariants hold"
         if present["running"]:
             where = f"running: {present['strategy']}, {where}"
-        name = session.tour_name or session.plan.scenario
+        name = session.toured.name if session.toured is not None else session.plan.scenario
         what = f" {name}: {session.model.name}" if name else f" {session.model.name}"
         what = shorten(what, max(0, width - len(where) - 3))
         return [("head", f"{what}{where:>{max(0, width - len(what) - 1)}} "[:width])]

@@ -13,7 +13,7 @@ import attrs
 
 from harness.demo.columns import Columns
 from harness.demo.session import LiveSession
-from harness.model import Refusal, find_tour
+from harness.model import Refusal
 
 Json = dict[str, Any]
 MOST_SHOWN = 6
@@ -62,12 +62,11 @@ class Console:
 
     def caption(self) -> str | None:
         """Return what a tour has to say about the present step, where the run is still the tour's."""
-        session = self.session
-        text = dict(session.captions).get(session.at)
-        if text is None or session.tour_name is None:
+        session, tour = self.session, self.session.toured
+        text = dict(tour.captions).get(session.at) if tour is not None else None
+        if tour is None or text is None:
             return None
-        steps = find_tour(session.tour_name).steps
-        return text if not session.at or steps[session.at - 1][0] == session.record.chosen.label else None
+        return text if not session.at or tour.steps[session.at - 1][0] == session.record.chosen.label else None
 
     def completions(self, before: list[str], last: str) -> list[str]:
         """Return the words that may stand where `last` begins one, after the words before it."""
