@@ -42,8 +42,11 @@ class Words(Completer):
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
         *before, last = document.text_before_cursor.split(" ")
-        for word in self.console.completions([word for word in before if word], last):
-            yield Completion(word, -len(last))
+        before = [word for word in before if word]
+        for word in self.console.completions(before, last):
+            verb = self.console.verbs.get(word) if not before else None
+            space = " " if verb is not None and verb.usage != verb.name else ""
+            yield Completion(word + space, -len(last), display=word)
 
 
 class FullScreen:
@@ -134,7 +137,6 @@ class FullScreen:
         """Stop a run; else forget the line; and leave when there is neither, twice."""
         if self.session.runner.running:
             self.session.pause()
-            self.screen.note = ("good", f"stopped at step {self.session.at}")
         elif self._may_leave and not self.buffer.text:
             self.app.exit()
         else:
@@ -171,6 +173,7 @@ class FullScreen:
             while session.run(1 if session.runner.speed else SLICE):
                 self.app.invalidate()
                 await asyncio.sleep(1 / session.runner.speed if session.runner.speed else 0)
+            self.screen.note = ("good", self.console.why_it_stopped())
         except Refusal as error:
             session.pause()
             self.screen.note = ("refused", str(error))

@@ -78,7 +78,9 @@ class Script:
         epoch, branch = session.epoch, session.branch
         before = branch.records[: session.at + 1]
         self.console.do(line)
-        session.run()
+        if session.runner.running:
+            session.run()
+            self.console.said.append(self.console.why_it_stopped())
         now = session.branch.records[: session.at + 1]
         same = 0
         while same < min(len(before), len(now)) and before[same] is now[same]:

@@ -68,6 +68,18 @@ class Console:
             return None
         return text if not session.at or tour.steps[session.at - 1][0] == session.record.chosen.label else None
 
+    def why_it_stopped(self) -> str:
+        """Return what a run has come to."""
+        session = self.session
+        over, found = session.over(), session.violation
+        began = [name for name, since in session.record.since.items() if since == session.at]
+        if began:
+            why = f", {', '.join(began)} fails"
+        else:
+            why = f": {over}" if over else ""
+        more = f"; {found.violated} is violated, save FILE keeps it" if began and found is not None else ""
+        return f"stopped at step {session.at}{why}{more}"
+
     def completions(self, before: list[str], last: str) -> list[str]:
         """Return the words that may stand where `last` begins one, after the words before it."""
         if not before:
@@ -102,7 +114,7 @@ class Console:
         if not count:
             raise Refusal("no step is possible any more; rewind N goes back to step N")
         if not 1 <= number <= count:
-            raise Refusal(f"expected a step from 1 to {count}, found {number}; steps lists them")
+            raise Refusal(f"expected a step from 1 to {count}, found {number}; steps all lists them")
         self.session.take(number - 1)
 
     def take_named(self, text: str) -> None:
