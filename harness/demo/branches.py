@@ -7,6 +7,7 @@ trail that was opened) are ahead of it until somebody goes there.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -71,6 +72,8 @@ class Branch:
     at: int = 0
     """Where somebody was last."""
     ending: Ending | None = None
+    shrunk: Mapping[str, Any] | None = None
+    """What shrinking its violation came to: the lengths before and after, and whether nothing shorter is possible."""
 
     @property
     def length(self) -> int:

@@ -13,10 +13,12 @@ from typing import Any
 import trio
 
 from harness.demo import told
+from harness.demo.branches import Branch, Ending
 from harness.demo.opened import catalogue
 from harness.demo.picture import change_text, snapshot_text
 from harness.demo.session import LiveSession
 from harness.simulate.on_trio import LiveHost
+from harness.simulate.shrink import Shrunk
 
 FRAME = 0.04
 """Seconds between two pictures of a run."""
@@ -141,13 +143,26 @@ class Live:
         """Go on along the kept steps."""
 
         async def verb() -> None:
-            session = self.session
-            session.begin_forward(to)
-            while session.at < to:
-                await self._host.take(session.kept())
-                if not session.at % SOME:
-                    self._publish()
-                    await trio.lowlevel.checkpoint()
+            self.session.begin_forward(to)
+            await self._go_on(to)
+
+        await self.do(verb)
+
+    async def _go_on(self, to: int) -> None:
+        """Take the kept steps up to one of them."""
+        while self.session.at < to:
+            await self._host.take(self.session.kept())
+            if not self.session.at % SOME:
+                self._publish()
+                await trio.lowlevel.checkpoint()
+
+    async def show_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: Branch) -> None:
+        """Go along the shorter trail that shrinking a branch came to, in a branch of its own."""
+
+        async def verb() -> None:
+            self.session.add_shrunk(shrunk, ending, of)
+            await self._host.restore()
+            await self._go_on(self.session.branch.length)
 
         await self.do(verb)
 

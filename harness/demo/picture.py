@@ -38,14 +38,14 @@ def change_text(session: LiveSession, keep: int) -> str:
     return f'{frame},"steps":[{_texts(session, keep)}]}}'
 
 
-def steps(session: LiveSession, after: int = 0) -> list[Json]:
-    """Return the steps after one of them, up to the present."""
-    found: list[Json] = json.loads(f"[{_texts(session, after)}]")
+def steps(session: LiveSession, after: int = 0, to: int | None = None) -> list[Json]:
+    """Return the steps after one of them, up to another one or the present."""
+    found: list[Json] = json.loads(f"[{_texts(session, after, to)}]")
     return found
 
 
-def _texts(session: LiveSession, after: int) -> str:
-    records = session.branch.records[after + 1 : session.at + 1]
+def _texts(session: LiveSession, after: int, to: int | None = None) -> str:
+    records = session.branch.records[after + 1 : (session.at if to is None else to) + 1]
     return ",".join(f'{record.text[:-1]},"spec":{session.spec_of(record.n)}}}' for record in records)
 
 
@@ -149,7 +149,7 @@ def _violation(session: LiveSession, verdict: Verdict | None) -> Json | None:
         return None
     return {
         "property": verdict.violated, "reason": verdict.reason, "step": verdict.step, "kind": verdict.kind,
-        "replay": f"kafka-proto replay {shlex.quote(file_name(session))}", "shrunk": session.shrunk,
+        "replay": f"kafka-proto replay {shlex.quote(file_name(session))}", "shrunk": session.branch.shrunk,
     }
 
 

@@ -6,7 +6,7 @@ counts when it is served changes what the steps since then are, as soon as it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -14,7 +14,8 @@ from harness.demo import told
 from harness.demo.branches import Record
 from harness.history.refine import Ids, Refiner, Unmapped, leads
 from harness.history.served import Overlays, Taken
-from harness.model import Message, Model
+from harness.model import Message, Model, Process, Step, Value
+from harness.simulate.tables import IdView
 
 UNKNOWN = "null"
 
@@ -41,6 +42,8 @@ class Judged:
     abstract: Ids | None = None
     """The last known state of the spec; None where the mapping has given none so far."""
     ghost: int = 0
+    label: str | None = None
+    """The step of the spec that it is, where it is exactly one."""
     told: str = UNKNOWN
 
 
@@ -118,6 +121,7 @@ class Judge:
         last = self._path[n - 1] if n else None
         before = last.abstract if last is not None else None
         step.abstract, step.ghost = before, last.ghost if last is not None else refiner.first_ghost()
+        step.label = None
         try:
             after, step.ghost = refiner.abstract(self._seen(n), step.ghost)
             step.abstract = after
@@ -128,7 +132,9 @@ class Judge:
         except Unmapped as error:
             step.told = told.text_of({"kind": "outside", "actions": [], "text": str(error)})
             return
-        step.told = told.text_of(self._tell(before, after, way))
+        shown = self._tell(before, after, way)
+        step.label = shown["actions"][0] if way is not None and len(way) == 1 and before is not None else None
+        step.told = told.text_of(shown)
 
     def _seen(self, n: int) -> Ids:
         """Return a state with the responses that were served and not yet applied in it."""
@@ -163,6 +169,22 @@ class Judge:
         named = {*self.refiner.spec.fairness, *refinement.by, *refinement.extensions}
         return sorted({*named, *first, *self.refiner.possible})
 
-    def abstract(self, n: int) -> Ids | None:
-        """Return the state of the spec after step n, in the tables of the spec, where it is judged and there is one."""
-        return self._path[n].abstract if n < self._fresh else None
+    def values(self, n: int) -> tuple[Value, ...] | None:
+        """Return the state of the spec after step n as values, where it is judged and there is one."""
+        state = self._path[n].abstract if n < self._fresh else None
+        values = self.refiner.spec_tables.values
+        return None if state is None else tuple(known[value] for known, value in zip(values, state, strict=True))
+
+    def step_of_spec(self, n: int) -> tuple[Process, Mapping[str, Value], Step] | None:
+        """Return the step of the spec that step n is, its process, and the spec's state before it; None for others."""
+        if not 0 < n < self._fresh:
+            return None
+        before = self._path[n - 1].abstract
+        if before is None or self._path[n].label is None:
+            return None
+        tables = self.refiner.spec_tables
+        for option in tables.node(before).options:
+            if option.label == self._path[n].label:
+                process = next(p for p in self.refiner.spec.everyone() if p.name == option.process)
+                return process, IdView(tables, before), option.choice.step
+        return None

@@ -32,6 +32,8 @@ class Runner:
         """Steps that the run may still take."""
         self._strategy: Strategy = RandomStrategy(0)
         self._fresh = False
+        self._decided = False
+        """Whether the next step was decided here, so that the time of it is known."""
         self.timetable: Timetable | None = None
 
     def set(self, name: str, seed: int, hurts: bool, speed: int) -> None:
@@ -42,9 +44,11 @@ class Runner:
             raise Refusal(f"expected a speed of 0 (as fast as possible) to {FASTEST} steps a second, found {speed}")
         if seed < 0:
             raise Refusal(f"expected a seed of at least 0, found {seed}")
-        if (name, seed) != (self.name, self.seed):
-            self._strategy = self._made(name, seed)
         self.name, self.seed, self.hurts, self.speed = name, seed, hurts, speed
+
+    def begin_again(self) -> None:
+        """Let the strategy decide as it does from its seed on."""
+        self._strategy = self._made(self.name, self.seed)
 
     def _made(self, name: str, seed: int) -> Strategy:
         self._fresh = True
@@ -79,16 +83,21 @@ class Runner:
             kept = [n for n in kept if not node.options[n].is_timer] or kept
         if not kept:
             return -1
+        self._decided = True
         options = [node.options[n] for n in kept]
         return kept[self.timetable.pick(node, options) if self.timetable is not None else self._strategy.pick(options)]
 
     def chose(self, node: Node, options: Sequence[Option], n: int) -> None:
         """Move virtual time to an option that a person picked."""
+        self._decided = True
         if self.timetable is not None:
             self.timetable.choose(node, options, n)
 
-    def took(self, option: Option, after: Node) -> None:
-        """Take note of a step."""
+    def took(self, option: Option, after: Node, at_us: int | None) -> None:
+        """Take note of a step, and of when it was."""
+        if self.timetable is not None:
+            self.timetable.resume(at_us or 0, () if self._decided else (option.name,))
+        self._decided = False
         if not self._fresh and isinstance(self._strategy, Watcher):
             self._strategy.took(option, after)
 

@@ -26,12 +26,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from harness.demo import told
+from harness.demo import questions, told
 from harness.demo.live import Live
 from harness.demo.picture import file_name
 from harness.demo.session import LiveSession, Stale, of_trail
 from harness.model import Refusal
-from harness.record import trail_of_text
 from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, Kind, check_given, optional
 
 STATIC = Path(__file__).parent / "static"
@@ -42,7 +41,7 @@ TYPES = {
 }
 LARGEST = 64 * 1024
 """Bytes of a request; a trail may be larger."""
-LARGEST_TRAIL = 8 * 1024 * 1024
+LARGEST_TRAIL = questions.LARGEST_TRAIL
 HEADERS = {
     "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -71,12 +70,14 @@ class Site:
         get: dict[str, Callable[[Request], Awaitable[Response]]] = {
             "/": self.page, "/static/{path:path}": self.static, "/api/events": self.events,
             "/api/state": self.state, "/api/trail": self.trail, "/api/catalogue": self.catalogue,
+            "/api/step": self.step, "/api/why": self.why, "/api/properties": self.properties,
+            "/api/export": self.export, "/api/link": self.link,
         }
         post: dict[str, Callable[[Request], Awaitable[None]]] = {
             "/api/take": self.take, "/api/run": self.run, "/api/pause": self.pause, "/api/rewind": self.rewind,
             "/api/forward": self.forward, "/api/undo": self.undo, "/api/branch": self.branch,
             "/api/switch": self.switch, "/api/strategy": self.strategy, "/api/open": self.open, "/api/load": self.load,
-            "/api/tour": self.tour,
+            "/api/tour": self.tour, "/api/shrink": self.shrink,
         }
         return [
             *(Route(path, answer, methods=["GET"]) for path, answer in get.items()),
@@ -111,6 +112,29 @@ class Site:
 
     async def catalogue(self, request: Request) -> Response:
         return Response(self.live.catalogue, media_type="application/json", headers=HEADERS)
+
+    async def step(self, request: Request) -> Response:
+        return as_json(await elsewhere(questions.about(self.session, number(request, "n", self.session.at))))
+
+    async def why(self, request: Request) -> Response:
+        action = request.query_params.get("action", "")
+        if not action or len(action) > 200:
+            raise Refusal("expected the name of an action, as in ?action=NAME")
+        return as_json(await elsewhere(questions.why(self.session, action)))
+
+    async def properties(self, request: Request) -> Response:
+        return as_json(questions.ranges(self.session))
+
+    async def export(self, request: Request) -> Response:
+        form = request.query_params.get("as", "text")
+        trail, name = self.session.trail(), file_name(self.session).removesuffix("trail.jsonl")
+        text = await elsewhere(lambda: questions.exported(trail, form))
+        kind = TYPES.get(f".{questions.EXPORTS[form]}", "text/plain; charset=utf-8")
+        return download(text, name + questions.EXPORTS[form], kind)
+
+    async def link(self, request: Request) -> Response:
+        trail = self.session.trail()
+        return as_json({"link": await elsewhere(lambda: questions.link(trail))})
 
     # What a person does
 
@@ -165,12 +189,18 @@ class Site:
 
     async def load(self, request: Request) -> None:
         text = (await content(request, LARGEST_TRAIL)).decode(errors="replace")
-        loaded = await elsewhere(lambda: of_trail(trail_of_text("the trail", text)))
+        loaded = await elsewhere(lambda: of_trail(questions.trail_of(text)))
         await self.live.change(self.session.become, loaded)
 
     async def tour(self, request: Request) -> None:
         body = await fields(request, {"name": TEXT}, "name")
         await self.live.change(self.session.tour, body["name"])
+
+    async def shrink(self, request: Request) -> None:
+        await fields(request, {})
+        trail, branch = self.session.trail(), self.session.branch
+        found, ending = await elsewhere(lambda: questions.shrunk(trail))
+        await self.live.show_shrunk(found, ending, branch)
 
 
 def app_of(live: Live, guard: Callable[[Mapping[str, str]], str | None]) -> ASGIApp:

@@ -14,17 +14,19 @@ from typing import Any
 import attrs
 
 from harness.demo import told
+from harness.demo.asked import Asker
 from harness.demo.branches import Branch, Ending, Memento, Record
 from harness.demo.flights import Flights
 from harness.demo.opened import Opened, open_trail, open_what
+from harness.demo.recording import first, recorded
 from harness.demo.refined import UNKNOWN, Judge
 from harness.demo.running import Runner
-from harness.history.changes import changes
-from harness.model import Effects, Kind, Refusal, Step, Tour, Value, View, find_tour
-from harness.record import Chosen, Recorder, Trail, tour_trail, trail_of_text
+from harness.model import Kind, Refusal, Tour, Value, View, find_tour
+from harness.record import Trail, tour_trail, trail_of_text
 from harness.simulate.replay import DEADLOCK, find, misfit, replay_plain
 from harness.simulate.session import Verdict
-from harness.simulate.tables import Node, Tables, initial_part
+from harness.simulate.shrink import Shrunk
+from harness.simulate.tables import Node, Tables
 
 MOST_STEPS = 20_000
 """Steps of a branch; a run that is longer is one for `kafka-proto simulate`."""
@@ -56,8 +58,8 @@ class LiveSession:
         self.node: Node = tables.start(opened.initial)
         """The state of the session, in its tables."""
         self.flights = Flights(self.model)
-        self._claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
-        self.branch = Branch("main", [self._first()])
+        self.claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
+        self.branch = Branch("main", [first(self)])
         self.branches = {self.branch.name: self.branch}
         self.at = 0
         self.toured: Tour | None = None
@@ -65,8 +67,7 @@ class LiveSession:
         self.toured_on: Branch | None = None
         """The branch that the tour goes along."""
         self._judge: Judge | None = None
-        self.shrunk: dict[str, Any] | None = None
-        """What shrinking the violation came to."""
+        self.asker = Asker(self.model)
         self._mementos: list[Memento] = []
         self.epoch += 1
         self.runner.resume(0, ())
@@ -86,17 +87,6 @@ class LiveSession:
     def _changed(self, keep: int | None) -> None:
         self.version += 1
         self.keep = None if keep is None or self.keep is None else min(self.keep, keep)
-
-    def _first(self) -> Record:
-        state = self.tables.state(self.node)
-        recorder = Recorder(keep=False)
-        at_us = 0 if self.timed else None
-        recorder.event(0, at_us, initial_part(self.tables, self.node), self.tables.failing_part(self.node))
-        failing = self.node.failing or {}
-        return Record(
-            0, Chosen("", at_us), "", None, tuple(state.values()), self.flights.start(state), (), failing,
-            dict.fromkeys(failing, 0), frozenset(), self._verdict(failing, 0), 0, recorder, "",
-        )
 
     @property
     def can_undo(self) -> bool:
@@ -173,14 +163,14 @@ class LiveSession:
             following = self.branch.records[self.at + 1]
             self.flights.apply(following.moved)
         else:
-            following = self._recorded(n, after, before, ahead)
+            following = recorded(self, n, after, ahead)
             self.branch.records.append(following)
             if ahead is not None:
                 del self.branch.ahead[0]
         self._changed(self.at)
         self.at += 1
         self.node = after
-        self.runner.took(option, after)
+        self.runner.took(option, after, following.chosen.at_us)
         if self.tables.is_full:
             self.node = self.tables.renewed(after)
             self.runner.renewed(self.node)
@@ -189,49 +179,10 @@ class LiveSession:
             if self.runner.is_there(before, following):
                 self.pause()
 
-    def _recorded(self, n: int, after: Node, before: Record, ahead: Chosen | None) -> Record:
-        """Return the record of taking option n of the state."""
-        tables, option = self.tables, self.node.options[n]
-        step, number = option.choice.step, self.at + 1
-        effects: Effects = option.edge(self.node.state).effects
-        was, now = tables.state(self.node), tables.state(after)
-        moved = self.flights.follow(number, step, effects, now)
-        failing = after.failing or {}
-        at_us = self._time(ahead)
-        recorder = before.recorder.fork()
-        recorder.event(number, at_us, tables.event_part(self.node, n), tables.failing_part(after))
-        shown = told.step_json(
-            number, at_us, self.lanes, option.process, step, option.label, moved, failing,
-            changes(was, dict(effects.writes)), told.statuses(self.model, now),
-        )
-        reached = tables.reach(self.node, n, after)
-        return Record(
-            number, Chosen(option.label, at_us), option.process, step, tuple(now.values()), moved, effects.lost,
-            failing, {name: before.since.get(name, number) for name in failing},
-            before.witnessed.union(reached) if reached else before.witnessed,
-            before.violation or self._verdict(failing, number), before.timers + option.is_timer, recorder,
-            told.text_of(shown),
-        )
-
-    def _time(self, ahead: Chosen | None) -> int | None:
-        """Return the virtual time of the step being taken: that of the trail it comes from, or the timetable's."""
-        if not self.timed:
-            return None
-        if ahead is not None:
-            return ahead.at_us or 0
-        assert self.runner.timetable is not None
-        return self.runner.timetable.now_us
-
-    def _verdict(self, failing: Mapping[str, str], step: int) -> Verdict | None:
-        found = next((name for name in failing if name in self._claimed), None)
-        return Verdict(found, failing[found], step, "safety") if found is not None else None
-
     def _fork(self) -> None:
         """Begin a branch of one's own: the steps ahead stay in the other one."""
-        number = len(self.branches) + 1
-        while f"branch {number}" in self.branches:
-            number += 1
-        made = Branch(f"branch {number}", self.branch.records[: self.at + 1], origin=self.branch.name, fork=self.at)
+        name = self._unused(f"branch {len(self.branches) + 1}")
+        made = Branch(name, self.branch.records[: self.at + 1], origin=self.branch.name, fork=self.at)
         self.branch.at = self.at
         self.branch = self.branches[made.name] = made
 
@@ -289,8 +240,12 @@ class LiveSession:
             self.tables.start_over()
         record = self.record
         self.node = self.tables.node(self.tables.intern(dict(zip(self.tables.slots, record.state, strict=True))))
+        self._resume()
+
+    def _resume(self) -> None:
+        """Let the strategy go on from here."""
         names = (r.step.name for r in self.branch.records[1 : self.at + 1] if r.step) if self.timed else ()
-        self.runner.resume(record.chosen.at_us, names)
+        self.runner.resume(self.record.chosen.at_us, names)
 
     def begin_forward(self, to: int) -> None:
         """Check that there are kept steps up to a step, and note that a person goes there."""
@@ -365,7 +320,9 @@ class LiveSession:
             runner.name if strategy is None else strategy, runner.seed if seed is None else seed,
             runner.hurts if hurts is None else hurts, runner.speed if speed is None else speed,
         )
-        runner.resume(self.record.chosen.at_us, ())
+        if strategy is not None or seed is not None:
+            runner.begin_again()
+            self._resume()
         self._changed(self.at)
 
     def open(
@@ -395,17 +352,26 @@ class LiveSession:
         self.branches = {name: self.branch}
         self.branch.name = name
         self.branch.ahead = list(trail.choices)
-        verdict, text = None, ""
-        if trail.fair_from is not None or trail.violates == DEADLOCK:
-            found = replay_plain(trail).verdict
-            verdict = found if found.kind in ("liveness", "deadlock") else None
-        if trail.fair_from is not None:
-            again = trail.back_to is not None
-            text = "what follows is repeated for ever" if again else "the fair ending: no more faults, all get turns"
-        self.branch.ending = Ending(
-            len(trail.choices), trail.fair_from, trail.back_to, trail.fairness, trail.strategy, trail.seed, verdict,
-            text,
-        )
+        self.branch.ending = ending_of(trail)
+
+    def add_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: Branch) -> None:
+        """Go to the start of a new branch, with the steps of the shorter trail of a branch ahead."""
+        if of is not self.branches.get(of.name) or shrunk.trail.sizes != self.model.sizes:
+            raise Stale("what was shrunk is not here any more; nothing was done")
+        self.pause()
+        self._remember()
+        made = Branch(self._unused("shrunk"), of.records[:1], list(shrunk.trail.choices), of.name, 0, ending=ending)
+        made.shrunk = of.shrunk = {"length": shrunk.has, "steps_before": shrunk.had, "proved": shrunk.proved}
+        self.branches[made.name] = made
+        self._go_to(made, 0)
+
+    def _unused(self, name: str) -> str:
+        """Return a name for a branch that begins like this one, and that no branch has."""
+        number, found = 1, name
+        while found in self.branches:
+            number += 1
+            found = f"{name} {number}"
+        return found
 
     def become(self, other: LiveSession) -> None:
         """Show what another session shows."""
@@ -479,10 +445,6 @@ class LiveSession:
         """Return a view of the present state."""
         return self.tables.view(self.node)
 
-    def options(self) -> list[tuple[str, Step]]:
-        """Return the labels and steps that are possible now."""
-        return [(option.label, option.choice.step) for option in self.node.options]
-
     def snapshot(self) -> dict[str, Any]:
         """Return everything there is to see, as a JSON object."""
         from harness.demo.picture import snapshot
@@ -494,6 +456,22 @@ class LiveSession:
         from harness.demo.picture import present
 
         return present(self)
+
+
+def ending_of(trail: Trail) -> Ending | None:
+    """Return how a trail ends beyond its steps, if it does; it is replayed for that. Raises Refusal."""
+    if trail.fair_from is None and trail.violates != DEADLOCK:
+        return None
+    found = replay_plain(trail).verdict
+    text = "the fair ending: no more faults, all get turns"
+    if trail.fair_from is None:
+        text = "no step is possible any more"
+    elif trail.back_to is not None:
+        text = "what follows is repeated for ever"
+    return Ending(
+        len(trail.choices), trail.fair_from, trail.back_to, trail.fairness, trail.strategy, trail.seed,
+        found if found.kind in ("liveness", "deadlock") else None, text,
+    )
 
 
 def of_trail(trail: Trail) -> LiveSession:

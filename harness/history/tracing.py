@@ -11,7 +11,7 @@ import ast
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -19,13 +19,12 @@ from typing import Any
 
 import attrs
 
-from harness.model import Step, brief_value
+from harness.model import Step, Turn, brief_value
 from harness.simulate.guards import source_of
 
 WIDEST_VALUE = 60
 WIDEST_SOURCE = 160
-
-
+_MAKERS = (Step.__init__.__code__, Turn.__init__.__code__)
 
 class Call:
     """A call of a function of the protocol: what it was given, the lines it executed, what it called and made."""
@@ -33,13 +32,17 @@ class Call:
     def __init__(self, frame: FrameType, parent: Call | None) -> None:
         self.code = frame.f_code
         self.parent = parent
+        self.began_at = len(parent.lines) if parent is not None else 0
+        """How many lines the caller had executed."""
         self.given = dict(frame.f_locals)
         self.lines: list[int] = []
         self.known: dict[int, dict[str, Any]] = {}
         """The local variables before a line was last executed."""
         self.calls: list[tuple[int, Call]] = []
         self.made: list[tuple[str, tuple[str, ...], Call | None]] = []
-        """Action and arguments of each step made here, and the generator it was made from, if any."""
+        """Action and arguments of each step or turn made here, and the generator it was made from, if any."""
+        self.made_at: list[int] = []
+        """How many lines were executed before each was made."""
         self.gave = False
         self.returned: int | None = None
         self.is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
@@ -79,12 +82,13 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
 
     def on_call(frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
-        if code is Step.__init__.__code__:
+        if code in _MAKERS:
             call = owner(frame.f_back)
             if call is not None:
                 made = frame.f_locals
                 open_ = [c for _, c in call.calls if c.is_generator and not c.is_over and c.gave]
                 call.made.append((made["action"], tuple(made["args"]), open_[-1] if open_ else None))
+                call.made_at.append(len(call.lines))
             return None
         if source_of(frame) is None:
             return None
@@ -123,8 +127,8 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
     return calls
 
 
-def guard_of(call: Call) -> tuple[Guard, int]:
-    """Return the guard at which a call stopped, and how many it passed before."""
+def guard_of(call: Call, telling: bool = False) -> tuple[Guard, int]:
+    """Return the guard at which a call stopped, and how many it passed before; `telling` values of fields, too."""
     function = _function(call.code)
     last = call.lines[-1] if call.lines else call.code.co_firstlineno
     outcomes = _outcomes(function, call.lines) if function is not None else []
@@ -140,9 +144,50 @@ def guard_of(call: Call) -> tuple[Guard, int]:
     if stop is None:
         return _guard(call, last, last, ()), len(outcomes)
     header_end = stop.body[0].lineno - 1
-    names = [node.id for node in ast.walk(stop.test if isinstance(stop, ast.If) else stop.iter)
-             if isinstance(node, ast.Name)]
-    return _guard(call, stop.lineno, header_end, tuple(dict.fromkeys(names))), max(0, len(outcomes) - 1)
+    names = _read(stop.test if isinstance(stop, ast.If) else stop.iter, telling)
+    return _guard(call, stop.lineno, header_end, names), max(0, len(outcomes) - 1)
+
+
+def decisions(calls: list[Call], action: str, args: tuple[str, ...]) -> list[tuple[Guard, bool]]:
+    """Return the guards on the way to the first step of this name that calls made, and how each came out.
+
+    Of a guard that was evaluated several times, in a loop, the last time counts.
+    """
+    for call in calls:
+        for made, at in zip(call.made, call.made_at, strict=True):
+            if made[:2] == (action, args):
+                return _on_the_way(call, at)
+    return []
+
+
+def _on_the_way(call: Call, at: int) -> list[tuple[Guard, bool]]:
+    found = _on_the_way(call.parent, call.began_at) if call.parent is not None else []
+    function = _function(call.code)
+    last: dict[ast.If, bool] = {}
+    for branch, taken in _outcomes(function, call.lines[: at + 1]) if function is not None else []:
+        if isinstance(branch, ast.If):
+            last.pop(branch, None)
+            last[branch] = taken
+    for branch, taken in last.items():
+        found.append((_guard(call, branch.lineno, branch.body[0].lineno - 1, _read(branch.test, True)), taken))
+    return found
+
+
+def _read(test: ast.expr, fields: bool) -> tuple[str, ...]:
+    """Return the names that an expression reads, and, where wanted, the fields of values, as `name.field`."""
+    names = [node.id for node in ast.walk(test) if isinstance(node, ast.Name)]
+    called = {id(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
+    paths = [node for node in ast.walk(test) if fields and isinstance(node, ast.Attribute) and id(node) not in called]
+    return tuple(dict.fromkeys([*names, *(text for node in paths if (text := ast.unparse(node)).count(".") <= 3)]))
+
+
+def _value(known: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a name, or of a field of the value of a name; a list, which is no value, where it is not."""
+    name, *fields = path.split(".")
+    found = known.get(name, [])
+    for field in fields:
+        found = getattr(found, field, []) if attrs.has(type(found)) or field in getattr(found, "__dict__", ()) else []
+    return found
 
 
 def _guard(call: Call, first: int, end: int, names: tuple[str, ...]) -> Guard:
@@ -151,8 +196,9 @@ def _guard(call: Call, first: int, end: int, names: tuple[str, ...]) -> Guard:
     known = call.known.get(first, {})
     values = []
     for name in names:
-        if name in known and isinstance(known[name], str | int | tuple | frozenset | type(None)):
-            said = brief_value(known[name])
+        value = _value(known, name)
+        if isinstance(value, str | int | tuple | frozenset | type(None)):
+            said = brief_value(value)
             if len(said) <= WIDEST_VALUE:
                 values.append(f"{name} = {said}")
     asked = [inner for line, inner in call.calls if first <= line <= end]

@@ -40,8 +40,13 @@ def perturbing_part(trail: Trail) -> tuple[Chosen, ...]:
     return tuple(trail.choices[: trail.fair_from])
 
 
-def shrink(trail: Trail, violates: str | None = None, tables: Tables | None = None) -> Shrunk:
-    """Return a minimal trail that violates the same property. Raises Refusal where the trail violates nothing."""
+def shrink(
+    trail: Trail, violates: str | None = None, tables: Tables | None = None, *, keep_sizes: bool = False
+) -> Shrunk:
+    """Return a minimal trail that violates the same property. Raises Refusal where the trail violates nothing.
+
+    Sizes are reduced, too, unless they are to be kept.
+    """
     tables = tables or Tables(trail.build())
     target = violates or trail.violates
     if target is None:
@@ -54,7 +59,7 @@ def shrink(trail: Trail, violates: str | None = None, tables: Tables | None = No
     best, tried = first, 0
     while True:
         best, proved = search.shortest(search.minimize(best))
-        smaller = _smaller_sizes(best, target)
+        smaller = best if keep_sizes else _smaller_sizes(best, target)
         if smaller is best:
             break
         best, tried = smaller, tried + search.tried
