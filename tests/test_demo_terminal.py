@@ -184,7 +184,13 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("open figure-1 clients=2", "a tour says itself how large it is; leave out clients=2"),
     ("tour figure-9", "there is no tour 'figure-9'; the tours are pc-01, rp-01, figure-1, figure-2, election"),
     ("next", "no step is kept ahead of this one; take one, or run"),
-    ("export png x", "expected export FORM FILE with the form text, mermaid, svg"),
+    ("export png x", "expected export FORM FILE with the form svg, text, mermaid"),
+    ("spec", "nothing has happened yet; spec tells of a step that was taken"),
+    ("spec 7", "expected a step from 0 to 0, found 7"),
+    ("why", "expected an action, such as the name of a step, found 'nothing'"),
+    ("why Dance", "no action 'Dance' was possible anywhere near; Tab after why completes those that were"),
+    ("shrink", "nothing that is claimed is violated up to here, so there is nothing to shrink"),
+    ("load #s=abc", "this is neither a trail nor a link to one; expected JSON Lines, or what follows #s="),
     ("undo twice", "undo takes no arguments, found 'twice'"),
 ])
 def test_bad_line_is_answered_in_one_sentence_and_the_session_goes_on(line: str, sentence: str) -> None:
@@ -253,3 +259,35 @@ def test_screen_marks_what_does_not_fit() -> None:
     assert any("lines more, PageDown goes there" in line for line in plain(screen.lines(80, 24)))
     screen.scroll(99)
     assert any(line.startswith("   1 ok") for line in plain(screen.lines(80, 24)))
+
+
+def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
+    """What a step is in the spec, with the values that its guards read; per instance why an action is not possible."""
+    code, out, err = told("tour figure-2", "forward 6", "spec", "why ReceiveInitPidRequest")
+    assert (code, err) == (0, "")
+    assert "is ReceiveInitPidRequest(b1,c1)" in out and "guards, here" in out and "guards, in the spec" in out
+    assert "local.pid_source = 0" in out
+    assert "not ReceiveInitPidRequest(b1,c2)\n      no InitPidRequest is on its way to b1" in out
+
+
+def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:
+    """The tour of the lost record is one step longer than need be; the link is opened as the run it was made of."""
+    code, out, err = told("tour rp-01", "forward end", "shrink", "link", "where", "branches")
+    assert (code, err) == (0, "")
+    assert "16 steps became 15; they are the branch shrunk" in out and "* shrunk: 15 steps" in out
+    digest = re.search(r"digest +([0-9a-f]{64})", out)
+    link = next(line for line in out.splitlines() if line.startswith("#s="))
+    code, again, err = told(f"load {link}", "where")
+    assert (code, err) == (0, "") and digest is not None
+    assert "the link: at step 15 of 15, violates AckDurability" in again and digest[1] in again
+
+
+def test_shrink_at_the_terminal_leaves_the_keys_free(person: Person) -> None:
+    """It is worked out beside the session, and its answer comes when it is there."""
+    person.say("tour rp-01")
+    person.say("forward end")
+    person.wait("violates AckDurability")
+    person.say("shrink")
+    person.wait("16 steps became 15; they are the branch shrunk", "shrunk")
+    person.say("why Dance")
+    person.wait("no action 'Dance' was possible anywhere near")

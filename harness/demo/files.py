@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from harness.demo.console import Console, Verb, either, never, nothing, one
 from harness.demo.opened import BUDGETS
+from harness.demo.questions import EXPORTS, exported, trail_of
 from harness.demo.session import of_trail
-from harness.demo.verbs import Console, Verb, either, never, nothing, one
-from harness.history import FORMS, render
 from harness.model import Refusal, find_model, find_scenario, model_specs, scenarios, tours
-from harness.record import Recorder, header_of, history_of, read_trail, write_history
+from harness.record import read_trail
 from harness.record.files import write_atomically
-from harness.simulate.replay import replay_plain
 
 OVER = "over"
 """The word that lets a file be replaced."""
-HISTORY = "history"
-EXPORT_WIDTH = 100
 
 
 def target(words: list[str], usage: str) -> Path:
@@ -56,12 +53,13 @@ def save(console: Console, words: list[str]) -> None:
 
 
 def load(console: Console, words: list[str]) -> None:
-    """Show the end of a trail that was written before, by whichever command."""
+    """Show the end of a trail that was written before, by whichever command, or that a link of the page carries."""
     name = " ".join(words)
     if not name:
         raise Refusal("expected load FILE, found no file")
-    console.session.become(of_trail(read_trail(Path(name).expanduser())))
-    console.said = [f"{name}: {where_it_ends(console)}"]
+    trail = trail_of(name) if "#s=" in name else read_trail(Path(name).expanduser())
+    console.session.become(of_trail(trail))
+    console.said = [f"{'the link' if '#s=' in name else name}: {where_it_ends(console)}"]
 
 
 def where_it_ends(console: Console) -> str:
@@ -142,20 +140,11 @@ def next_(console: Console, words: list[str]) -> None:
 
 def export(console: Console, words: list[str]) -> None:
     """Write the run in another form, as `kafka-proto show --as FORM` does, or as a history."""
-    forms = (*FORMS, HISTORY)
-    if not words or words[0] not in forms:
+    if not words or words[0] not in EXPORTS:
         found = " ".join(words) or "nothing"
-        raise Refusal(f"expected export FORM FILE with the form {', '.join(forms)}, found {found!r}")
+        raise Refusal(f"expected export FORM FILE with the form {', '.join(EXPORTS)}, found {found!r}")
     path = target(words[1:], f"export {words[0]} FILE")
-    trail, recorder = console.session.trail(), Recorder()
-    model = trail.build()
-    run = replay_plain(trail, recorder)
-    header, verdict = header_of(trail, model, "plain"), run.verdict.to_json()
-    if words[0] == HISTORY:
-        write_history(path, header, recorder, verdict)
-    else:
-        text = render(history_of(header, recorder, verdict, model), model, words[0], EXPORT_WIDTH, trail.fair_from)
-        write(path, text.removesuffix("\n").split("\n"))
+    write(path, exported(console.session.trail(), words[0]).removesuffix("\n").split("\n"))
     console.said = [f"written to {path}"]
 
 
@@ -166,7 +155,6 @@ FILES = (
          lambda console, words: () if words else (found.name for found in tours()), "this demo"),
     Verb("next", "next", "the next step of a tour, or the next kept one", next_, never, "this demo"),
     Verb("save", "save FILE [over]", "write the run as a trail; over: replace the file", save, never, "this demo"),
-    Verb("load", "load FILE", "show a trail", load, never, "this demo"),
-    Verb("export", "export FORM FILE", f"write it as {', '.join((*FORMS, HISTORY))}", export,
-         either(*FORMS, HISTORY), "this demo"),
+    Verb("load", "load FILE|LINK", "show a trail, or what a link carries", load, never, "this demo"),
+    Verb("export", "export FORM FILE", f"write it as {', '.join(EXPORTS)}", export, either(*EXPORTS), "this demo"),
 )

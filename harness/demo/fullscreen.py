@@ -1,6 +1,6 @@
 """A console on the whole screen of a terminal: keys, the input line with its history and completion, and redrawing.
 
-This is the home of prompt_toolkit. `screen` says what is drawn, `verbs` what a line means.
+This is the home of prompt_toolkit. `screen` says what is drawn, `console` what a line means.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -25,8 +26,8 @@ from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Conditiona
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
+from harness.demo.console import Console, Job
 from harness.demo.screen import STYLE, Screen
-from harness.demo.verbs import Console
 from harness.model import Refusal
 
 SLICE = 20
@@ -58,6 +59,8 @@ class FullScreen:
         self.screen = Screen(console, "│" if "utf" in (sys.stdout.encoding or "").lower() else "|")
         self.screen.note = ("good", "help lists the verbs, Tab completes, quit leaves")
         self._may_leave = False
+        self._job: Job | None = None
+        """What is worked out in a thread."""
         self._task: asyncio.Task[None] | None = None
         self.buffer = self._buffer()
         self.app = self._app()
@@ -134,9 +137,12 @@ class FullScreen:
         return keys
 
     def _interrupt(self) -> None:
-        """Stop a run; else forget the line; and leave when there is neither, twice."""
+        """Stop what is under way; else forget the line; and leave when there is neither, twice."""
         if self.session.runner.running:
             self.session.pause()
+        elif self._job is not None:
+            self.screen.note = ("good", f"gave up {self._job.says}")
+            self._job = None
         elif self._may_leave and not self.buffer.text:
             self.app.exit()
         else:
@@ -147,34 +153,66 @@ class FullScreen:
     def _accept(self, buffer: Buffer) -> bool:
         """Carry out the line that was typed; an empty one is the next kept step."""
         self._may_leave = False
-        at, version = self.session.at, self.session.version
-        line = buffer.text.strip() or ("next" if at < self.session.branch.length else "")
+        line = buffer.text.strip() or ("next" if self.session.at < self.session.branch.length else "")
+        if self._does(lambda: self.console.do(line)) and line:
+            self._go_on()
+        return False
+
+    def _does(self, what: Callable[[], None]) -> bool:
+        """Do something to the console and show its answer, or why it cannot be done; say whether it was done."""
+        version = self.session.version
         try:
-            self.console.do(line)
+            what()
         except Refusal as error:
             self.screen.note = ("refused", " ".join(str(error).split()))
             return False
         said = self.console.said
         if len(said) > 1:
             self.screen.read(said)
-        elif line and version != self.session.version:
+        elif version != self.session.version:
             self.screen.put_away()
         self.screen.note = ("good", said[0] if len(said) == 1 else "")
+        return True
+
+    def _go_on(self) -> None:
+        """Begin what the last line wants to go on beside the keys: leaving, a run, a job."""
+        job = self.console.job
         if self.console.is_left:
             self.app.exit()
+        elif job is not None:
+            self._job = job
+            self.screen.note = ("good", f"{job.says}; Ctrl-C gives up")
+            self.app.create_background_task(self._work(job))
         elif self.session.runner.running and (self._task is None or self._task.done()):
             self._task = self.app.create_background_task(self._run())
-        return False
 
     async def _run(self) -> None:
         """Take the steps of a run, as fast as it is to go, and look at the keys in between."""
         session = self.session
-        try:
-            while session.run(1 if session.runner.speed else SLICE):
-                self.app.invalidate()
-                await asyncio.sleep(1 / session.runner.speed if session.runner.speed else 0)
-            self.screen.note = ("good", self.console.why_it_stopped())
-        except Refusal as error:
-            session.pause()
-            self.screen.note = ("refused", str(error))
+        while session.run(1 if session.runner.speed else SLICE):
+            self.app.invalidate()
+            await asyncio.sleep(1 / session.runner.speed if session.runner.speed else 0)
+        self.screen.note = ("good", self.console.why_it_stopped())
         self.app.invalidate()
+
+    async def _work(self, job: Job) -> None:
+        """Do a job in a thread, and show what it comes to, unless it was given up or another one was begun."""
+        found: list[Any] = []
+        refused: list[Refusal] = []
+
+        def work() -> None:
+            try:
+                found.append(job.work())
+            except Refusal as error:
+                refused.append(error)
+
+        await asyncio.get_running_loop().run_in_executor(None, work)
+        if self._job is job:
+            self._job = None
+            self._does(lambda: self._result(job, found, refused))
+            self.app.invalidate()
+
+    def _result(self, job: Job, found: list[Any], refused: list[Refusal]) -> None:
+        if refused:
+            raise refused[0]
+        job.then(found[0])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.demo import told
-from harness.demo.verbs import Console, Json, Verb, never, nothing, numbered
+from harness.demo.console import Console, Json, Verb, never, nothing
+from harness.demo.verbs import numbered
 from harness.history.changes import brief
 from harness.model import OPEN, Refusal, tours
 

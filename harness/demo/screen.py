@@ -7,11 +7,12 @@ answer, such as help, takes the place of both until it is put away.
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from harness.demo.console import Console, Json
 from harness.demo.looks import listed, message_line
-from harness.demo.verbs import Console, Json
 from harness.history.text import shorten, wrap
 
 Fragment = tuple[str, str]
@@ -26,6 +27,8 @@ WIDE = 130
 """Columns from which on what can happen stands beside the timeline."""
 SIDE = 62
 LEAST_LIST = 6
+ROOMY = 28
+"""Lines from which on the last step's action in the spec is shown."""
 MOST_CAPTION = 5
 SIGNS = {"<- ": "dim", "-> ": "sent", "x> ": "fault", "~> ": "fault"}
 """How lines within a step begin, and what they look like."""
@@ -45,7 +48,7 @@ class Screen:
 
     def lines(self, width: int, height: int) -> list[Line]:
         """Return exactly `height` lines of at most `width` characters."""
-        bottom = [*self._caption(width), *self._failing(width), *self._note(width)]
+        bottom = [*self._spec(width, height), *self._caption(width), *self._failing(width), *self._note(width)]
         room = height - 1 - len(bottom)
         if room < LEAST_LIST:
             bottom = bottom[-max(0, height - 1 - LEAST_LIST) :]
@@ -168,6 +171,15 @@ class Screen:
         text = f"  <- m{message} {told['type']} {told['brief']}".rstrip()
         name = shorten(name, width - len(head))
         return [("number", head), (style, name), ("dim", shorten(text, max(0, width - len(head) - len(name))))]
+
+    def _spec(self, width: int, height: int) -> list[Line]:
+        """What the last step is in the spec, where the model has one and the screen a line to spare."""
+        session = self.console.session
+        if height < ROOMY or not session.at or session.judge() is None:
+            return []
+        session.refine()
+        told = json.loads(session.spec_of(session.at))
+        return [[("dim", shorten(f" step {session.at} {told['text']}", width))]] if told else []
 
     def _caption(self, width: int) -> list[Line]:
         """What the tour has to say about the present step."""

@@ -10,10 +10,12 @@ from collections.abc import Iterable
 
 import click
 
+from harness.demo.console import Console
 from harness.demo.files import FILES
 from harness.demo.looks import LOOKING
+from harness.demo.reasons import REASONS
 from harness.demo.session import LiveSession
-from harness.demo.verbs import LEAVING, STEPPING, Console
+from harness.demo.verbs import LEAVING, STEPPING
 from harness.model import Refusal
 from harness.record.words import counted
 
@@ -42,7 +44,7 @@ def run(session: LiveSession) -> int:
 
 def console_of(session: LiveSession) -> Console:
     """Return a console for a session that knows every verb."""
-    return Console(session, (*STEPPING, *LOOKING, *FILES, *LEAVING))
+    return Console(session, (*STEPPING, *LOOKING, *REASONS, *FILES, *LEAVING))
 
 
 class Script:
@@ -78,6 +80,8 @@ class Script:
         epoch, branch = session.epoch, session.branch
         before = branch.records[: session.at + 1]
         self.console.do(line)
+        if self.console.job is not None:
+            self.console.job.do()
         if session.runner.running:
             session.run()
             self.console.said.append(self.console.why_it_stopped())
