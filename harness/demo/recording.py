@@ -11,7 +11,7 @@ from harness.history.changes import changes
 from harness.model import Effects
 from harness.record import Chosen, Recorder
 from harness.simulate.session import Verdict
-from harness.simulate.tables import Node, initial_part
+from harness.simulate.tables import Node
 
 if TYPE_CHECKING:
     from harness.demo.session import LiveSession
@@ -23,7 +23,7 @@ def first(session: LiveSession) -> Record:
     state, failing = tables.state(node), node.failing or {}
     at_us = 0 if session.timed else None
     recorder = Recorder(keep=False)
-    recorder.event(0, at_us, initial_part(tables, node), tables.failing_part(node))
+    recorder.event(0, at_us, tables.initial_part(node), tables.failing_part(node))
     return Record(
         0, Chosen("", at_us), "", None, tuple(state.values()), session.flights.start(state), (), failing,
         dict.fromkeys(failing, 0), frozenset(), _verdict(session, failing, 0), 0, recorder, "",

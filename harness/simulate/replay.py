@@ -11,7 +11,7 @@ from harness.record import Chosen, Recorder, Trail
 from harness.simulate.chance import Chance, Seeded
 from harness.simulate.session import FAIR_BOUND, Plan, Run, Session, Verdict, waits
 from harness.simulate.strategies import Strategy
-from harness.simulate.tables import Node, Option, Tables, initial_part
+from harness.simulate.tables import Node, Option, Tables
 
 DEADLOCK = "Deadlock"
 """What a trail says that it violates where its end is a state without any possible step."""
@@ -49,7 +49,7 @@ class Replay(Session):
         self.verdicts.clear()
         self.recorder = recorder
         if recorder is not None:
-            recorder.event(0, self.at_us, initial_part(tables, self.node), tables.failing_part(self.node))
+            recorder.event(0, self.at_us, tables.initial_part(self.node), tables.failing_part(self.node))
         self._judge(self.node)
 
     @property

@@ -16,7 +16,7 @@ import attrs
 from harness.model import Kind, Model, Scenario, find_model, find_scenario, model_of
 from harness.record import Chosen, Recorder, SpooledChoices, Trail
 from harness.simulate.strategies import Strategy, Watcher
-from harness.simulate.tables import Node, Option, Tables, initial_part
+from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
 
 UNFAIR = (Kind.PERTURBATION, Kind.FAULT)
@@ -143,7 +143,7 @@ class Session:
         self._seen: dict[tuple[Any, ...], int] = {}
         self._fair_nodes: list[Node] = []
         if recorder is not None:
-            recorder.event(0, self.at_us, initial_part(tables, self.node), tables.failing_part(self.node))
+            recorder.event(0, self.at_us, tables.initial_part(self.node), tables.failing_part(self.node))
         self._judge(self.node)
 
     @property

@@ -239,6 +239,7 @@ class Tables:
         self.texts: list[list[str]] = [[] for _ in self.slots]
         self._ids: list[dict[str, int]] = [{} for _ in self.slots]
         self._starts = tuple(self.intern(start) for start in starts)
+        self._initial_parts: dict[tuple[int, ...], str] = {}
         self._messages: dict[tuple[str, str], Memo] = {}
         self.turns: dict[str, dict[Any, Any]] = {}
         """Where the trio runtime remembers the turns of its tasks, by actor."""
@@ -325,6 +326,7 @@ class Tables:
         for node in self._nodes.values():
             node.succ.clear()  # nodes lead to each other in circles, which nothing else would break
         self._nodes.clear()
+        self._initial_parts.clear()
         for kept in (*self.values, *self.texts):
             kept.clear()
         for ids in (*self._ids, *self.turns.values()):
@@ -470,6 +472,15 @@ class Tables:
             self.used += len(edge.text)
         return edge.text
 
+    def initial_part(self, node: Node) -> str:
+        """Return the part of the first history event: every slot of an initial state."""
+        known = self._initial_parts.get(node.state)
+        if known is None:
+            texts = zip(self.slots, self.texts, node.state, strict=True)
+            slots = ",".join(f"{canonical_text(name)}:{slot[value]}" for name, slot, value in texts)
+            known = self._initial_parts[node.state] = f'"initial":{{{slots}}}'
+        return known
+
     def failing_part(self, node: Node) -> str:
         """Return the part of a history event that names the properties that fail in a node, and why."""
         if node.failing_text is None:
@@ -480,14 +491,3 @@ class Tables:
 def canonical_text_of(failing: dict[str, str] | None) -> str:
     """Return failing properties and reasons as canonical JSON."""
     return canonical_text(FrozenMap(failing or {}))
-
-
-def initial_part(tables: Tables, node: Node) -> str:
-    """Return the part of the first history event: every slot of the initial state."""
-    slots = ",".join(
-        f"{canonical_text(name)}:{tables.texts[slot][node.state[slot]]}" for slot, name in enumerate(tables.slots)
-    )
-    return f'"initial":{{{slots}}}'
-
-
-
