@@ -1,5 +1,5 @@
 PYTHON ?= python3
-TARGETS := setup run test test-large lint bench bench-search campaign table clean
+TARGETS := setup run test test-large lint bench bench-search bench-pipeline campaign table clean
 
 .PHONY: $(TARGETS)
 .DEFAULT_GOAL := test
