@@ -39,6 +39,7 @@ HOMES = {
              "harness/demo/server.py"),
     "starlette": ("harness/demo/server.py",),
     "hypercorn": ("harness/demo/server.py",),
+    "prompt_toolkit": ("harness/demo/fullscreen.py",),
     "pyspark": ("harness/pipeline/",),
     "pyarrow": ("harness/pipeline/",),
     "pandas": ("harness/pipeline/",),
