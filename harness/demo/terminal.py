@@ -16,6 +16,7 @@ from harness.demo.looks import LOOKING
 from harness.demo.reasons import REASONS
 from harness.demo.session import LiveSession
 from harness.demo.verbs import LEAVING, STEPPING
+from harness.history.text import wrap
 from harness.model import Refusal
 from harness.record.words import counted
 
@@ -57,6 +58,7 @@ class Script:
     def run(self, lines: Iterable[str]) -> int:
         """Carry the lines out, and return the exit code: 2 where one was refused."""
         self._names()
+        self._new(0)
         for line in lines:
             line = line.strip()
             if not line or line.startswith("#"):
@@ -91,12 +93,18 @@ class Script:
             same += 1
         if epoch != session.epoch:
             self._names()
-        for record in now[same:]:
-            for text in self.console.columns.lines(record, WIDTH):
-                click.echo(text)
+        self._new(same)
         for text in self.console.said:
             click.echo(text)
         if same < len(before):
             click.echo(f"at step {session.at} of {session.branch.length}, {session.branch.name}")
-        if (caption := self.console.caption()) is not None and (same < len(now) or epoch != session.epoch):
-            click.echo(f"  {caption}")
+
+    def _new(self, same: int) -> None:
+        """Print the steps that are new, and what a tour has to say about the last of them."""
+        now = self.console.session.branch.records[same : self.console.session.at + 1]
+        for record in now:
+            for text in self.console.columns.lines(record, WIDTH):
+                click.echo(text)
+        if now and (caption := self.console.caption()) is not None:
+            for text in wrap(caption, WIDTH - 2, ""):
+                click.echo(f"  {text}")
