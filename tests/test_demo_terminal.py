@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.demo.hosted import OnTrio
 from harness.demo.opened import open_what
 from harness.demo.screen import Screen, plain
 from harness.demo.session import LiveSession
@@ -30,11 +31,16 @@ def person(tmp_path: Path) -> Iterator[Person]:
         yield somebody
 
 
-def told(*lines: str, what: str = MODEL) -> tuple[int, str, str]:
+def told(*lines: str, what: str = MODEL, on_trio: bool = False) -> tuple[int, str, str]:
     """Tell a session lines as a script does; return exit code, output and errors."""
     out, err = io.StringIO(), io.StringIO()
+    session = LiveSession(open_what(what))
     with redirect_stdout(out), redirect_stderr(err):
-        code = Script(console_of(LiveSession(open_what(what)))).run(lines)
+        if on_trio:
+            with OnTrio(session) as stepper:
+                code = Script(console_of(session, stepper)).run(lines)
+        else:
+            code = Script(console_of(session)).run(lines)
     return code, out.getvalue(), err.getvalue()
 
 
@@ -212,6 +218,16 @@ def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypat
     assert "c1 after step 3" in out and "stopped at step 7" in out and "at step 3 of 3, main" in out
     assert "dance" not in out
     assert "Drop [fault]" in (tmp_path / "run.txt").read_text()
+
+
+@pytest.mark.parametrize("what", ["fencing-battle", "three-brokers", "compaction/pulsar", "rp-05-unfenced-fetch"])
+def test_tasks_on_trio_and_plain_tables_tell_the_same(what: str) -> None:
+    """Steps by hand, runs, rewinds, branches and another model: every line and digest is equal."""
+    lines = ("1", "faults on", "run 25 until end", "where", "rewind 9", "1", "run 10 until end", "undo", "switch main",
+             "forward end", "where", "tour pc-01", "forward 24", "2", "forward", "where", "dance")
+    plain_ = told(*lines, what=what)
+    assert plain_ == told(*lines, what=what, on_trio=True)
+    assert plain_[1].count("digest ") == 3
 
 
 @pytest.mark.parametrize("form", ["text", "mermaid", "svg", "itf", "shiviz", "log", "history"])
