@@ -307,3 +307,22 @@ def test_shrink_at_the_terminal_leaves_the_keys_free(person: Person) -> None:
     person.wait("16 steps became 15; they are the branch shrunk", "shrunk")
     person.say("why Dance")
     person.wait("no action 'Dance' was possible anywhere near")
+
+
+def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
+    """The table of docs/demo-terminal.md says each verb as help does."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "demo-terminal.md").read_text(encoding="utf-8")
+    documented = {usage.replace("\\|", "|") for line in page.splitlines() if line.startswith("| `")
+                  for usage in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
+    verbs = console_of(LiveSession(open_what(MODEL))).verbs.values()
+    assert documented == {verb.usage for verb in verbs} | {"N"}
+
+
+def test_tour_named_on_the_command_line_is_opened(tmp_path: Path) -> None:
+    """A tour says itself what it is about; sizes beside it are refused."""
+    refused = call("demo", "--terminal", "figure-1", "--size", "clients=2").refusal
+    assert refused == "a tour says itself what model and faults it has; leave out --size, --set and --faults"
+    with Person("demo", "--terminal", "figure-2", columns=160, rows=50, folder=tmp_path) as person:
+        person.wait("figure-2: transactions/repaired/actors", "step 0 of 45", "1> Init(c1,tid1)", "Figure 2 of diary")
+        person.type(INTERRUPT + INTERRUPT)
+        assert person.ended() == 0

@@ -137,13 +137,15 @@ class Screen:
         flights = self.console.present()["in_flight"]
         numbers = {message["id"]: n for n, message in enumerate(flights, 1)}
         shown = {step["message"] for step in steps}
-        lines = [self._option(step, flights, numbers, width) for step in steps]
+        session = self.console.session
+        kept = session.branch.choice(session.at + 1).label if session.at < session.branch.length else None
+        lines = [self._option(step, flights, numbers, width, step["label"] == kept) for step in steps]
         lines += [
             [("dim", shorten(f"     m{n} {message_line(message)}", width))]
             for n, message in enumerate(flights, 1) if message["id"] not in shown
         ]
         lines += [[("fault", shorten(line, width))] for line in faults]
-        over = self.console.session.over()
+        over = session.over()
         if over and not lines:
             lines = [[("dim", shorten(f"  {over}", width))]]
         if len(lines) > room - 1:
@@ -151,9 +153,10 @@ class Screen:
             lines = [*lines[: room - 2], [("dim", shorten(more, width))]]
         return [[("title", shorten(f"{'can happen':{width}}", width))], *lines]
 
-    def _option(self, step: Json, flights: list[Json], numbers: dict[str, int], width: int) -> Line:
+    def _option(self, step: Json, flights: list[Json], numbers: dict[str, int], width: int, is_kept: bool) -> Line:
+        """A step that is possible, marked where it is the next kept one."""
         name = f"{step['action']}({','.join(step['args'])})" if step["args"] else step["action"]
-        head = f"{step['index'] + 1:>3}  "
+        head = f"{step['index'] + 1:>3}{'>' if is_kept else ' '} "
         style = "fault" if step["kind"] == "perturbation" else ""
         message = numbers.get(step["message"])
         if message is None:
