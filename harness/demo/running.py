@@ -106,11 +106,11 @@ class Runner:
         if not self._fresh and isinstance(self._strategy, Watcher):
             self._strategy.renewed(node)
 
-    def is_there(self, before: Record, now: Record) -> bool:
-        """Say whether the last step is what the run was to go on until."""
+    def is_there(self, before: Record, now: Record, claimed: frozenset[str]) -> bool:
+        """Say whether the last step is what the run was to go on until: a claim that begins to fail is a violation."""
         kind, _, what = self.until.partition(":")
         if kind == "action":
             return now.step is not None and now.step.action == what
         if kind == "step":
             return now.n >= int(what)
-        return kind == "violation" and bool(set(now.failing) - set(before.failing))
+        return kind == "violation" and bool((now.failing.keys() - before.failing.keys()) & claimed)

@@ -176,7 +176,7 @@ class LiveSession:
             self.runner.renewed(self.node)
         if self.runner.running:
             self.runner.left -= 1
-            if self.runner.is_there(before, following):
+            if self.runner.is_there(before, following, self.claimed):
                 self.pause()
 
     def _fork(self) -> None:
