@@ -15,9 +15,12 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
   run          kafka-proto hunt --out out [ARGS...]
   test         ruff, mypy, then pytest [ARGS...] on all cores; stops at the first failure
   test-large   pytest -m large [ARGS...]: the complete runs, which take minutes
+  test-browser pytest -m browser [ARGS...]: the demo's page in Chromium or Chrome; left out where there is none
   lint         ruff and mypy
   bench        benchmarks/simulation.py [ARGS...]
   bench-search benchmarks/search.py [ARGS...]
+  bench-pipeline
+               benchmarks/pipeline.py [ARGS...]
   campaign     20,000 runs of eight scenarios on Spark into out/campaign, then the report; ARGS go to the campaign
   table        benchmarks/published_table.py: the diary's table of model checking runs, beside ours
   demo         kafka-proto demo [ARGS...]: a live cluster in a page on this machine
@@ -50,7 +53,9 @@ PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses", "4", "--dist", "workst
 # Flawed scenarios of each protocol; their repaired twins are in the campaign, too.
 FLAWED = ("s3-wiped-metadata", "s4-copied-tail", "pc-06-replayed-twice", "rp-01-truncate-to-high-watermark")
 CAMPAIGN = [name for flawed in FLAWED for name in (flawed, f"{flawed}-repaired")]
-BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "table": "published_table.py"}
+BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "bench-pipeline": "pipeline.py",
+              "table": "published_table.py"}
+COMMANDS = ("setup", "run", "test", "test-large", "test-browser", "lint", "campaign", "demo", "clean", *BENCHMARKS)
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -157,16 +162,33 @@ def check_first(*commands: list[str]) -> None:
             sys.exit(code if code > 0 else 128 - code)
 
 
-def campaign(rest: list[str]) -> NoReturn:
-    """Make the campaign, and then its report; an interrupt is the campaign's own to deal with."""
+def provide_java() -> None:
+    """Install a Java from the package index where the machine has none; without it, Spark says what is missing."""
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         subprocess.run([*PIP, "--quiet", "--editable", ".[jdk]"], cwd=ROOT, check=False)
+
+
+def campaign(rest: list[str]) -> NoReturn:
+    """Make the campaign, and then its report; an interrupt is the campaign's own to deal with."""
+    provide_java()
     out = ([*rest, "out/campaign"][rest.index("--out") + 1]) if "--out" in rest else "out/campaign"
     signal.signal(signal.SIGINT, lambda *_: None)
     made = subprocess.call([str(SCRIPT), "campaign", *CAMPAIGN, "--runs", "2500", "--out", out, *rest])
     if made != 0:
         sys.exit(made if made > 0 else 128 - made)
     hand_over([str(SCRIPT), "report", out, "--check"])
+
+
+def test_browser(rest: list[str]) -> None:
+    """Run the tests of the demo's page, or say in one line why they are left out."""
+    found = subprocess.run([str(PYTHON), "tests/browser.py"], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        print(f"test-browser is left out: {found.stdout.strip()}")
+        return
+    # The driver alone, and only here: the browser is the machine's own.
+    step([*PIP, "--editable", ".[browser]"], "pip could not install the extra `browser`; see above")
+    print(f"with {found.stdout.strip()}", flush=True)
+    hand_over([str(PYTHON), "-m", "pytest", "-m", "browser", "tests/test_demo_page.py", *rest])
 
 
 def clean() -> None:
@@ -187,7 +209,7 @@ def main(arguments: list[str]) -> None:
     if command in ("-h", "--help", "help"):
         print(USAGE, end="")
         return
-    if command not in ("setup", "run", "test", "test-large", "lint", "campaign", "demo", "clean", *BENCHMARKS):
+    if command not in COMMANDS:
         print(USAGE, file=sys.stderr)
         fail(f"expected one of the commands above, got {command or 'nothing'}; try python bootstrap.py test")
     if command in ("setup", "lint", "clean") and rest:
@@ -207,6 +229,8 @@ def main(arguments: list[str]) -> None:
         hand_over([python, *PYTEST, *rest])
     elif command == "test-large":
         hand_over([python, *PYTEST, "-m", "large", *rest])
+    elif command == "test-browser":
+        test_browser(rest)
     elif command == "lint":
         check_first(RUFF)
         hand_over([python, *MYPY])
@@ -218,6 +242,8 @@ def main(arguments: list[str]) -> None:
         benchmark = Path("benchmarks", BENCHMARKS[command])
         if not benchmark.is_file():
             fail(f"{ROOT / benchmark} is missing; restore it from version control")
+        if command == "bench-pipeline":
+            provide_java()
         hand_over([python, str(benchmark), *rest])
 
 

@@ -1,0 +1,101 @@
+"""How quick the demo's page is: from a click to the drawn step, and what a long session costs the server.
+
+    python benchmarks/demo.py [--model NAME] [--clicks N]
+
+Chromium without a window shows a session of so many random steps, then clicks an enabled step again and again. Each
+time is from the click until the frame that shows the new step is handed to the screen: request, step, judgement of
+properties, event, drawing. Memory is the resident size of the server's process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from browser import MISSING, Tab, browser, find_chromium, served
+
+GOALS = {300: 50, 3_000: 100}
+"""Steps of the session, and the milliseconds that a click may take there."""
+LONGEST = 10_000
+CLICK = """
+() => new Promise((done, failed) => {
+  const root = document.documentElement;
+  const chip = document.querySelector('#present .chip:not(.more)');
+  if (!chip) { failed(new Error('nothing is enabled')); return; }
+  const step = Number(root.dataset.step) + 1;
+  const begin = performance.now();
+  const seen = new MutationObserver(() => {
+    if (!root.dataset.drawn || Number(root.dataset.step) !== step) return;
+    seen.disconnect();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin)));
+  });
+  seen.observe(root, { attributes: true });
+  chip.click();
+})
+"""
+
+
+def memory_mb(pid: int) -> float:
+    """Return the resident size of a process in megabytes."""
+    return int(subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True).stdout) / 1024
+
+
+def grown(tab: Tab, steps: int) -> None:
+    """Let the session run at random until it has so many steps."""
+    missing = steps - int(tab.known("store.present.step"))
+    tab.page.set_default_timeout(600_000)
+    tab.post("run", steps=missing)
+    tab.at(steps)
+
+
+def clicked(tab: Tab, clicks: int) -> list[float]:
+    """Return the milliseconds of so many clicks; each begins at the same step, with something enabled there."""
+    at = int(tab.known("store.present.step"))
+    while not tab.page.locator("#present .chip").count():
+        at -= 1
+        tab.post("rewind", to=at)
+    times = []
+    for _ in range(clicks):
+        times.append(float(tab.page.evaluate(CLICK)))
+        tab.post("undo")
+        tab.at(at)
+    return times
+
+
+def measure(model: str, clicks: int) -> None:
+    """Print a line for each length of the session."""
+    with served(model, "--faults", "generous") as (address, process), browser() as started:
+        tab = Tab(started.new_page(viewport={"width": 1920, "height": 1080}), address)
+        tab.post("strategy", strategy="random", seed=1, hurts=True, speed=0)
+        print(f"{model}: {memory_mb(process.pid):.0f} MB of server at the start")
+        print(f"{'steps':>7}{'median ms':>11}{'p95 ms':>9}{'goal ms':>9}{'server MB':>11}")
+        for steps in (*GOALS, LONGEST):
+            grown(tab, steps)
+            times = sorted(clicked(tab, clicks))
+            worst = times[min(len(times) - 1, int(len(times) * 0.95))]
+            goal = str(GOALS.get(steps, ""))
+            print(f"{steps:>7,}{statistics.median(times):>11.1f}{worst:>9.1f}{goal:>9}{memory_mb(process.pid):>11.0f}",
+                  flush=True)
+        if tab.troubles:
+            print("the page complained: " + "; ".join(tab.troubles), file=sys.stderr)
+            sys.exit(1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--model", default="cluster", help="a model that takes faults (default: cluster)")
+    parser.add_argument("--clicks", type=int, default=40, help="clicks per length (default: 40)")
+    given = parser.parse_args()
+    if find_chromium() is None:
+        print(MISSING, file=sys.stderr)
+        sys.exit(2)
+    measure(given.model, given.clicks)
+
+
+if __name__ == "__main__":
+    main()

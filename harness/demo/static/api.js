@@ -1,0 +1,51 @@
+// The server's verbs, and the stream in which it tells what has become of the session.
+
+/** Ask for something. Throws an Error with the server's one sentence. */
+export async function get(path, query) {
+  const given = Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null);
+  const tail = given.length ? `?${new URLSearchParams(given)}` : "";
+  return told(await fetch(`/api/${path}${tail}`));
+}
+
+/** Do something to the session; what comes of it arrives by the stream. Throws an Error as `get` does. */
+export async function post(verb, body) {
+  const isText = typeof body === "string";
+  return told(
+    await fetch(`/api/${verb}`, {
+      method: "POST",
+      headers: { "Content-Type": isText ? "text/plain" : "application/json" },
+      body: isText ? body : JSON.stringify(body || {}),
+    }),
+  );
+}
+
+async function told(response) {
+  const text = await response.text();
+  let data = null;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    data = response.ok ? { text } : null;
+  }
+  if (!response.ok) {
+    const failure = new Error(data?.error || `The server answered ${response.status}.`);
+    failure.status = response.status;
+    throw failure;
+  }
+  return data;
+}
+
+/** Listen to the session: `on` has the functions `session`, `change`, `bye` and `link` (is the stream up?). */
+export function listen(on) {
+  const stream = new EventSource("/api/events");
+  stream.addEventListener("session", (event) => on.session(JSON.parse(event.data)));
+  stream.addEventListener("change", (event) => on.change(JSON.parse(event.data)));
+  stream.addEventListener("bye", () => {
+    stream.close();
+    on.bye();
+  });
+  stream.addEventListener("open", () => on.link(true));
+  stream.addEventListener("error", () => on.link(false));
+  window.addEventListener("pagehide", () => stream.close());
+  return stream;
+}

@@ -1,0 +1,219 @@
+// Dialogs: what to open, the link to share, keys and signs; files in and out; light and dark.
+
+import { post } from "./api.js";
+import { h, render, s } from "./dom.js";
+import { SPEC } from "./diagram.js";
+import { closeDialog, dialog, note } from "./float.js";
+import { end, light, NAMES, sign } from "./glyphs.js";
+import { store } from "./store.js";
+import { ask, copy, load, read } from "./verbs.js";
+import { KEYS } from "./keys.js";
+
+export const FORMATS = [
+  ["svg", "Picture", "SVG"],
+  ["text", "Columns", "text"],
+  ["mermaid", "Mermaid", "diagram source"],
+  ["itf", "ITF", "Apalache, Quint"],
+  ["shiviz", "ShiViz", "log with vector clocks"],
+  ["tla", "TLA+", "a module for TLC, of a spec's run"],
+  ["log", "Log lines", "JSON"],
+  ["history", "History", "all there is to check"],
+];
+
+/** Have the browser download the run in a format. */
+export function exportAs(as) {
+  const link = document.createElement("a");
+  link.href = `/api/export?as=${as}`;
+  link.download = "";
+  link.click();
+}
+
+/** Save the trail of the present. */
+export function saveTrail() {
+  const link = document.createElement("a");
+  link.href = "/api/trail";
+  link.download = `${(store.session.scenario || store.session.model).replaceAll("/", "-")}.trail.jsonl`;
+  link.click();
+}
+
+/** Ask for a file and load it as a trail. */
+export function pickFile() {
+  const input = document.createElement("input");
+  input.type = "file";
+  input.id = "file";
+  input.className = "apart";
+  input.accept = ".jsonl,.json,.txt,application/json";
+  input.addEventListener("change", async () => {
+    if (input.files[0]) await load(await input.files[0].text());
+    input.remove();
+  });
+  document.getElementById("file")?.remove();
+  document.body.append(input);
+  input.click();
+}
+
+/** Show a link that carries the session. */
+export async function openShare() {
+  const told = await read("link");
+  if (!told) return;
+  const link = `${location.origin}/${told.link}`;
+  dialog(
+    "Link to this session", "narrow",
+    h("p", {}, "The link carries the model and the trail up to the present. Whoever runs the demo at the same address ",
+      "can open it."),
+    h("input", { id: "share-link", autofocus: true, class: "wide mono", readonly: true, value: link, "aria-label": "Link",
+      onfocus: (event) => event.target.select() }),
+    h("div", { class: "dialog-verbs" }, h("span", { class: "empty" }, `${link.length} characters`),
+      h("button", { type: "button", class: "primary", onclick: () => copy(link) }, "Copy")),
+  );
+}
+
+/** Load what the address carries, and clear it. */
+export async function takeFragment() {
+  if (!location.hash.startsWith("#s=")) return;
+  const link = location.hash;
+  history.replaceState(null, "", location.pathname);
+  try {
+    await post("load", link);
+  } catch (failure) {
+    note(failure.message, true);
+  }
+}
+
+let chosen = null;
+
+/** Ask what to open: a model with its sizes and settings, or a scenario. */
+export function openWhat() {
+  chosen = chosen || store.session.scenario || store.session.model;
+  drawOpen();
+}
+
+function drawOpen() {
+  const { models, scenarios } = store.session.catalogue;
+  const model = models.find((one) => one.name === chosen);
+  const found = model || scenarios.find((one) => one.name === chosen) || models[0];
+  const options = (list) => list.map((one) => h("option", { key: one.name, value: one.name }, one.name));
+  dialog(
+    "Open", "",
+    h("form", { class: "open-form", key: "open", onsubmit: submitOpen },
+      h("label", { class: "field tall" }, h("span", {}, "Model or scenario"),
+        h("select", { id: "open-what", name: "what", autofocus: true, value: found.name, onchange: (event) => {
+          chosen = event.target.value;
+          drawOpen();
+        } },
+          h("optgroup", { label: "Scenarios" }, options(scenarios)),
+          h("optgroup", { label: "Models" }, options(models)))),
+      h("p", { class: "open-title" }, found.title, found.model ? ` (${found.model})` : ""),
+      model && h("div", { class: "open-grid", key: `form-${model.name}` },
+        Object.entries(model.sizes || {}).map(([name, size]) => sizeField(name, size)),
+        Object.entries(model.settings || {}).map(([name, setting]) => settingField(name, setting))),
+      found.name === store.session.model && store.session.initial?.count > 1 && h(
+        "label", { class: "field tall", key: "initial" },
+        h("span", {}, `Initial state, of 0 to ${store.session.initial.count - 1}`),
+        h("input", { type: "number", name: "initial", min: 0, max: store.session.initial.count - 1,
+          value: String(store.session.initial.number) })),
+      h("label", { class: "field tall", key: "budget" }, h("span", {}, "Faults"),
+        h("select", { name: "budget", value: model ? "generous" : "own" },
+          h("option", { value: "own" }, model ? "none" : "as the scenario has them"),
+          h("option", { value: "generous" }, "any, as many as I like"))),
+      h("div", { class: "dialog-verbs" },
+        h("button", { type: "submit", class: "primary", id: "open-go" }, "Open"))),
+  );
+}
+
+function sizeField(name, size) {
+  const about = typeof size === "object" ? size : { default: size };
+  return h("label", { class: "field tall", key: `size-${name}`, title: about.doc || null }, h("span", {}, name),
+    h("input", { type: "number", name: `size:${name}`, value: String(about.default), min: about.minimum,
+      max: about.maximum }));
+}
+
+function settingField(name, setting) {
+  const several = setting.several;
+  const control = several
+    ? h("input", { name: `set:${name}`, value: setting.default, title: `any of ${setting.values.join(", ")}`,
+      placeholder: setting.values.join(",") })
+    : h("select", { name: `set:${name}`, value: setting.default },
+      [...new Set([setting.default, ...setting.values])].map((one) => h("option", { key: one, value: one }, one || "–")));
+  return h("label", { class: "field tall", key: `set-${name}`, title: setting.doc || null }, h("span", {}, name), control);
+}
+
+async function submitOpen(event) {
+  event.preventDefault();
+  const body = { what: "", sizes: {}, settings: {}, budget: "own" };
+  for (const [name, value] of new FormData(event.currentTarget)) {
+    if (name.startsWith("size:")) body.sizes[name.slice(5)] = Number(value);
+    else if (name.startsWith("set:")) body.settings[name.slice(4)] = value;
+    else body[name] = name === "initial" ? Number(value) : value;
+  }
+  if (await ask("open", body)) closeDialog();
+}
+
+/** Show all keys, and what the signs mean. */
+export function openHelp() {
+  dialog(
+    "Keys and signs", "help",
+    h("div", { class: "help-keys" }, KEYS.map((group) =>
+      h("section", { key: group.title }, h("h3", {}, group.title),
+        h("dl", {}, group.keys.map(([keys, text]) => [
+          h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, text)]))))),
+    h("div", { class: "help-signs" }, h("h3", {}, "Steps"),
+      h("ul", {}, SIGNS.map((sort) => h("li", { key: sort }, swatch(sign(sort, 12, 12)), NAMES[sort])))),
+    h("div", { class: "help-signs" }, h("h3", {}, "Messages, lights, the spec"),
+      h("ul", {}, MESSAGES.map(([name, parts]) => h("li", { key: name }, swatch(parts, 44), name)))),
+  );
+}
+
+const SIGNS = ["receive", "act", "command", "timer", "elect", "crash", "restart", "pause", "resume", "partition", "heal",
+  "drop", "duplicate", "delay", "release", "reorder", "skew", "clock"];
+const leg = (css, to = 30) => s("path", { d: `M4 12H${to}`, class: css });
+const MESSAGES = [
+  ["delivered", [leg("leg"), end("delivered", 38, 12, -1)]],
+  ["under way", [s("path", { d: "M4 5H16Q22 5 22 9V12", class: "leg" }), end("under way", 22, 19, 0)]],
+  ["dropped", [leg("leg"), end("dropped", 32, 12, 0)]],
+  ["lost: nobody could hear it", [leg("leg"), end("lost", 32, 12, -1)]],
+  ["held back", [leg("wait held", 40)]],
+  ["a copy", [leg("leg copy", 30), leg("hollow", 30), end("delivered", 38, 12, -1)]],
+  ["merged: it was there already", [leg("leg"), end("merged", 34, 12, 0)]],
+  ["property holds, fails now", [lamp("holds", 4), lamp("fails", 24)]],
+  ["failed before, waits", [lamp("failed", 4), lamp("waiting", 24)]],
+  ["witness reached", [lamp("reached", 14)]],
+  ["a step of the spec", [specMark("step")]],
+  ["the spec's state stays", [specMark("stutter")]],
+  ["an extension of the spec", [specMark("extension")]],
+  ["no step of the spec", [specMark("outside")]],
+];
+
+function lamp(how, x) {
+  const drawn = light(how);
+  return s("svg", { ...drawn.props, x, y: 4, width: 16, height: 16 }, drawn.children);
+}
+
+function specMark(kind) {
+  return s("g", { class: `spec spec-${kind}`, transform: "translate(22 12)" }, s("path", { d: SPEC[kind] }));
+}
+
+
+function swatch(parts, wide = 24) {
+  return s("svg", { viewBox: `0 0 ${wide} 24`, width: wide, height: 24, class: "swatch run", "aria-hidden": "true" }, parts);
+}
+
+/** Go from light to dark or back, and remember it. */
+export function turnTheme() {
+  const dark = isDark();
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("theme", document.documentElement.dataset.theme);
+}
+
+function isDark() {
+  const set = document.documentElement.dataset.theme;
+  return set ? set === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+/** Take up the theme that was chosen last time. */
+export function recallTheme() {
+  const known = localStorage.getItem("theme");
+  if (known === "light" || known === "dark") document.documentElement.dataset.theme = known;
+}
+
+document.getElementById("dialog").addEventListener("close", (event) => render(event.target));

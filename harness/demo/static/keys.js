@@ -1,0 +1,47 @@
+// Everything by keyboard: one table, which the help shows too.
+
+export const KEYS = [
+  {
+    title: "Run",
+    keys: [
+      ["Space", "run or pause"],
+      [".", "one step, chosen by the strategy"],
+      ["[ ]", "rewind or forward one step"],
+      ["{ }", "to the start, to the end of the branch"],
+      ["U", "undo"],
+      ["N Shift+N", "next caption of a tour, or back"],
+    ],
+  },
+  {
+    title: "Look",
+    keys: [
+      ["D", "the diagram: ↑ ↓ step, ← → lifeline"],
+      ["Enter", "in the diagram: rewind to the step"],
+      ["R", "rewind to the step that is looked at"],
+      ["G", "go to the present"],
+      ["V", "go to the violation"],
+      ["Esc", "close, let go"],
+    ],
+  },
+  {
+    title: "Do",
+    keys: [
+      ["M", "messages in flight: ↑ ↓ message, ← → deed"],
+      ["E", "enabled steps"],
+      ["1 … 9", "take the enabled step of that number"],
+      ["H", "lifeline heads: Enter chooses, two can be parted"],
+      ["C", "what can be done to those chosen"],
+    ],
+  },
+  {
+    title: "Views and files",
+    keys: [
+      ["A S P B W", "actors, step, properties, branches, why not"],
+      ["O T", "open, tours"],
+      ["L Shift+S", "load, save a trail"],
+      ["X K", "export, link"],
+      ["Shift+D", "light or dark"],
+      ["?", "this help"],
+    ],
+  },
+];

@@ -1,0 +1,148 @@
+// Where everything stands: heights of rows, and the life of each message from its leg to its end. Knows no page.
+
+export const ROW = 24;
+export const LEG = 17;
+export const BANNER = 22;
+
+/** The fate of one message: who sent it at which row, on which track it waits, how it ends. Rows count from 0. */
+class Flight {
+  constructor(message, row, leg) {
+    this.message = message;
+    this.row = row;
+    this.leg = leg;
+    this.end = Infinity;
+    this.how = "under way";
+    this.track = 0;
+    /** Spans [from, to) of rows in which it is held. */
+    this.holds = [];
+  }
+}
+
+/** Rows and flights of a run; `follow` brings them up to the steps, as of the first that changed. */
+export class Layout {
+  constructor() {
+    this.tops = [0];
+    this.flights = [];
+    this.byId = new Map();
+    this.taken = new Map();
+    this.fresh = [];
+    this.length = 0;
+  }
+
+  get height() {
+    return this.tops[this.length];
+  }
+
+  /** Take in the messages that are under way before the first step. */
+  start(messages) {
+    for (const message of messages || []) this.send(message, -1, 0);
+  }
+
+  follow(steps, keep) {
+    if (keep < this.length) this.cut(keep);
+    for (let row = this.length; row < steps.length; row += 1) this.add(steps[row], row, steps[row - 1]);
+    this.length = steps.length;
+  }
+
+  /** Forget the rows from `keep` on. */
+  cut(keep) {
+    this.tops.length = keep + 1;
+    this.fresh.length = keep;
+    this.length = keep;
+    this.taken.clear();
+    const kept = [];
+    for (const flight of this.flights) {
+      if (flight.row >= keep) {
+        this.byId.delete(flight.message.id);
+        continue;
+      }
+      if (flight.end >= keep) {
+        flight.end = Infinity;
+        flight.how = "under way";
+        this.occupy(flight);
+      }
+      flight.holds = flight.holds.filter((span) => span[0] < keep);
+      for (const span of flight.holds) if (span[1] >= keep) span[1] = Infinity;
+      kept.push(flight);
+    }
+    this.flights = kept;
+  }
+
+  add(step, row, before) {
+    const sent = step.sent || [];
+    sent.forEach((message, leg) => this.send(message, row, leg));
+    const elsewhere = (step.taken || []).some((one) => one.id === step.received);
+    if (step.received && !elsewhere) this.finish(step.received, row, "delivered");
+    for (const { id, how } of step.taken || []) {
+      const flight = this.byId.get(id);
+      if (!flight) continue;
+      if (how === "held") flight.holds.push([row, Infinity]);
+      else if (how === "released") {
+        const span = flight.holds.at(-1);
+        if (span) span[1] = row;
+      } else this.finish(id, row, how);
+    }
+    const known = before?.failing || {};
+    const fresh = Object.keys(step.failing || {}).filter((name) => !(name in known));
+    this.fresh.push(fresh);
+    this.tops.push(this.tops[row] + ROW + LEG * sent.length + BANNER * fresh.length);
+  }
+
+  send(message, row, leg) {
+    const flight = new Flight(message, row, leg);
+    this.flights.push(flight);
+    this.byId.set(message.id, flight);
+    flight.track = this.free(flight);
+    this.occupy(flight);
+  }
+
+  finish(id, row, how) {
+    const flight = this.byId.get(id);
+    if (!flight || flight.end !== Infinity) return;
+    flight.end = row;
+    flight.how = how;
+    const span = flight.holds.at(-1);
+    if (span && span[1] === Infinity) span[1] = row;
+    this.taken.get(flight.message.to)?.delete(flight.track);
+  }
+
+  free(flight) {
+    const used = this.taken.get(flight.message.to);
+    let track = 0;
+    while (used?.has(track)) track += 1;
+    return track;
+  }
+
+  occupy(flight) {
+    if (!this.taken.has(flight.message.to)) this.taken.set(flight.message.to, new Set());
+    this.taken.get(flight.message.to).add(flight.track);
+  }
+
+  /** Return the row at a height: the last one that begins above it. */
+  rowAt(y) {
+    let low = 0;
+    let high = Math.max(0, this.length - 1);
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.tops[middle] <= y) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /** Return the height at which a row's step stands. */
+  nodeY(row) {
+    return this.tops[row] + ROW / 2;
+  }
+
+  /** Return the height of the leg of a flight. */
+  legY(flight) {
+    if (flight.row < 0) return -6;
+    return this.tops[flight.row] + ROW + LEG * (flight.leg + 0.5) + 1;
+  }
+
+  /** Return the flights that are drawn somewhere in rows [first, last]. */
+  within(first, last) {
+    return this.flights.filter((flight) => flight.row <= last && flight.end >= first);
+  }
+}

@@ -1,0 +1,124 @@
+// Begins: listens to the server, draws what it tells, and takes the keys of the whole page.
+
+import { listen } from "./api.js";
+import { openHelp, openShare, openWhat, pickFile, recallTheme, saveTrail, takeFragment, turnTheme } from "./dialogs.js";
+import { closeMenu, note } from "./float.js";
+import { drawPanel, show, strip } from "./panel.js";
+import { drawStage, goToPresent } from "./stage.js";
+import { changed, onChange, store, takeChange, takeSession } from "./store.js";
+import { untell } from "./tips.js";
+import { back, drawTour, next } from "./tour.js";
+import { drawTop, drawTransport, openTours, wanted } from "./transport.js";
+import { forward, rewind, run, select, toggleRun, undo } from "./verbs.js";
+
+recallTheme();
+
+onChange(() => {
+  drawTop();
+  drawTransport();
+  drawTour();
+  drawPanel();
+  drawStage();
+  document.title = `${store.session?.scenario || store.session?.model || "kafka-proto"} · step ${store.present?.step ?? 0}`;
+});
+
+let stream = null;
+
+function begin() {
+  stream?.close();
+  stream = listen({
+    session: takeSession,
+    change: (told) => {
+      if (!takeChange(told)) begin();
+    },
+    bye: () => {
+      store.connected = false;
+      store.ended = true;
+      note("The server has ended; this page keeps what it shows.");
+      changed();
+    },
+    link: (up) => {
+      if (store.connected === up) return;
+      store.connected = up;
+      changed();
+    },
+  });
+}
+
+takeFragment().then(begin);
+window.addEventListener("hashchange", takeFragment);
+strip(document.getElementById("deed"), false);
+
+const focus = (find) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector(find)?.focus()));
+};
+
+/** Focus the first row of a list, in the view that has it. */
+function goTo(view, find) {
+  show(view);
+  focus(find);
+}
+
+const KEY = {
+  " ": () => toggleRun(wanted()),
+  ".": () => run({ steps: 1 }),
+  "[": () => store.present.step && rewind(store.present.step - 1),
+  "]": () => store.ahead && forward(store.present.step + 1),
+  "{": () => rewind(0),
+  "}": () => store.ahead && forward(store.present.step + store.ahead),
+  u: undo,
+  n: next,
+  N: back,
+  d: () => document.getElementById("stage").focus(),
+  r: () => store.selected !== null && rewind(store.selected),
+  g: goToPresent,
+  v: () => {
+    const found = store.present.violation;
+    if (!found) return;
+    store.tab = "step";
+    select(found.step);
+  },
+  m: () => goTo("now", "[data-list=messages] [tabindex='0']:not(:disabled), [data-list=messages] button:not(:disabled)"),
+  e: () => goTo("now", "[data-list=enabled] [tabindex='0']"),
+  h: () => focus("#heads [tabindex='0']"),
+  c: () => focus("#deed button"),
+  a: () => goTo("actors", "#tab-actors"),
+  s: () => goTo("step", "#tab-step"),
+  p: () => goTo("properties", "[data-list=properties] [tabindex='0']"),
+  b: () => goTo("branches", "[data-list=branches] [tabindex='0']"),
+  w: () => goTo("why", "#why-action"),
+  o: openWhat,
+  t: () => openTours(),
+  l: pickFile,
+  S: saveTrail,
+  x: () => document.getElementById("top-export").click(),
+  k: openShare,
+  D: turnTheme,
+  "?": openHelp,
+  Escape: () => {
+    if (closeMenu() || untell()) return;
+    store.heads = [];
+    select(null);
+  },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !store.session) return;
+  if (document.getElementById("dialog").open) return;
+  const { target } = event;
+  if (target.matches("input:not([type=checkbox]), select, textarea")) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  // A focused button keeps its own Space and Enter.
+  if (event.key === " " && target.matches("button, input")) return;
+  if (/^[1-9]$/.test(event.key)) {
+    document.querySelectorAll("[data-list=enabled] .step")[Number(event.key) - 1]?.click();
+    event.preventDefault();
+    return;
+  }
+  const act = KEY[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});

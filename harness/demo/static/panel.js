@@ -1,0 +1,102 @@
+// The panel beside the stage: lights, the violation, and one view at a time. Nothing in it scrolls.
+
+import { h, render } from "./dom.js";
+import { light } from "./glyphs.js";
+import { changed, store } from "./store.js";
+import { drawNow } from "./view_now.js";
+import { drawActors } from "./view_actors.js";
+import { drawStep } from "./view_step.js";
+import { drawProperties, howIs } from "./view_properties.js";
+import { drawBranches } from "./view_branches.js";
+import { drawWhy } from "./view_why.js";
+import { drawViolation } from "./violation.js";
+
+export const VIEWS = [
+  ["now", "Now", "m", drawNow],
+  ["actors", "Actors", "a", drawActors],
+  ["step", "Step", "s", drawStep],
+  ["properties", "Properties", "p", drawProperties],
+  ["branches", "Branches", "b", drawBranches],
+  ["why", "Why not?", "w", drawWhy],
+];
+
+const lamps = document.getElementById("lamps");
+const tabs = document.getElementById("tabs");
+const body = document.getElementById("body");
+const violation = document.getElementById("violation");
+
+/** Draw the panel as things stand. */
+export function drawPanel() {
+  if (!store.session) return;
+  drawLamps();
+  render(violation, drawViolation());
+  render(
+    tabs,
+    VIEWS.map(([name, title, key]) =>
+      h(
+        "button",
+        { key: name, type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "body", title: `${title} (${key})`,
+          "aria-selected": store.tab === name ? "true" : "false", tabindex: store.tab === name ? "0" : "-1",
+          onclick: () => show(name) },
+        title,
+      )),
+  );
+  body.setAttribute("aria-labelledby", `tab-${store.tab}`);
+  const view = VIEWS.find(([name]) => name === store.tab)[3];
+  render(body, h("div", { key: store.tab, class: `view view-${store.tab}` }, view(space())));
+}
+
+/** The room of a view in pixels. */
+function space() {
+  return { wide: body.clientWidth - 24, high: body.clientHeight - 16 };
+}
+
+/** Show a view. */
+export function show(name) {
+  store.tab = name;
+  changed();
+}
+
+function drawLamps() {
+  const { properties } = store.session;
+  const failing = properties.filter((one) => howIs(one) === "fails").length;
+  const words = failing ? `${failing} of ${properties.length} fail` : "";
+  const room = Math.floor((lamps.clientWidth - (words ? 110 : 24)) / 22);
+  const shown = properties.length > room ? properties.slice(0, room - 1) : properties;
+  render(
+    lamps,
+    shown.map((one) => {
+      const how = howIs(one);
+      const text = `${one.name}: ${SAID[how]}`;
+      return h("button", { key: one.name, type: "button", class: "lamp-button", title: text, "aria-label": text,
+        "data-property": one.name, "data-how": how, tabindex: one === shown[0] ? "0" : "-1",
+        onclick: () => show("properties") }, light(how));
+    }),
+    shown.length < properties.length && h("span", { class: "empty" }, `+${properties.length - shown.length}`),
+    h("span", { class: failing ? "lamp-words bad" : "lamp-words" }, words),
+  );
+}
+
+export const SAID = {
+  holds: "holds", fails: "fails now", failed: "failed earlier in this run", reached: "was reached",
+  waiting: "not reached, or not fulfilled yet",
+};
+
+/** Arrow keys walk through a row of buttons. */
+export function strip(box, act) {
+  box.addEventListener("keydown", (event) => {
+    const all = [...box.querySelectorAll("button")];
+    const at = all.indexOf(document.activeElement);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (to === undefined || at < 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = all[(to + all.length) % all.length];
+    next.focus();
+    if (act) next.click();
+  });
+}
+
+strip(tabs, true);
+strip(lamps, false);
+new ResizeObserver(() => changed()).observe(body);

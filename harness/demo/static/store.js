@@ -1,0 +1,109 @@
+// What the page knows: the session as the server tells it, and what this tab alone has chosen to look at.
+
+import { Layout } from "./layout.js";
+
+export const store = {
+  session: null,
+  steps: [],
+  present: null,
+  branches: [],
+  ahead: 0,
+  tour: null,
+  layout: new Layout(),
+  /** The step that is looked at, or null for the present. */
+  selected: null,
+  lane: null,
+  heads: [],
+  tab: "now",
+  connected: true,
+  ended: false,
+};
+
+const listeners = new Set();
+let due = 0;
+
+/** Be called, once per frame at most, when anything has changed. */
+export function onChange(listener) {
+  listeners.add(listener);
+}
+
+/** Say that something has changed. */
+export function changed() {
+  // Whoever drives the page from outside sees by this mark when it has caught up.
+  delete document.documentElement.dataset.drawn;
+  if (due) return;
+  due = requestAnimationFrame(() => {
+    due = 0;
+    for (const listener of listeners) listener();
+    if (due) return;
+    document.documentElement.dataset.drawn = String(store.version ?? 0);
+    document.documentElement.dataset.step = String(store.present?.step ?? 0);
+  });
+}
+
+/** Take over a whole session. */
+export function takeSession(told) {
+  const other = store.session?.epoch !== told.epoch;
+  store.session = told;
+  store.steps = told.steps;
+  take(told);
+  store.layout = new Layout();
+  store.layout.start(told.initial?.sent);
+  store.layout.follow(store.steps, 0);
+  if (other) {
+    store.heads = [];
+    store.lane = null;
+    store.selected = null;
+  }
+  tidy();
+  changed();
+}
+
+/** Take over a change: the first `keep` steps stay. Returns false where it does not fit what is known. */
+export function takeChange(told) {
+  if (!store.session || told.keep > store.steps.length) return false;
+  store.steps.length = told.keep;
+  store.steps.push(...told.steps);
+  take(told);
+  store.layout.follow(store.steps, told.keep);
+  tidy();
+  changed();
+  return true;
+}
+
+function take(told) {
+  store.version = told.version;
+  store.present = told.present;
+  if (told.branches) store.branches = told.branches;
+  if (told.ahead !== undefined) store.ahead = told.ahead;
+  if (told.tour !== undefined) store.tour = told.tour;
+}
+
+function tidy() {
+  if (store.selected !== null && store.selected > store.steps.length) store.selected = null;
+  const names = new Set(store.session.lifelines);
+  store.heads = store.heads.filter((name) => names.has(name));
+  if (store.lane !== null && !names.has(store.lane)) store.lane = null;
+}
+
+/** Return the step that is looked at: the selected one, else the last; null at the very start. */
+export function looked() {
+  const n = store.selected ?? store.steps.length;
+  return n ? store.steps[n - 1] : null;
+}
+
+/** Is the present on the path of a tour? */
+export function onTour() {
+  return Boolean(store.tour) && store.branches.find((one) => one.current)?.name === store.tour.branch;
+}
+
+/** Return the enabled steps that a test accepts. */
+export function enabled(test) {
+  return (store.present?.enabled || []).filter(test);
+}
+
+/** Return virtual time as text. */
+export function clock(at) {
+  if (at === null || at === undefined) return "";
+  return at < 10_000_000 ? `${(at / 1000).toFixed(1)} ms` : `${(at / 1_000_000).toFixed(2)} s`;
+}

@@ -1,0 +1,133 @@
+// The bars at the top and at the bottom: which cluster this is, and how it runs.
+
+import { h, render } from "./dom.js";
+import { icon } from "./glyphs.js";
+import { menu } from "./float.js";
+import { store } from "./store.js";
+import { actions } from "./view_why.js";
+import { ask, forward, rewind, run, toggleRun, undo } from "./verbs.js";
+import { exportAs, openHelp, openShare, openWhat, pickFile, saveTrail, turnTheme, FORMATS } from "./dialogs.js";
+
+const top = document.getElementById("top");
+const bar = document.getElementById("transport");
+const SPEEDS = [1, 2, 5, 10, 20, 50, 100, 0];
+
+/** What the next run goes on until, as this page has it. */
+let until = "violation";
+let stepNumber = 100;
+
+/** Draw the bar at the top. */
+export function drawTop() {
+  const { session } = store;
+  if (!session) return;
+  const sizes = Object.entries(session.sizes || {}).map(([name, value]) => `${name} ${value}`);
+  const settings = Object.entries(session.settings || {}).filter(([, value]) => value).map((pair) => pair.join("="));
+  const about = [session.scenario ? session.model : "", ...sizes, ...settings, session.network, session.mode]
+    .filter(Boolean).join(" · ");
+  render(
+    top,
+    h("span", { class: "brand" }, "kafka-proto"),
+    h("div", { class: "what" },
+      h("h1", { title: session.title }, session.scenario || session.model),
+      h("span", { class: "about", title: `${session.title}\n${about}` }, about)),
+    !store.connected && h("span", { class: "offline", role: "alert" }, store.ended ? "the server has ended"
+      : "no connection, trying again"),
+    button("open", "Open…", "Open a model or a scenario (O)", openWhat),
+    button("tours", "Tours", "Guided tours (T)", (event) => openTours(event.currentTarget)),
+    button("load", "Load", "Load a trail from a file (L)", pickFile),
+    button("save", "Save", "Save the trail (Shift+S)", saveTrail),
+    button("export", "Export", "Export as a picture or in another format (X)", (event) =>
+      menu(event.currentTarget, "Export", FORMATS.map(([as, label, hint]) =>
+        ({ label, hint, act: () => exportAs(as) })))),
+    button("share", "Link", "A link that carries this session (K)", openShare),
+    button("theme", icon("theme"), "Light or dark (Shift+D)", turnTheme),
+    button("help", icon("help"), "Keys and signs (?)", openHelp),
+  );
+}
+
+function button(name, content, title, act) {
+  return h("button", { key: name, id: `top-${name}`, type: "button", title, "aria-label": title, onclick: act }, content);
+}
+
+/** Open the menu of tours. */
+export function openTours(anchor) {
+  const tours = store.session.catalogue?.tours || [];
+  const items = tours.map((tour) => ({ label: tour.title, act: () => ask("tour", { name: tour.name }) }));
+  menu(anchor || document.getElementById("top-tours"), "Tours", items.length ? items
+    : [{ label: "No tour is installed.", disabled: true }]);
+}
+
+/** Return what the transport would run until. */
+export const wanted = () => until;
+
+/** Draw the bar at the bottom. */
+export function drawTransport() {
+  const { present, session } = store;
+  if (!session) return;
+  const at = present.step;
+  const act = (name, sign, title, does, disabled) =>
+    h("button", { key: name, id: `go-${name}`, type: "button", class: "icon-button", title, "aria-label": title, disabled,
+      onclick: does }, icon(sign));
+  render(
+    bar,
+    h("div", { class: "group", role: "group", "aria-label": "Time travel" },
+      act("start", "start", "Rewind to the start (Shift+[)", () => rewind(0), !at),
+      act("back", "back", "Rewind one step ([)", () => rewind(at - 1), !at),
+      h("button", { key: "run", id: "go-run", type: "button", class: "primary", "aria-pressed": present.running
+        ? "true" : "false", title: "Run or pause (Space)", onclick: () => toggleRun(wanted()) },
+      icon(present.running ? "stop" : "play"), present.running ? "Pause" : "Run"),
+      act("step", "one", "One step, chosen by the strategy (.)", () => run({ steps: 1 }), Boolean(present.over)),
+      act("forward", "forward", "Forward one step of those that are kept (])", () => forward(at + 1), !store.ahead),
+      act("end", "end", "Forward to the end of the branch (Shift+])", () => forward(at + store.ahead), !store.ahead),
+      act("undo", "undo", "Undo (U)", undo, !present.can_undo)),
+    field("until", "until", untilChoice()),
+    until.startsWith("step:") && h("input", { key: "number", type: "number", min: at + 1, value: stepNumber,
+      "aria-label": "Run until this step", onchange: (event) => {
+        stepNumber = Math.max(1, Number(event.target.value) || 1);
+        until = `step:${stepNumber}`;
+        drawTransport();
+      } }),
+    field("speed", "speed", choice("speed", String(present.speed ?? 0), [...new Set([...SPEEDS, present.speed ?? 0])]
+      .map((speed) => [String(speed), speed ? `${speed} a second` : "as fast as possible"]),
+    (value) => ask("strategy", { speed: Number(value) }))),
+    field("strategy", "strategy", choice("strategy", present.strategy, session.strategies.map((one) => [one, one]),
+      (value) => ask("strategy", { strategy: value }))),
+    field("seed", "seed", h("input", { id: "set-seed", type: "number", min: 0, step: 1, value: String(present.seed ?? 0),
+      onchange: (event) => ask("strategy", { seed: Number(event.target.value) || 0 }) })),
+    h("label", { key: "hurts", class: "check", title: "May the strategy choose faults?" },
+      h("input", { id: "set-hurts", type: "checkbox", checked: Boolean(present.hurts),
+        onchange: (event) => ask("strategy", { hurts: event.target.checked }) }), "faults"),
+    h("span", { class: "push" }),
+    h("span", { class: "state", id: "run-state" }, present.running ? "running" : present.over ? "at rest" : "paused",
+      ` · step ${at}${store.ahead ? ` of ${at + store.ahead}` : ""}`),
+  );
+}
+
+function field(name, label, control) {
+  return h("label", { key: name, class: "field" }, h("span", {}, label), control);
+}
+
+function choice(name, value, options, act) {
+  return h("select", { id: `set-${name}`, value, onchange: (event) => act(event.target.value) },
+    options.map(([one, text]) => h("option", { key: one, value: one }, text)));
+}
+
+function untilChoice() {
+  const now = wanted();
+  const names = new Set([...(store.session.spec?.actions || []), ...actions()]);
+  const plain = [["violation", "a property breaks"], ["end", "nothing is left to do"]];
+  const stepped = now.startsWith("step:") ? now : `step:${stepNumber}`;
+  if (now.startsWith("action:")) names.add(now.slice(7));
+  return h("select", { id: "set-until", value: now, onchange: (event) => {
+    until = event.target.value;
+    if (until.startsWith("step:")) {
+      stepNumber = store.present.step + 100;
+      until = `step:${stepNumber}`;
+    }
+    drawTransport();
+  } },
+  plain.map(([one, text]) => h("option", { key: one, value: one }, text)),
+  h("option", { key: "step", value: stepped }, "step number"),
+  h("optgroup", { label: "an action happens" }, [...names].sort().map((name) =>
+    h("option", { key: name, value: `action:${name}` }, name))));
+}

@@ -1,0 +1,112 @@
+// What can happen now: the messages in flight with what can be done to each, and the steps that are enabled.
+
+import { h } from "./dom.js";
+import { menu } from "./float.js";
+import { icon } from "./glyphs.js";
+import { paged } from "./paged.js";
+import { changed, enabled, store } from "./store.js";
+import { deedsOf, take } from "./verbs.js";
+
+const MESSAGE = 42;
+const STEP = 28;
+const FAULTS = ["crash", "restart", "pause", "resume", "skew", "partition", "one_way", "heal", "reorder"];
+const BUTTONS = [
+  ["deliver", "Deliver", "deliver"],
+  ["drop", "Drop", "drop"],
+  ["duplicate", "Duplicate", "duplicate"],
+  ["delay", "Hold", "hold"],
+];
+
+/** Draw the view into so much room. */
+export function drawNow({ high }) {
+  const messages = store.present.in_flight.filter((one) => !store.only || one.to === store.only || one.from === store.only);
+  const steps = offered();
+  const room = high - 2 * 36 - 8;
+  const forSteps = Math.min(steps.length + 1, Math.max(6, Math.floor((room * 0.5) / STEP))) * STEP;
+  const rows = Math.max(2, Math.floor((room - forSteps) / MESSAGE));
+  const used = Math.min(Math.max(1, messages.length), rows) * MESSAGE + (messages.length > rows ? 4 : 0);
+  return [
+    h("div", { class: "view-head" }, h("h2", {}, "Messages in flight"), h("span", { class: "count" }, messages.length)),
+    paged("messages", messages.map((one) => ({ ...one, key: one.id })), rows, drawMessage,
+      { label: "Messages in flight", empty: "None is under way.", tall: MESSAGE }),
+    h("div", { class: "view-head" },
+      h("h2", {}, "Enabled steps"), h("span", { class: "count" }, steps.length), chooser("only", "Whose", whose()),
+      chooser("sort", "Which", [["", "protocol"], ["faults", "faults"], ["all", "all"]])),
+    paged("enabled", steps.map((one) => ({ ...one, key: one.label })), Math.floor((room - used) / STEP), drawStep,
+      { label: "Enabled steps", empty: store.present.over || "No step of this sort is enabled.", tall: STEP }),
+  ];
+}
+
+function offered() {
+  const sort = store.sort || "";
+  return enabled((one) => {
+    if (["deliver", "drop", "duplicate", "delay", "release"].includes(one.verb)) return false;
+    if (store.only && !(one.process === store.only || one.actors?.includes(store.only))) return false;
+    return sort === "all" || (sort === "faults") === FAULTS.includes(one.verb);
+  });
+}
+
+function whose() {
+  return [["", "everybody"], ...store.session.lifelines.map((name) => [name, name])];
+}
+
+function chooser(field, label, options) {
+  return h(
+    "select",
+    { "aria-label": label, value: store[field] || "", id: `choose-${field}`,
+      onchange: (event) => {
+        store[field] = event.target.value;
+        changed();
+      } },
+    options.map(([value, text]) => h("option", { value }, text)),
+  );
+}
+
+function drawMessage(message, cell) {
+  const deeds = deedsOf(message);
+  const held = message.state === "held";
+  const fields = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`).join(" ");
+  const note = { held: "held", waiting: "behind others" }[message.state];
+  const buttons = held && deeds.release ? [["release", "Release", "release"], ...BUTTONS.slice(1, 3)] : BUTTONS;
+  const columns = buttons.map(([verb, word, sign], n) => {
+    const ways = deeds[verb] || [];
+    return h(
+      "button",
+      { ...cell(n), type: "button", class: `deed deed-${verb}`, disabled: !ways.length, "data-verb": verb,
+        title: ways.length ? `${word} ${message.type}` : `${word}: not possible now`,
+        "aria-label": `${word} ${message.type} from ${message.from} to ${message.to}`,
+        onclick: (event) => several(event.currentTarget, word, ways) },
+      icon(sign),
+    );
+  });
+  return h(
+    "div",
+    { class: "message", "data-message": message.id, title: `${message.type} ${message.from} → ${message.to}\n${fields}` },
+    h("div", { class: "message-text" },
+      h("div", { class: "message-type" }, h("strong", {}, message.type),
+        h("span", { class: "route" }, `${message.from} → ${message.to}`)),
+      h("div", { class: "message-fields" }, note && h("em", {}, note), message.copy_of && h("em", {}, "copy"), fields)),
+    h("div", { class: "deeds-row" }, columns),
+  );
+}
+
+/** Take the only way, or ask which one. */
+export function several(anchor, word, ways) {
+  if (ways.length === 1) take(ways[0]);
+  else if (ways.length) menu(anchor, word, ways.map((one) => ({ label: one.label, act: () => take(one) })));
+}
+
+function drawStep(one, cell) {
+  const rest = one.label.startsWith(one.action) ? one.label.slice(one.action.length) : ` ${one.label}`;
+  const title = one.spec?.length ? `${one.label}\nspec: ${one.spec.join(", ")}` : one.label;
+  return h(
+    "button",
+    { ...cell(0), type: "button", class: `step step-${one.verb}`, title, "data-label": one.label, onclick: () => take(one) },
+    icon(SIGNS[one.verb] || "play"),
+    h("span", { class: "step-label" }, h("strong", {}, one.action), rest),
+    h("span", { class: "step-who" }, one.process === "environment" ? "" : one.process),
+  );
+}
+
+const SIGNS = { crash: "drop", pause: "hold", resume: "release", partition: "bolt", one_way: "bolt", heal: "plus",
+  restart: "plus", timer: "clock", skew: "clock", reorder: "reorder", elect: "star" };

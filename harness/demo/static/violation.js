@@ -1,0 +1,66 @@
+// The card of a violation: what broke, why, the shortest schedule on request, and the command that replays it.
+
+import { h } from "./dom.js";
+import { icon } from "./glyphs.js";
+import { note } from "./float.js";
+import { changed, store } from "./store.js";
+import { ask, copy, select } from "./verbs.js";
+
+let hidden = "";
+let shrinking = false;
+
+/** Describe the card, or nothing. */
+export function drawViolation() {
+  const found = store.present.violation;
+  if (!found) return null;
+  const key = `${found.property}@${found.step}`;
+  const small = hidden === key;
+  return h(
+    "section",
+    { key, class: small ? "violation small" : "violation", "aria-label": `Violation of ${found.property}` },
+    h("div", { class: "violation-head" },
+      h("strong", {}, `✕ ${found.property}`),
+      h("button", { type: "button", class: "quiet-button", title: "Look at the step", onclick: () => look(found.step) },
+        `step ${found.step}`),
+      h("button", { type: "button", class: "quiet-button", "aria-expanded": small ? "false" : "true",
+        "aria-label": small ? "Show all of it" : "Fold the card", onclick: () => {
+          hidden = small ? "" : key;
+          changed();
+        } }, icon(small ? "unfold" : "fold"))),
+    !small && h("p", { class: "violation-reason", title: found.reason }, found.reason),
+    !small && found.explanation && h("p", { class: "violation-reason" }, found.explanation),
+    !small && drawShrunk(found),
+    !small && found.replay && h("div", { class: "replay" },
+      h("code", { title: found.replay }, found.replay),
+      h("button", { type: "button", class: "small", onclick: () => copy(found.replay) }, "Copy")),
+  );
+}
+
+function look(step) {
+  store.tab = "step";
+  select(step);
+}
+
+function drawShrunk(found) {
+  const short = found.shrunk;
+  return h(
+    "div",
+    { class: "shrink" },
+    h("button", { type: "button", class: "small", disabled: shrinking, "data-verb": "shrink", onclick: shrink },
+      icon("reorder"), shrinking ? "Shrinking…" : "Shrink"),
+    h("span", {}, short ? shrunkWords(short) : "look for a shorter schedule that breaks the same"),
+  );
+}
+
+function shrunkWords(short) {
+  return `${short.steps_before} steps → ${short.length}${short.proved ? ", proved shortest" : ""}`;
+}
+
+async function shrink() {
+  shrinking = true;
+  changed();
+  const done = await ask("shrink");
+  shrinking = false;
+  if (done) note("The short run is a branch of its own; the long one is kept.");
+  changed();
+}
