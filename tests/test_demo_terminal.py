@@ -184,7 +184,7 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("help dance", "there is no verb 'dance'; help lists them"),
     ("save", "expected save FILE, found no file"),
     ("save .", ". is a folder; give the path of a file"),
-    ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of a file"),
+    ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of"),
     ("open nothing", "there is no model 'nothing'"),
     (f"open {MODEL} clients=many", "size clients must be a whole number, not 'many'"),
     ("open figure-1 clients=2", "a tour says itself how large it is; leave out clients=2"),
