@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.demo.hosted import OnTrio
 from harness.demo.opened import open_what
 from harness.demo.screen import Screen, plain
 from harness.demo.session import LiveSession
@@ -30,11 +31,16 @@ def person(tmp_path: Path) -> Iterator[Person]:
         yield somebody
 
 
-def told(*lines: str, what: str = MODEL) -> tuple[int, str, str]:
+def told(*lines: str, what: str = MODEL, on_trio: bool = False) -> tuple[int, str, str]:
     """Tell a session lines as a script does; return exit code, output and errors."""
     out, err = io.StringIO(), io.StringIO()
+    session = LiveSession(open_what(what))
     with redirect_stdout(out), redirect_stderr(err):
-        code = Script(console_of(LiveSession(open_what(what)))).run(lines)
+        if on_trio:
+            with OnTrio(session) as stepper:
+                code = Script(console_of(session, stepper)).run(lines)
+        else:
+            code = Script(console_of(session)).run(lines)
     return code, out.getvalue(), err.getvalue()
 
 
@@ -178,7 +184,7 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("help dance", "there is no verb 'dance'; help lists them"),
     ("save", "expected save FILE, found no file"),
     ("save .", ". is a folder; give the path of a file"),
-    ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of a file"),
+    ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of"),
     ("open nothing", "there is no model 'nothing'"),
     (f"open {MODEL} clients=many", "size clients must be a whole number, not 'many'"),
     ("open figure-1 clients=2", "a tour says itself how large it is; leave out clients=2"),
@@ -212,6 +218,16 @@ def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypat
     assert "c1 after step 3" in out and "stopped at step 7" in out and "at step 3 of 3, main" in out
     assert "dance" not in out
     assert "Drop [fault]" in (tmp_path / "run.txt").read_text()
+
+
+@pytest.mark.parametrize("what", ["fencing-battle", "three-brokers", "compaction/pulsar", "rp-05-unfenced-fetch"])
+def test_tasks_on_trio_and_plain_tables_tell_the_same(what: str) -> None:
+    """Steps by hand, runs, rewinds, branches and another model: every line and digest is equal."""
+    lines = ("1", "faults on", "run 25 until end", "where", "rewind 9", "1", "run 10 until end", "undo", "switch main",
+             "forward end", "where", "tour pc-01", "forward 24", "2", "forward", "where", "dance")
+    plain_ = told(*lines, what=what)
+    assert plain_ == told(*lines, what=what, on_trio=True)
+    assert plain_[1].count("digest ") == 3
 
 
 @pytest.mark.parametrize("form", ["text", "mermaid", "svg", "itf", "shiviz", "log", "history"])
@@ -291,3 +307,22 @@ def test_shrink_at_the_terminal_leaves_the_keys_free(person: Person) -> None:
     person.wait("16 steps became 15; they are the branch shrunk", "shrunk")
     person.say("why Dance")
     person.wait("no action 'Dance' was possible anywhere near")
+
+
+def test_every_verb_is_documented_and_every_documented_verb_is_there() -> None:
+    """The table of docs/demo-terminal.md says each verb as help does."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "demo-terminal.md").read_text(encoding="utf-8")
+    documented = {usage.replace("\\|", "|") for line in page.splitlines() if line.startswith("| `")
+                  for usage in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
+    verbs = console_of(LiveSession(open_what(MODEL))).verbs.values()
+    assert documented == {verb.usage for verb in verbs} | {"N"}
+
+
+def test_tour_named_on_the_command_line_is_opened(tmp_path: Path) -> None:
+    """A tour says itself what it is about; sizes beside it are refused."""
+    refused = call("demo", "--terminal", "figure-1", "--size", "clients=2").refusal
+    assert refused == "a tour says itself what model and faults it has; leave out --size, --set and --faults"
+    with Person("demo", "--terminal", "figure-2", columns=160, rows=50, folder=tmp_path) as person:
+        person.wait("figure-2: transactions/repaired/actors", "step 0 of 45", "1> Init(c1,tid1)", "Figure 2 of diary")
+        person.type(INTERRUPT + INTERRUPT)
+        assert person.ended() == 0

@@ -36,7 +36,7 @@ HOMES = {
              "harness/pipeline/work.py"),
     "datetime": (),
     "trio": ("harness/simulate/on_trio.py", "harness/simulate/pytest_plugin.py", "harness/demo/live.py",
-             "harness/demo/server.py"),
+             "harness/demo/server.py", "harness/demo/hosted.py"),
     "starlette": ("harness/demo/server.py",),
     "hypercorn": ("harness/demo/server.py",),
     "prompt_toolkit": ("harness/demo/fullscreen.py",),

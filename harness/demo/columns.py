@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -56,12 +55,6 @@ class Columns:
             found = [*(page.step(row) if row.n else ()), *failing(page.properties, row, width)]
             known = self._known[record] = [line.rstrip() for line in found]
         return known
-
-    def backwards(self, width: int) -> Iterator[tuple[int, str]]:
-        """Yield the lines of the run up to the present from the last one on, each with its step."""
-        for record in reversed(self.session.branch.records[: self.session.at + 1]):
-            for line in reversed(self.lines(record, width)):
-                yield record.n, line
 
 
 def row_of(session: LiveSession, record: Record) -> Row:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -45,11 +45,22 @@ class Job:
         self.then(self.work())
 
 
+class Stepper(Protocol):
+    """Whoever takes the steps of a session: itself, or tasks that hold its present state."""
+
+    def take(self, index: int) -> None: ...
+
+    def forward(self, to: int) -> None: ...
+
+    def run(self, most: int) -> bool: ...
+
+
 class Console:
     """A session that is told what to do in words. `said` is the answer to the last line."""
 
-    def __init__(self, session: LiveSession, verbs: Iterable[Verb]) -> None:
+    def __init__(self, session: LiveSession, verbs: Iterable[Verb], stepper: Stepper | None = None) -> None:
         self.session = session
+        self.stepper: Stepper = stepper if stepper is not None else session
         self.verbs = {verb.name: verb for verb in verbs}
         self.columns = Columns(session)
         self.said: list[str] = []
@@ -128,7 +139,7 @@ class Console:
             raise Refusal("no step is possible any more; rewind N goes back to step N")
         if not 1 <= number <= count:
             raise Refusal(f"expected a step from 1 to {count}, found {number}; steps all lists them")
-        self.session.take(number - 1)
+        self.stepper.take(number - 1)
 
     def take_named(self, text: str) -> None:
         """Take the step whose label is, or begins with, a text. Raises Refusal."""
@@ -142,7 +153,7 @@ class Console:
         """Take the only step that fits. Raises Refusal where there are several."""
         if len(fits) > 1:
             raise Refusal(f"several steps are {what!r}: {shown_steps(fits)}; give the number of one")
-        self.session.take(fits[0]["index"])
+        self.stepper.take(fits[0]["index"])
 
     def message(self, text: str) -> Json:
         """Return the message under way that a text names: its number, or `m` with the number. Raises Refusal."""

@@ -135,7 +135,7 @@ def next_(console: Console, words: list[str]) -> None:
     session = console.session
     if session.at == session.branch.length:
         raise Refusal("no step is kept ahead of this one; take one, or run")
-    session.forward(session.at + 1)
+    console.stepper.forward(session.at + 1)
 
 
 def export(console: Console, words: list[str]) -> None:

@@ -189,7 +189,7 @@ class FullScreen:
     async def _run(self) -> None:
         """Take the steps of a run, as fast as it is to go, and look at the keys in between."""
         session = self.session
-        while session.run(1 if session.runner.speed else SLICE):
+        while self.console.stepper.run(1 if session.runner.speed else SLICE):
             self.app.invalidate()
             await asyncio.sleep(1 / session.runner.speed if session.runner.speed else 0)
         self.screen.note = ("good", self.console.why_it_stopped())

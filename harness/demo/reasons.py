@@ -87,7 +87,7 @@ def shrink(console: Console, words: list[str]) -> None:
     def show(found: tuple[Shrunk, Ending | None]) -> None:
         shorter, ending = found
         session.add_shrunk(shorter, ending, branch)
-        session.forward(session.branch.length)
+        console.stepper.forward(session.branch.length)
         proof = ", and there is no shorter one" if shorter.proved else ""
         console.said = [f"{shorter.had} steps became {shorter.has}{proof}; they are the branch {session.branch.name}"]
 

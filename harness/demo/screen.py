@@ -34,6 +34,12 @@ SIGNS = {"<- ": "dim", "-> ": "sent", "x> ": "fault", "~> ": "fault"}
 """How lines within a step begin, and what they look like."""
 
 
+MARKS = {"[fault]": "fault", "[perturbation]": "fault", "[heal]": "good"}
+FAILS = " FAILS "
+INDENT = "  "
+"""What lines within a step that go on with the one before are indented by, at least."""
+
+
 class Screen:
     """What is seen of a console. `back` is how many lines the reader went back from the end."""
 
@@ -98,35 +104,20 @@ class Screen:
         columns = self.console.columns
         names = columns.names(width)[: max(1, room - 2)]
         self.room = max(1, room - len(names))
-        found: list[tuple[int, str]] = []
-        for line in columns.backwards(width):
-            found.append(line)
+        found: list[Line] = []
+        gutter = columns.page(width).gutter
+        for record in reversed(self.console.session.branch.records[: self.console.session.at + 1]):
+            found += reversed(styled(columns.lines(record, width), gutter))
             if len(found) >= self.room + self.back:
                 break
         self.back = max(0, min(self.back, len(found) - self.room))
-        shown = found[self.back : self.back + self.room][::-1]
+        lines = found[self.back : self.back + self.room][::-1]
         if not self.console.session.at and not found:
-            words = "Nothing has happened yet. Give the number of a step below, or run."
+            words = "Nothing has happened yet. Give the number of a step, or run."
             return [*([("names", name)] for name in names), [], [("dim", f"  {shorten(words, width - 2)}")]]
-        gutter = columns.page(width).gutter
-        lines = [self._step_line(text, gutter) for _, text in shown]
         if self.back:
             lines[-1] = [("dim", shorten(f"  ... {self.back} lines more, PageDown goes there", width))]
         return [*([("names", name)] for name in names), *lines]
-
-    def _step_line(self, text: str, gutter: int) -> Line:
-        """Return a line of the timeline with its styles."""
-        beside, body = text[:gutter], text[gutter:]
-        words = body.lstrip("|: ")
-        if " FAILS " in text[: gutter + 10]:
-            return [("fails", text)]
-        lanes, rest = body[: len(body) - len(words)], words
-        if sign := SIGNS.get(rest[:3]):
-            return [("dim", beside + lanes), (sign, rest)]
-        if beside.strip()[:1].isdigit():
-            style = "fault" if "[fault]" in rest or "[perturbation]" in rest else "number"
-            return [("dim", beside + lanes), (style, rest.rstrip("|: "))]
-        return [("dim", beside + lanes), ("", rest)]
 
     def _beside(self, width: int, room: int) -> list[Line]:
         """The timeline, and beside it what can happen."""
@@ -146,13 +137,15 @@ class Screen:
         flights = self.console.present()["in_flight"]
         numbers = {message["id"]: n for n, message in enumerate(flights, 1)}
         shown = {step["message"] for step in steps}
-        lines = [self._option(step, flights, numbers, width) for step in steps]
+        session = self.console.session
+        kept = session.branch.choice(session.at + 1).label if session.at < session.branch.length else None
+        lines = [self._option(step, flights, numbers, width, step["label"] == kept) for step in steps]
         lines += [
             [("dim", shorten(f"     m{n} {message_line(message)}", width))]
             for n, message in enumerate(flights, 1) if message["id"] not in shown
         ]
         lines += [[("fault", shorten(line, width))] for line in faults]
-        over = self.console.session.over()
+        over = session.over()
         if over and not lines:
             lines = [[("dim", shorten(f"  {over}", width))]]
         if len(lines) > room - 1:
@@ -160,9 +153,10 @@ class Screen:
             lines = [*lines[: room - 2], [("dim", shorten(more, width))]]
         return [[("title", shorten(f"{'can happen':{width}}", width))], *lines]
 
-    def _option(self, step: Json, flights: list[Json], numbers: dict[str, int], width: int) -> Line:
+    def _option(self, step: Json, flights: list[Json], numbers: dict[str, int], width: int, is_kept: bool) -> Line:
+        """A step that is possible, marked where it is the next kept one."""
         name = f"{step['action']}({','.join(step['args'])})" if step["args"] else step["action"]
-        head = f"{step['index'] + 1:>3}  "
+        head = f"{step['index'] + 1:>3}{'>' if is_kept else ' '} "
         style = "fault" if step["kind"] == "perturbation" else ""
         message = numbers.get(step["message"])
         if message is None:
@@ -216,6 +210,27 @@ class Screen:
         foot = f"PageDown: {rest} lines more; Escape: back to the run" if rest else "Escape: back to the run"
         shown += [""] * (self.room - len(shown))
         return [*([("", f" {line}")] for line in shown), [("dim", shorten(f" {foot}", width))]]
+
+
+def styled(lines: Iterable[str], gutter: int) -> list[Line]:
+    """Return the lines of one step with their styles; a line that goes on with the one before looks like it."""
+    found: list[Line] = []
+    style = ""
+    for text in lines:
+        beside, body = text[:gutter], text[gutter:]
+        if FAILS in text[: gutter + len(FAILS)] or (style == "fails" and text.startswith(" " * 8)):
+            style = "fails"
+            found.append([(style, text)])
+            continue
+        words = body.lstrip("|: ")
+        lanes = body[: len(body) - len(words)]
+        if beside.strip()[:1].isdigit():
+            style = next((look for mark, look in MARKS.items() if mark in words), "number")
+        elif not lanes.endswith(INDENT):
+            style = SIGNS.get(words[:3], "")
+        said = words.rstrip("| ")
+        found.append([("dim", beside + lanes), (style, said), ("dim", words[len(said) :])])
+    return found
 
 
 def folded(line: str, width: int) -> list[str]:

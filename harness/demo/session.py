@@ -338,12 +338,7 @@ class LiveSession:
 
     def tour(self, name: str) -> None:
         """Show the start of a guided tour, its steps ahead."""
-        tour = find_tour(name)
-        trail = tour_trail(tour)
-        shown = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
-        shown.put_ahead(trail, "tour")
-        shown.toured, shown.toured_on = tour, shown.branch
-        self.become(shown)
+        self.become(of_tour(find_tour(name)))
 
     def put_ahead(self, trail: Trail, name: str) -> None:
         """Keep the steps of a trail of this model ahead of the first state, in a branch that was not gone along yet."""
@@ -479,6 +474,15 @@ def of_trail(trail: Trail) -> LiveSession:
     session = LiveSession(open_trail(trail))
     session.put_ahead(trail, "trail")
     session.forward(len(trail.choices))
+    return session
+
+
+def of_tour(tour: Tour) -> LiveSession:
+    """Return a session at the start of a tour, with its steps ahead. Raises Refusal where its model cannot be built."""
+    trail = tour_trail(tour)
+    session = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
+    session.put_ahead(trail, "tour")
+    session.toured, session.toured_on = tour, session.branch
     return session
 
 

@@ -10,41 +10,49 @@ from collections.abc import Iterable
 
 import click
 
-from harness.demo.console import Console
+from harness.demo.console import Console, Stepper
 from harness.demo.files import FILES
+from harness.demo.hosted import OnTrio
 from harness.demo.looks import LOOKING
 from harness.demo.reasons import REASONS
 from harness.demo.session import LiveSession
 from harness.demo.verbs import LEAVING, STEPPING
+from harness.history.text import wrap
 from harness.model import Refusal
 from harness.record.words import counted
 
 WIDTH = 100
 """Columns of what is printed where there is no terminal."""
+SLICE = 100
+"""Steps of a run between two moments at which an interrupt is heard."""
 REFUSED = 2
 """Exit code of a script with a line that was refused."""
 
 
 def run(session: LiveSession) -> int:
     """Let a person, or a script, use the session until they leave; return the exit code. Raises Refusal."""
-    console = console_of(session)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return Script(console).run(sys.stdin)
-    try:
-        from harness.demo.fullscreen import FullScreen
-    except ImportError as error:
-        raise Refusal(
-            f"the terminal needs {error.name}, which is not installed; pip install 'kafka-proto[demo]'"
-        ) from None
-    FullScreen(console).run()
+    with OnTrio(session) as stepper:
+        console = console_of(session, stepper)
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            try:
+                return Script(console).run(sys.stdin)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("interrupted; files that were saved are complete") from None
+        try:
+            from harness.demo.fullscreen import FullScreen
+        except ImportError as error:
+            raise Refusal(
+                f"the terminal needs {error.name}, which is not installed; pip install 'kafka-proto[demo]'"
+            ) from None
+        FullScreen(console).run()
     unsaved = ", not saved" if session.at and not console.is_saved else ""
     click.echo(f"left {session.model.name} after {counted(session.at, 'step')}{unsaved}")
     return 0
 
 
-def console_of(session: LiveSession) -> Console:
-    """Return a console for a session that knows every verb."""
-    return Console(session, (*STEPPING, *LOOKING, *REASONS, *FILES, *LEAVING))
+def console_of(session: LiveSession, stepper: Stepper | None = None) -> Console:
+    """Return a console that knows every verb; the session takes its steps itself, unless somebody else does."""
+    return Console(session, (*STEPPING, *LOOKING, *REASONS, *FILES, *LEAVING), stepper)
 
 
 class Script:
@@ -57,6 +65,7 @@ class Script:
     def run(self, lines: Iterable[str]) -> int:
         """Carry the lines out, and return the exit code: 2 where one was refused."""
         self._names()
+        self._new(0)
         for line in lines:
             line = line.strip()
             if not line or line.startswith("#"):
@@ -83,7 +92,8 @@ class Script:
         if self.console.job is not None:
             self.console.job.do()
         if session.runner.running:
-            session.run()
+            while self.console.stepper.run(SLICE):
+                pass
             self.console.said.append(self.console.why_it_stopped())
         now = session.branch.records[: session.at + 1]
         same = 0
@@ -91,12 +101,18 @@ class Script:
             same += 1
         if epoch != session.epoch:
             self._names()
-        for record in now[same:]:
-            for text in self.console.columns.lines(record, WIDTH):
-                click.echo(text)
+        self._new(same)
         for text in self.console.said:
             click.echo(text)
         if same < len(before):
             click.echo(f"at step {session.at} of {session.branch.length}, {session.branch.name}")
-        if (caption := self.console.caption()) is not None and (same < len(now) or epoch != session.epoch):
-            click.echo(f"  {caption}")
+
+    def _new(self, same: int) -> None:
+        """Print the steps that are new, and what a tour has to say about the last of them."""
+        now = self.console.session.branch.records[same : self.console.session.at + 1]
+        for record in now:
+            for text in self.console.columns.lines(record, WIDTH):
+                click.echo(text)
+        if now and (caption := self.console.caption()) is not None:
+            for text in wrap(caption, WIDTH - 2, ""):
+                click.echo(f"  {text}")

@@ -232,7 +232,7 @@ def forward(console: Console, words: list[str]) -> None:
     to = session.branch.length if words == ["end"] else number(words, "the step to go on to") if words else None
     if to is None and session.at == session.branch.length:
         raise Refusal("no step is kept ahead of this one; take one, or run")
-    session.forward(session.at + 1 if to is None else to)
+    console.stepper.forward(session.at + 1 if to is None else to)
 
 
 def undo(console: Console, words: list[str]) -> None:
