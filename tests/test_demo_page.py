@@ -85,15 +85,27 @@ def test_violation_is_stepped_to_by_hand_and_replayed_on_the_command_line(tab: T
     assert tab.known("store.present.digest") in done.out
 
 
-def test_shrinking_is_done_on_request(tab: Tab) -> None:
-    """The card tells how long the schedule was and is; the command that replays it can be copied."""
-    tab.post("tour", name="rp-01")
-    tab.post("forward", to=16)
+def chosen(tab: Tab, path: Path) -> None:
+    """Load a file as a person does."""
+    with tab.page.expect_file_chooser() as chooser:
+        tab.page.keyboard.press("l")
+    chooser.value.set_files(path)
+
+
+def test_shrinking_is_done_on_request(tab: Tab, tmp_path: Path) -> None:
+    """The card tells how long the schedule was and is; the short run is a branch; the command to replay is copied."""
+    call("simulate", "s4-copied-tail", "--seed", 44, "--out", tmp_path)
+    (trail,) = tmp_path.glob("*.trail.jsonl")
+    chosen(tab, trail)
     page = tab.page
     page.click("[data-verb=shrink]")
-    page.wait_for_function("() => /steps →/.test(document.querySelector('.shrink')?.innerText)", timeout=30_000)
+    page.wait_for_selector(".shrink >> text=18 steps → 8, proved shortest")
+    tab.at(8)
     page.get_by_role("button", name="Copy").click()
-    assert page.evaluate("navigator.clipboard.readText()").startswith("kafka-proto replay ")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("kafka-proto replay s4-copied-tail")
+    page.keyboard.press("b")
+    page.wait_for_selector("[data-branch]:not([aria-current])")
+    assert sorted(branch["length"] for branch in tab.known("store.branches")) == [8, 18]
 
 
 def test_rewind_and_another_choice_make_a_branch(tab: Tab) -> None:
@@ -174,10 +186,8 @@ def test_counterexample_of_check_is_loaded_and_looked_at(tab: Tab, tmp_path: Pat
                 "--out", tmp_path)
     assert done.code == 1
     (trail,) = tmp_path.glob("*.trail.jsonl")
+    chosen(tab, trail)
     page = tab.page
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("l")
-    chooser.value.set_files(trail)
     page.wait_for_selector(".violation")
     assert "DuplicateNullKeyMessage" in page.inner_text(".violation")
     assert tab.known("store.steps.length") == tab.known("store.present.violation.step")
@@ -224,8 +234,11 @@ def test_everything_is_done_by_keyboard(tab: Tab) -> None:
     press("ArrowDown")
     press("Enter")
     tab.at(1)
+    page.wait_for_selector("[data-list=enabled] :focus")
     press(".")
     tab.at(2)
+    press("m")
+    page.wait_for_selector("[data-list=messages] :focus, #tab-now")
     press("h")
     page.wait_for_selector("#heads :focus")
     press("Enter")
@@ -237,6 +250,7 @@ def test_everything_is_done_by_keyboard(tab: Tab) -> None:
     press("Enter")
     tab.at(3)
     assert tab.known("store.steps[2].action") == "Partition"
+    page.wait_for_selector("#deed :focus")
     press("[")
     tab.at(2)
     press("]")

@@ -7,7 +7,7 @@ import { clock, onTour, store } from "./store.js";
 
 const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const BOLD = '600 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
-const OVER = 400;
+const OVER = 600;
 
 let serial = 0;
 const serials = new WeakMap();
@@ -36,11 +36,19 @@ export function geometry(wide) {
   return { wide, gutter, gap, lane, label: wide - label, room: label - 34, names, x: (name) => at.get(name) ?? other };
 }
 
-/** Draw what is seen between two heights of the run into the canvas element. */
+let drawn = [0, 0];
+
+/** Is all that is seen between two heights drawn already? */
+export function isDrawn(top, high) {
+  return top >= drawn[0] && Math.min(store.layout.height, top + high) <= drawn[1];
+}
+
+/** Draw what is seen between two heights of the run, and some more, into the canvas element. */
 export function draw(canvas, place, top, high) {
   const layout = store.layout;
   const from = Math.max(0, top - OVER);
   const to = Math.min(layout.height, top + high + OVER);
+  drawn = [from, to];
   const first = layout.rowAt(from);
   const last = layout.rowAt(to);
   const begin = layout.tops[first];
@@ -71,12 +79,11 @@ export function draw(canvas, place, top, high) {
 
 function rows(place, first, last) {
   const found = [];
-  const claimed = new Set(store.session.properties.filter((one) => one.claimed).map((one) => one.name));
   const captions = new Set(onTour() ? store.tour.captions.map((caption) => caption.at) : []);
   for (let row = first; row <= last && row < store.steps.length; row += 1) {
     const step = store.steps[row];
     const picked = store.selected === step.n;
-    const failing = Object.keys(step.failing || {}).some((name) => claimed.has(name));
+    const failing = Object.keys(step.failing || {}).some(claimed);
     const memo = `${serialOf(step)}|${picked}|${place.wide}|${place.names.length}|${captions.has(step.n)}`;
     found.push(
       s(
@@ -135,8 +142,8 @@ function wording(place, row, step) {
   const action = fit(step.action, place.room, BOLD);
   const left = place.room - width(action, BOLD) - 3;
   const rest = step.args?.length ? `(${step.args.join(", ")})` : step.label.slice(step.action.length);
-  const args = rest && left > 12 ? fit(rest, left, FONT) : "";
-  const more = step.sent?.length && step.changed?.length;
+  const args = rest && left > 26 ? fit(rest, left, FONT) : "";
+  const more = (step.sent?.length || store.layout.wordy) && step.changed?.length;
   const changed = more ? fit(step.changed.join(" · "), place.room, FONT) : "";
   return s(
     "g",
@@ -155,15 +162,17 @@ function wording(place, row, step) {
   );
 }
 
+const claimed = (name) => store.session.properties.some((one) => one.name === name && one.claimed);
+
 function banners(place, row, step) {
   const names = store.layout.fresh[row];
   const base = store.layout.tops[row + 1] - BANNER * names.length;
   return names.map((name, n) => {
     const y = base + BANNER * n;
-    const text = `${name}: ${step.failing[name]}`;
+    const text = `${name}${claimed(name) ? "" : " (not claimed)"}: ${step.failing[name]}`;
     return s(
       "g",
-      { key: `bad${step.n}.${name}`, class: "banner" },
+      { key: `bad${step.n}.${name}`, class: claimed(name) ? "banner" : "banner unclaimed" },
       s("title", {}, text),
       s("rect", { x: place.gutter, y: y + 1, width: place.wide - place.gutter - 8, height: BANNER - 3, rx: 4 }),
       s("path", { d: `M${place.gutter + 7} ${y + 6}L${place.gutter + 16} ${y + 15}M${place.gutter + 16} ${y + 6}L${
@@ -310,7 +319,9 @@ function nodes(place, first, last) {
     found.push(
       s(
         "g",
-        { key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${store.lane}|${place.wide}`, class: `sort-${sort}` },
+        {
+          key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${store.lane}|${place.wide}`, class: `sort-${sort}`,
+        },
         legs > 0 && s("rect", { class: "bar", x: x - 3, y, width: 6, height: LEG * legs + 6, rx: 2 }),
         ["partition", "one_way", "heal"].includes(sort) && step.args?.length === 2 && torn(place, step, y, sort),
         picked && s("circle", { cx: x, cy: y, r: 11, class: "halo" }),

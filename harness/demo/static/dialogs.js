@@ -61,8 +61,10 @@ export async function openShare() {
     "Link to this session", "narrow",
     h("p", {}, "The link carries the model and the trail up to the present. Whoever runs the demo at the same address ",
       "can open it."),
-    h("input", { id: "share-link", autofocus: true, class: "wide mono", readonly: true, value: link, "aria-label": "Link",
-      onfocus: (event) => event.target.select() }),
+    h("input", {
+      id: "share-link", autofocus: true, class: "wide mono", readonly: true, value: link, "aria-label": "Link",
+      onfocus: (event) => event.target.select(),
+    }),
     h("div", { class: "dialog-verbs" }, h("span", { class: "empty" }, `${link.length} characters`),
       h("button", { type: "button", class: "primary", onclick: () => copy(link) }, "Copy")),
   );
@@ -134,8 +136,10 @@ function settingField(name, setting) {
     ? h("input", { name: `set:${name}`, value: setting.default, title: `any of ${setting.values.join(", ")}`,
       placeholder: setting.values.join(",") })
     : h("select", { name: `set:${name}`, value: setting.default },
-      [...new Set([setting.default, ...setting.values])].map((one) => h("option", { key: one, value: one }, one || "–")));
-  return h("label", { class: "field tall", key: `set-${name}`, title: setting.doc || null }, h("span", {}, name), control);
+      [...new Set([setting.default, ...setting.values])].map((one) =>
+        h("option", { key: one, value: one }, one || "–")));
+  return h("label", { class: "field tall", key: `set-${name}`, title: setting.doc || null },
+    h("span", {}, name), control);
 }
 
 async function submitOpen(event) {
@@ -164,8 +168,10 @@ export function openHelp() {
   );
 }
 
-const SIGNS = ["receive", "act", "command", "timer", "elect", "crash", "restart", "pause", "resume", "partition", "heal",
-  "drop", "duplicate", "delay", "release", "reorder", "skew", "clock"];
+const SIGNS = [
+  "receive", "act", "command", "timer", "elect", "crash", "restart", "pause", "resume", "partition", "heal", "drop",
+  "duplicate", "delay", "release", "reorder", "skew", "clock",
+];
 const leg = (css, to = 30) => s("path", { d: `M4 12H${to}`, class: css });
 const MESSAGES = [
   ["delivered", [leg("leg"), end("delivered", 38, 12, -1)]],
@@ -195,7 +201,8 @@ function specMark(kind) {
 
 
 function swatch(parts, wide = 24) {
-  return s("svg", { viewBox: `0 0 ${wide} 24`, width: wide, height: 24, class: "swatch run", "aria-hidden": "true" }, parts);
+  const size = { viewBox: `0 0 ${wide} 24`, width: wide, height: 24 };
+  return s("svg", { ...size, class: "swatch run", "aria-hidden": "true" }, parts);
 }
 
 /** Go from light to dark or back, and remember it. */

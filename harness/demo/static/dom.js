@@ -25,11 +25,19 @@ function flatten(children, into) {
   }
 }
 
-/** Make the children of a node those that are described, keeping nodes (and so focus) where key and tag agree. */
+/**
+ * Make the children of a node those that are described, keeping nodes (and so focus) where key and tag agree. Where the
+ * focused one is gone, its list, or else its toolbar, gets the focus.
+ */
 export function render(parent, ...described) {
   const wanted = [];
   flatten(described, wanted);
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  const list = focused?.closest("[data-list]")?.dataset.list;
   children(parent, wanted);
+  if (!focused || parent.contains(document.activeElement)) return;
+  const next = list ? parent.querySelector(`[data-list=${list}] [tabindex='0']`) : null;
+  (next || parent.querySelector("button:not(:disabled):not([tabindex='-1'])"))?.focus({ preventScroll: true });
 }
 
 function children(parent, wanted) {

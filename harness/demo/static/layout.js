@@ -3,6 +3,7 @@
 export const ROW = 24;
 export const LEG = 17;
 export const BANNER = 22;
+const SECOND = 14;
 
 /** The fate of one message: who sent it at which row, on which track it waits, how it ends. Rows count from 0. */
 class Flight {
@@ -27,6 +28,12 @@ export class Layout {
     this.taken = new Map();
     this.fresh = [];
     this.length = 0;
+    /** Where there are no messages, each row has a second line that says what it changed. */
+    this.wordy = false;
+    /** For each property the spans [from, to] of steps after which it fails. */
+    this.spans = new Map();
+    /** For each action the first step that took it. */
+    this.actions = new Map();
   }
 
   get height() {
@@ -66,6 +73,11 @@ export class Layout {
       kept.push(flight);
     }
     this.flights = kept;
+    for (const spans of this.spans.values()) {
+      while (spans.length && spans.at(-1)[0] > keep) spans.pop();
+      if (spans.length) spans.at(-1)[1] = Math.min(spans.at(-1)[1], keep);
+    }
+    for (const [name, first] of this.actions) if (first > keep) this.actions.delete(name);
   }
 
   add(step, row, before) {
@@ -82,10 +94,18 @@ export class Layout {
         if (span) span[1] = row;
       } else this.finish(id, row, how);
     }
+    if (!this.actions.has(step.action)) this.actions.set(step.action, step.n);
+    for (const name in step.failing) {
+      if (!this.spans.has(name)) this.spans.set(name, []);
+      const spans = this.spans.get(name);
+      if (spans.at(-1)?.[1] === step.n - 1) spans.at(-1)[1] = step.n;
+      else spans.push([step.n, step.n]);
+    }
     const known = before?.failing || {};
     const fresh = Object.keys(step.failing || {}).filter((name) => !(name in known));
     this.fresh.push(fresh);
-    this.tops.push(this.tops[row] + ROW + LEG * sent.length + BANNER * fresh.length);
+    const words = this.wordy && step.changed?.length ? SECOND : 0;
+    this.tops.push(this.tops[row] + ROW + Math.max(words, LEG * sent.length) + BANNER * fresh.length);
   }
 
   send(message, row, leg) {

@@ -19,7 +19,8 @@ onChange(() => {
   drawTour();
   drawPanel();
   drawStage();
-  document.title = `${store.session?.scenario || store.session?.model || "kafka-proto"} · step ${store.present?.step ?? 0}`;
+  const what = store.session?.scenario || store.session?.model || "kafka-proto";
+  document.title = `${what} · step ${store.present?.step ?? 0}`;
 });
 
 let stream = null;
@@ -78,7 +79,7 @@ const KEY = {
     store.tab = "step";
     select(found.step);
   },
-  m: () => goTo("now", "[data-list=messages] [tabindex='0']:not(:disabled), [data-list=messages] button:not(:disabled)"),
+  m: () => goTo("now", "[data-list=messages] button:not(:disabled)"),
   e: () => goTo("now", "[data-list=enabled] [tabindex='0']"),
   h: () => focus("#heads [tabindex='0']"),
   c: () => focus("#deed button"),

@@ -25,7 +25,10 @@ export function paged(id, items, rows, draw, { label, empty, tall = 28 }) {
   const row = Math.min(Math.max(at.row, from), Math.min(from + per, items.length) - 1);
   const list = h(
     "ul",
-    { key: id, class: "paged", "aria-label": label, "data-list": id, onkeydown: (event) => walk(event, id, per, items) },
+    {
+      key: id, class: "paged", "aria-label": label, "data-list": id,
+      onkeydown: (event) => walk(event, id, per, items),
+    },
     items.slice(from, from + per).map((item, n) => {
       const index = from + n;
       const cell = (column) => ({
@@ -91,8 +94,8 @@ function walk(event, id, per, items) {
   const go = () => {
     const cells = [...list.querySelectorAll("[data-cell]")].filter((cell) => cell.dataset.cell.startsWith(`${to}:`));
     const able = cells.filter((cell) => !cell.disabled);
-    const wanted = able.find((cell) => cell.dataset.cell === `${to}:${move[1]}`) || (move[1] === column ? able[0] : null);
-    wanted?.focus();
+    const exact = able.find((cell) => cell.dataset.cell === `${to}:${move[1]}`);
+    (exact || (move[1] === column ? able[0] : null))?.focus();
   };
   if (Math.floor(to / per) !== Math.floor(row / per)) {
     changed();

@@ -35,9 +35,11 @@ export function drawPanel() {
     VIEWS.map(([name, title, key]) =>
       h(
         "button",
-        { key: name, type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "body", title: `${title} (${key})`,
-          "aria-selected": store.tab === name ? "true" : "false", tabindex: store.tab === name ? "0" : "-1",
-          onclick: () => show(name) },
+        {
+          key: name, type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "body",
+          title: `${title} (${key.toUpperCase()})`, "aria-selected": store.tab === name ? "true" : "false",
+          tabindex: store.tab === name ? "0" : "-1", onclick: () => show(name),
+        },
         title,
       )),
   );

@@ -1,7 +1,7 @@
 // The stage: the one region that scrolls. Heads on top, the run, and the present with what can happen next.
 
 import { h, render } from "./dom.js";
-import { draw, geometry, heads, laneAt } from "./diagram.js";
+import { draw, geometry, heads, isDrawn, laneAt } from "./diagram.js";
 import { icon } from "./glyphs.js";
 import { ROW } from "./layout.js";
 import { changed, clock, enabled, looked, store } from "./store.js";
@@ -88,7 +88,8 @@ function presentLine() {
   const { present } = store;
   const messages = present.in_flight.length;
   const time = present.at_us ? ` · ${clock(present.at_us)}` : "";
-  const words = present.over || present.ending?.text || `${messages} ${messages === 1 ? "message" : "messages"} in flight`;
+  const flying = `${messages} ${messages === 1 ? "message" : "messages"} in flight`;
+  const words = present.over || present.ending?.text || flying;
   return h(
     "div",
     { class: "now-line", key: "line" },
@@ -180,14 +181,15 @@ function drawDeeds() {
 export function wordFor(one) {
   if (one.verb === "one_way") return `Cut ${one.args.join(" → ")}`;
   if (one.verb === "skew") return one.action === "SetClock" ? "Set clock" : "Skew clock";
-  if (one.verb === "timer" || one.verb === "elect") return one.action + (one.args?.length ? ` ${one.args.join(" ")}` : "");
+  if (one.verb === "timer" || one.verb === "elect") return [one.action, ...(one.args || [])].join(" ");
   return WORDS[one.verb] || one.action;
 }
 
 stage.addEventListener("scroll", () => {
   if (!place) return;
   following = store.selected === null && atBottom();
-  requestAnimationFrame(drawRun);
+  toPresent.hidden = following;
+  if (!isDrawn(stage.scrollTop, stage.clientHeight)) drawRun();
 }, { passive: true });
 
 toPresent.addEventListener("click", goToPresent);
@@ -222,7 +224,8 @@ headsBox.addEventListener("pointerover", (event) => {
   const head = event.target.closest("[data-lane]");
   if (!head) return;
   const box = head.getBoundingClientRect();
-  tellLane(box.left, Math.max(box.bottom, deedBox.getBoundingClientRect().bottom), store.steps.length, head.dataset.lane);
+  const below = Math.max(box.bottom, deedBox.getBoundingClientRect().bottom);
+  tellLane(box.left, below, store.steps.length, head.dataset.lane);
 });
 headsBox.addEventListener("pointerleave", untell);
 

@@ -48,6 +48,7 @@ export function takeSession(told) {
   store.steps = told.steps;
   take(told);
   store.layout = new Layout();
+  store.layout.wordy = !Object.values(told.kinds_of_lifeline).includes("actor");
   store.layout.start(told.initial?.sent);
   store.layout.follow(store.steps, 0);
   if (other) {

@@ -115,7 +115,9 @@ function table(pairs) {
     h("tbody", {}, pairs.map(([name, value, isNew, was]) =>
       h("tr", { class: isNew ? "changed" : "" },
         h("th", { scope: "row" }, isNew ? `▸ ${name}` : name),
-        h("td", {}, isNew && was !== undefined ? [h("del", {}, brief(was)), " → "] : null, h("span", {}, brief(value)))))),
+        h("td", {},
+          isNew && was !== undefined ? [h("del", {}, brief(was)), " → "] : null,
+          h("span", {}, brief(value)))))),
   );
 }
 

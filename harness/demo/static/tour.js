@@ -40,8 +40,9 @@ export function drawTour() {
             closed = tour.name;
             drawTour();
           } }, "✕")),
-      h("p", { class: "tour-text", "aria-live": "polite" }, left ? "This is a branch of your own. Look around, try things, "
-        + "and come back when you like." : captions[at]?.text || "Press Next to begin."),
+      h("p", { class: "tour-text", "aria-live": "polite" },
+        left ? "This is a branch of your own. Look around, try things, and come back when you like."
+          : captions[at]?.text || "Press Next to begin."),
       h("div", { class: "tour-verbs" },
         h("div", { class: "tour-dots", "aria-hidden": "true" }, captions.map((_, n) =>
           h("span", { key: n, class: n === at ? "here" : n < at ? "past" : "" }))),
@@ -51,8 +52,8 @@ export function drawTour() {
             onclick: () => ask("switch", { name: tour.branch }) }, "Back to the tour")
           : [h("button", { key: "back", type: "button", id: "tour-back", disabled: at < 0, title: "Back (Shift+N)",
             onclick: back }, "Back"),
-          h("button", { key: "next", type: "button", class: "primary", id: "tour-next", disabled: done, title: "Next (N)",
-            onclick: next }, done ? "The end" : "Next")])),
+          h("button", { key: "next", type: "button", class: "primary", id: "tour-next", disabled: done,
+            title: "Next (N)", onclick: next }, done ? "The end" : "Next")])),
   );
 }
 

@@ -46,7 +46,8 @@ export function drawTop() {
 }
 
 function button(name, content, title, act) {
-  return h("button", { key: name, id: `top-${name}`, type: "button", title, "aria-label": title, onclick: act }, content);
+  const more = { title, "aria-label": title, onclick: act };
+  return h("button", { key: name, id: `top-${name}`, type: "button", ...more }, content);
 }
 
 /** Open the menu of tours. */
@@ -66,8 +67,8 @@ export function drawTransport() {
   if (!session) return;
   const at = present.step;
   const act = (name, sign, title, does, disabled) =>
-    h("button", { key: name, id: `go-${name}`, type: "button", class: "icon-button", title, "aria-label": title, disabled,
-      onclick: does }, icon(sign));
+    h("button", { key: name, id: `go-${name}`, type: "button", class: "icon-button", title, "aria-label": title,
+      disabled, onclick: does }, icon(sign));
   render(
     bar,
     h("div", { class: "group", role: "group", "aria-label": "Time travel" },
@@ -92,7 +93,8 @@ export function drawTransport() {
     (value) => ask("strategy", { speed: Number(value) }))),
     field("strategy", "strategy", choice("strategy", present.strategy, session.strategies.map((one) => [one, one]),
       (value) => ask("strategy", { strategy: value }))),
-    field("seed", "seed", h("input", { id: "set-seed", type: "number", min: 0, step: 1, value: String(present.seed ?? 0),
+    field("seed", "seed", h("input", { id: "set-seed", type: "number", min: 0, step: 1,
+      value: String(present.seed ?? 0),
       onchange: (event) => ask("strategy", { seed: Number(event.target.value) || 0 }) })),
     h("label", { key: "hurts", class: "check", title: "May the strategy choose faults?" },
       h("input", { id: "set-hurts", type: "checkbox", checked: Boolean(present.hurts),

@@ -19,7 +19,7 @@ const BUTTONS = [
 
 /** Draw the view into so much room. */
 export function drawNow({ high }) {
-  const messages = store.present.in_flight.filter((one) => !store.only || one.to === store.only || one.from === store.only);
+  const messages = store.present.in_flight.filter((one) => !store.only || [one.to, one.from].includes(store.only));
   const steps = offered();
   const room = high - 2 * 36 - 8;
   const forSteps = Math.min(steps.length + 1, Math.max(6, Math.floor((room * 0.5) / STEP))) * STEP;
@@ -81,7 +81,10 @@ function drawMessage(message, cell) {
   });
   return h(
     "div",
-    { class: "message", "data-message": message.id, title: `${message.type} ${message.from} → ${message.to}\n${fields}` },
+    {
+      class: "message", "data-message": message.id,
+      title: `${message.type} ${message.from} → ${message.to}\n${fields}`,
+    },
     h("div", { class: "message-text" },
       h("div", { class: "message-type" }, h("strong", {}, message.type),
         h("span", { class: "route" }, `${message.from} → ${message.to}`)),
@@ -101,7 +104,10 @@ function drawStep(one, cell) {
   const title = one.spec?.length ? `${one.label}\nspec: ${one.spec.join(", ")}` : one.label;
   return h(
     "button",
-    { ...cell(0), type: "button", class: `step step-${one.verb}`, title, "data-label": one.label, onclick: () => take(one) },
+    {
+      ...cell(0), type: "button", class: `step step-${one.verb}`, title, "data-label": one.label,
+      onclick: () => take(one),
+    },
     icon(SIGNS[one.verb] || "play"),
     h("span", { class: "step-label" }, h("strong", {}, one.action), rest),
     h("span", { class: "step-who" }, one.process === "environment" ? "" : one.process),

@@ -14,9 +14,9 @@ export function howIs(property) {
   if (property.form === "sometimes") {
     return (store.present.witnessed || []).includes(property.name) ? "reached" : "waiting";
   }
-  if (property.form !== "[]" && property.form !== "always") return now?.ok === false ? "fails" : now?.pending ? "waiting" : "holds";
+  if (property.form !== "[]") return now?.ok === false ? "fails" : now?.pending ? "waiting" : "holds";
   if (now && !now.ok) return "fails";
-  return store.steps.some((step) => step.failing && property.name in step.failing) ? "failed" : "holds";
+  return store.layout.spans.get(property.name)?.length ? "failed" : "holds";
 }
 
 /** Draw the view into so much room. */
@@ -35,7 +35,7 @@ function draw(property, cell, wide) {
   const how = howIs(property);
   const now = store.present.properties?.[property.name];
   const words = now?.reason || now?.pending || property.title || FORMS[property.form] || property.form;
-  const spans = ranges(property.name);
+  const spans = store.layout.spans.get(property.name) || [];
   const title = `${property.name} (${property.form}${property.claimed ? ", claimed" : ""})\n${words}`;
   const first = spans[0]?.[0];
   return h(
@@ -61,18 +61,6 @@ function chosen(event, first) {
     return Math.max(1, Math.ceil(((event.clientX - box.left) / box.width) * store.steps.length));
   }
   return first ?? null;
-}
-
-/** Return the spans of steps [from, to] after which a property fails. */
-function ranges(name) {
-  const found = [];
-  for (const step of store.steps) {
-    if (!step.failing || !(name in step.failing)) continue;
-    const open = found.at(-1);
-    if (open && open[1] === step.n - 1) open[1] = step.n;
-    else found.push([step.n, step.n]);
-  }
-  return found;
 }
 
 function strip(spans, wide) {

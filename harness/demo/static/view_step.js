@@ -28,7 +28,8 @@ export function drawStep({ wide, high }) {
   spec(lines, step.spec);
   if (more?.explanation) lines.say([more.explanation].flat().join("\n"));
   guards(lines, "Guards of the spec's action", more?.spec_guards);
-  if (step.op) lines.head("Operation").say(`${step.op.process} ${step.op.name}: ${step.op.outcome} ${step.op.value ?? ""}`);
+  const { op } = step;
+  if (op) lines.head("Operation").say(`${op.process} ${op.name}: ${op.outcome} ${op.value ?? ""}`);
   if (step.changed?.length) lines.head("Changed");
   for (const text of step.changed || []) lines.say(text, "line-mono");
   messages(lines, step);

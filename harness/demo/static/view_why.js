@@ -35,9 +35,8 @@ const option = (name) => h("option", { key: name, value: name }, name);
 
 /** Return the names of the actions of the model that were seen, sorted. */
 export function actions() {
-  const found = new Set(store.session.actions || []);
+  const found = new Set([...(store.session.actions || []), ...store.layout.actions.keys()]);
   for (const one of store.present.enabled) found.add(one.action);
-  for (const step of store.steps) found.add(step.action);
   return [...found].sort();
 }
 
