@@ -9,8 +9,8 @@ import click
 
 from harness.cli.group import SETTINGS, SIZES, cli, pairs
 from harness.demo.opened import BUDGETS, open_what
-from harness.demo.session import LiveSession, of_trail
-from harness.model import Refusal, find_scenario, model_specs
+from harness.demo.session import LiveSession, of_tour, of_trail
+from harness.model import Refusal, find_scenario, model_specs, tours
 from harness.record import read_trail
 
 FIRST = "transactions/diary-02/actors"
@@ -19,7 +19,7 @@ HOST, PORT = "127.0.0.1", 8642
 
 
 @cli.command()
-@click.argument("what", metavar="[MODEL|SCENARIO|TRAIL]", default=FIRST, required=False)
+@click.argument("what", metavar="[MODEL|SCENARIO|TRAIL|TOUR]", default=FIRST, required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, metavar="N",
               help="Port of the page; 0 takes any that is free.")
 @click.option("--host", default=HOST, show_default=True, metavar="ADDRESS",
@@ -35,8 +35,8 @@ def demo(
 ) -> int:
     """Step a live cluster by hand, break it, rewind it.
 
-    Shows a model, a scenario, or a trail that one of the other commands wrote, in a page on this machine. Ctrl-C ends
-    it.
+    Shows a model, a scenario, a guided tour, or a trail that one of the other commands wrote, in a page on this
+    machine. Ctrl-C ends it.
     """
     session = opened(what, pairs(sizes, int), pairs(settings, str), budget)
     if terminal:
@@ -47,12 +47,14 @@ def demo(
 def opened(what: str, sizes: dict[str, int], settings: dict[str, str], budget: str | None) -> LiveSession:
     """Return a session of what the command line names. Raises Refusal."""
     path = Path(what)
+    tour = next((tour for tour in tours() if tour.name == what), None)
     is_named = find_scenario(what) is not None or any(spec.name == what for spec in model_specs())
-    if not is_named and (path.is_file() or what.endswith(".jsonl")):
-        if sizes or settings or budget:
-            raise Refusal("a trail says itself what model and faults it has; leave out --size, --set and --faults")
-        return of_trail(read_trail(path))
-    return LiveSession(open_what(what, sizes, settings, budget))
+    if tour is None and (is_named or not (path.is_file() or what.endswith(".jsonl"))):
+        return LiveSession(open_what(what, sizes, settings, budget))
+    if sizes or settings or budget:
+        kind = "trail" if tour is None else "tour"
+        raise Refusal(f"a {kind} says itself what model and faults it has; leave out --size, --set and --faults")
+    return of_trail(read_trail(path)) if tour is None else of_tour(tour)
 
 
 def _serve(session: LiveSession, host: str, port: int) -> int:

@@ -7,7 +7,7 @@ What changes is sent to the subscribers as server-sent events; one that does not
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import trio
@@ -68,18 +68,23 @@ class Live:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the session until cancelled."""
         async with trio.open_nursery() as nursery:
-            self._host = LiveHost(self.session, nursery)
-            await self._host.restore()
-            task_status.started()
-            is_idle = not self._refine()
-            while True:
-                job = await self._next_job(is_idle)
-                if job is not None:
-                    await self._carry_out(job)
-                if self.session.runner.running:
-                    await self._steps()
+            stage: trio.Nursery = await nursery.start(_stage)
+            try:
+                self._host = LiveHost(self.session, stage)
+                await self._host.restore()
                 is_idle = not self._refine()
                 self._publish()
+                task_status.started()
+                while True:
+                    job = await self._next_job(is_idle)
+                    if job is not None:
+                        await self._carry_out(job)
+                    if self.session.runner.running:
+                        await self._steps()
+                    is_idle = not self._refine()
+                    self._publish()
+            finally:
+                stage.cancel_scope.cancel()
 
     def _refine(self) -> bool:
         """Hold the new steps against the spec for the time of a slice; say whether some are left."""
@@ -197,7 +202,7 @@ class Live:
                 subscriber.is_behind = True
             subscriber.news.set()
 
-    async def events(self) -> AsyncIterator[str]:
+    async def events(self) -> AsyncGenerator[str, None]:
         """Yield what a subscriber gets, from the whole picture on, until the end."""
         subscriber = Subscriber()
         self.subscribers.add(subscriber)
@@ -223,6 +228,14 @@ class Live:
         self.is_closed = True
         for subscriber in self.subscribers:
             subscriber.news.set()
+
+
+async def _stage(task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Hold a nursery for the actors' tasks, which outlive every step of their owner: it ends them itself."""
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.shield = True
+        task_status.started(nursery)
+        await trio.sleep_forever()
 
 
 def event(version: int, name: str, data: str) -> str:

@@ -11,6 +11,7 @@ import json
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ from hypercorn.trio import serve as serve_app
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -97,8 +98,7 @@ class Site:
         return static_file(request.path_params["path"])
 
     async def events(self, request: Request) -> Response:
-        headers = {**HEADERS, "X-Accel-Buffering": "no"}
-        return StreamingResponse(self.live.events(), media_type="text/event-stream", headers=headers)
+        return EventStream(self.live)
 
     async def state(self, request: Request) -> Response:
         step, actor = number(request, "step", self.session.at), request.query_params.get("actor")
@@ -203,6 +203,32 @@ class Site:
         await self.live.show_shrunk(found, ending, branch)
 
 
+class EventStream(Response):
+    """The events of a session, until it ends or nobody listens any more."""
+
+    def __init__(self, live: Live) -> None:
+        headers = {**HEADERS, "X-Accel-Buffering": "no", "Connection": "close"}
+        super().__init__(None, 200, headers, "text/event-stream")
+        del self.headers["content-length"]
+        self.live = live
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async with aclosing(self.live.events()) as events:
+                async for text in events:
+                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            nursery.cancel_scope.cancel()
+
+
 def app_of(live: Live, guard: Callable[[Mapping[str, str]], str | None]) -> ASGIApp:
     """Return the application; `guard` says why a request with some headers is refused, or None."""
     app = Starlette(routes=Site(live).routes(), exception_handlers={
@@ -228,7 +254,7 @@ def guard_of(host: str) -> Callable[[Mapping[str, str]], str | None]:
 
     def why_not(headers: Mapping[str, str]) -> str | None:
         asked = headers.get("host", "")
-        name = (urlsplit(f"//{asked}").hostname or "") if asked.isprintable() else ""
+        name = name_in(asked)
         if name not in names and not (not is_loopback(host) and is_address(name)):
             return f"this server answers for {' or '.join(sorted(names))} only, not for {name[:60]!r}"
         origin = headers.get("origin")
@@ -237,6 +263,15 @@ def guard_of(host: str) -> Callable[[Mapping[str, str]], str | None]:
         return None
 
     return why_not
+
+
+def name_in(asked: str) -> str:
+    """Return the name or address in a Host header, or nothing where it is no such thing."""
+    try:
+        found = urlsplit(f"//{asked}")
+        return found.hostname or "" if found.netloc == asked and "@" not in asked else ""
+    except ValueError:
+        return ""
 
 
 def is_address(name: str) -> bool:
@@ -298,10 +333,11 @@ async def broken(request: Request, error: Exception) -> Response:
 async def content(request: Request, most: int) -> bytes:
     """Return the body of a request. Raises HTTPException."""
     found = bytearray()
-    async for part in request.stream():
-        found += part
-        if len(found) > most:
-            raise HTTPException(413, f"expected at most {most:,} bytes; send less")
+    async with aclosing(request.stream()) as stream:
+        async for part in stream:
+            found += part
+            if len(found) > most:
+                raise HTTPException(413, f"expected at most {most:,} bytes; send less")
     return bytes(found)
 
 

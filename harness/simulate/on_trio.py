@@ -201,7 +201,8 @@ class Stage:
 class LiveHost(Stage):
     """Tasks that hold the present state of a run which somebody decides from outside, forwards and backwards.
 
-    One task must be the one that calls it all; the actors' tasks live in the nursery that is given.
+    One task must be the one that calls it all. The actors' tasks live in the nursery that is given, which nobody may
+    cancel while that one takes a step.
     """
 
     def __init__(self, hosted: Hosted, nursery: trio.Nursery) -> None:
@@ -210,8 +211,9 @@ class LiveHost(Stage):
         self._node: Node | None = None
 
     async def take(self, n: int) -> None:
-        """Take option n of the present state."""
-        await self._step(self._nursery, n)
+        """Take option n of the present state; nothing cancels the caller in the middle of it."""
+        with trio.CancelScope(shield=True):
+            await self._step(self._nursery, n)
         self._node = self.hosted.node
 
     async def restore(self) -> None:
@@ -219,6 +221,11 @@ class LiveHost(Stage):
         node, model = self.hosted.node, self.hosted.model
         if node is self._node:
             return
+        with trio.CancelScope(shield=True):
+            await self._set_up(node, model)
+        self._node = node
+
+    async def _set_up(self, node: Node, model: Model) -> None:
         self.task = trio.lowlevel.current_task()
         for task in self.tasks.values():
             task.scope.cancel()
@@ -233,7 +240,6 @@ class LiveHost(Stage):
             if not model.faulty or self.tables.value(node, slot("gate", name)).status != "down":
                 self._start(self._nursery, actor, self.tables.value(node, name))
         await self._all_parked()
-        self._node = node
 
 
 class Host(Stage):

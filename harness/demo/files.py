@@ -1,0 +1,160 @@
+"""The verbs of a demo in a terminal that open something else, and those that read and write files.
+
+A file appears complete or not at all, and one that is there is replaced only by who says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from harness.demo.console import Console, Verb, either, never, nothing, one
+from harness.demo.opened import BUDGETS
+from harness.demo.questions import EXPORTS, exported, trail_of
+from harness.demo.session import of_trail
+from harness.model import Refusal, find_model, find_scenario, model_specs, scenarios, tours
+from harness.record import read_trail
+from harness.record.files import write_atomically
+
+OVER = "over"
+"""The word that lets a file be replaced."""
+
+
+def target(words: list[str], usage: str) -> Path:
+    """Return the file that words name. Raises Refusal where it must not be written."""
+    over = len(words) > 1 and words[-1] == OVER
+    name = " ".join(words[:-1] if over else words)
+    if not name:
+        raise Refusal(f"expected {usage}, found no file")
+    path = Path(name).expanduser()
+    if path.is_dir():
+        raise Refusal(f"{name} is a folder; give the path of a file")
+    if path.exists() and not over:
+        raise Refusal(f"{name} is there already; say {OVER} after it to replace it")
+    return path
+
+
+def write(path: Path, lines: Iterable[str]) -> None:
+    """Write a file. Raises Refusal."""
+    try:
+        write_atomically(path, lines)
+    except Refusal as error:
+        raise Refusal(str(error).replace("give another place with --out", "give another place")) from None
+
+
+def save(console: Console, words: list[str]) -> None:
+    """Write the trail of the run up to the present."""
+    path = target(words, "save FILE")
+    trail = console.session.trail()
+    write(path, trail.each_line())
+    console.note_saved()
+    count = len(trail.choices)
+    console.said = [f"{count} step{'s' * (count != 1)} written to {path}; kafka-proto replay {path} makes them again"]
+
+
+def load(console: Console, words: list[str]) -> None:
+    """Show the end of a trail that was written before, by whichever command, or that a link of the page carries."""
+    name = " ".join(words)
+    if not name:
+        raise Refusal("expected load FILE, found no file")
+    trail = trail_of(name) if "#s=" in name else read_trail(Path(name).expanduser())
+    console.session.become(of_trail(trail))
+    console.said = [f"{'the link' if '#s=' in name else name}: {where_it_ends(console)}"]
+
+
+def where_it_ends(console: Console) -> str:
+    """Return what is to be seen at the present step, in words."""
+    session = console.session
+    found = session.violation
+    ends = f"violates {found.violated}" if found is not None else "no violation"
+    return f"at step {session.at} of {session.branch.length}, {ends}"
+
+
+def open_(console: Console, words: list[str]) -> None:
+    """Show a model, a scenario or a tour from its start: `open WHAT [NAME=VALUE ...] [own|generous]`."""
+    if not words:
+        raise Refusal("expected open MODEL, SCENARIO or TOUR, found nothing; Tab completes their names")
+    what, *rest = words
+    budget = rest.pop() if rest and rest[-1] in BUDGETS else None
+    if is_tour(what):
+        if rest or budget:
+            raise Refusal(f"a tour says itself how large it is; leave out {' '.join(words[1:])}")
+        tour(console, [what])
+        return
+    sizes, settings = chosen(what, rest)
+    console.session.open(what, sizes, settings, budget)
+    console.said = [f"{what}: {console.session.opened.title}"]
+
+
+def is_tour(name: str) -> bool:
+    return any(found.name == name for found in tours())
+
+
+def chosen(what: str, pairs: list[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the sizes and settings that `NAME=VALUE` words give. Raises Refusal."""
+    sizes: dict[str, int] = {}
+    settings: dict[str, str] = {}
+    known = sizes_of(what) if pairs else {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise Refusal(f"expected NAME=VALUE, own or generous after {what}, found {pair!r}")
+        if name not in known:
+            settings[name] = value
+        elif value.isdecimal():
+            sizes[name] = int(value)
+        else:
+            raise Refusal(f"size {name} must be a whole number, not {value!r}")
+    return sizes, settings
+
+
+def sizes_of(what: str) -> Mapping[str, object]:
+    scenario = find_scenario(what)
+    return find_model(scenario.model if scenario is not None else what).sizes
+
+
+def things(console: Console, words: list[str]) -> Iterable[str]:
+    """Return what can be opened."""
+    if words:
+        return sorted(f"{name}=" for name in sizes_of(words[0])) if not is_tour(words[0]) else ()
+    return sorted((
+        *(spec.name for spec in model_specs()), *(row.name for row in scenarios()), *(found.name for found in tours()),
+    ))
+
+
+def tour(console: Console, words: list[str]) -> None:
+    """Begin a tour: before its first step, with all steps kept ahead."""
+    name = one(words, "a tour")
+    console.session.tour(name)
+    console.said = ["Enter on an empty line, or next, goes on"]
+
+
+def next_(console: Console, words: list[str]) -> None:
+    """Go on to the next kept step; in a tour, to the next caption."""
+    nothing(words, "next")
+    session = console.session
+    if session.at == session.branch.length:
+        raise Refusal("no step is kept ahead of this one; take one, or run")
+    console.stepper.forward(session.at + 1)
+
+
+def export(console: Console, words: list[str]) -> None:
+    """Write the run in another form, as `kafka-proto show --as FORM` does, or as a history."""
+    if not words or words[0] not in EXPORTS:
+        found = " ".join(words) or "nothing"
+        raise Refusal(f"expected export FORM FILE with the form {', '.join(EXPORTS)}, found {found!r}")
+    path = target(words[1:], f"export {words[0]} FILE")
+    write(path, exported(console.session.trail(), words[0]).removesuffix("\n").split("\n"))
+    console.said = [f"written to {path}"]
+
+
+FILES = (
+    Verb("open", "open WHAT [NAME=N]", "show a model, scenario or tour from its start; NAME=N sets a size", open_,
+         things, "this demo"),
+    Verb("tour", "tour NAME", "begin a guided tour", tour,
+         lambda console, words: () if words else (found.name for found in tours()), "this demo"),
+    Verb("next", "next", "the next step of a tour, or the next kept one", next_, never, "this demo"),
+    Verb("save", "save FILE [over]", "write the run as a trail; over: replace the file", save, never, "this demo"),
+    Verb("load", "load FILE|LINK", "show a trail, or what a link carries", load, never, "this demo"),
+    Verb("export", "export FORM FILE", f"write it as {', '.join(EXPORTS)}", export, either(*EXPORTS), "this demo"),
+)

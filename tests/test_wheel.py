@@ -1,0 +1,91 @@
+"""The wheel: it holds the page's files, and the demo works from it in an environment that has nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+STATIC = ROOT / "harness" / "demo" / "static"
+PATIENCE_S = 60
+
+
+def run(*command: object) -> None:
+    """Run a command that must succeed; what it says is shown where it does not."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel, built from a copy so that the project's folder stays as it is."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copy = folder / "source"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    for name in ("harness", "kafka_proto", "compaction"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", folder, copy)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def get(address: str) -> bytes:
+    """Return what a server answers."""
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+        body: bytes = answer.read()
+    return body
+
+
+def test_wheel_has_every_file_of_the_page(wheel: Path) -> None:
+    """What is in the folder of static files is in the wheel, byte for byte, and no compiled file of somebody's."""
+    wanted = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
+    assert "harness/demo/static/index.html" in wanted
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+        assert {name: packed.read(name) for name in names if name.startswith("harness/demo/static/")} == wanted
+    assert not [name for name in names if name.endswith(".pyc")]
+
+
+@pytest.mark.large
+def test_demo_works_from_an_installed_wheel_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    """Page, static file and catalogue are served from a clean environment; an interrupt ends the server with 0."""
+    venv, folder = tmp_path / "venv", tmp_path / "empty"
+    folder.mkdir()
+    run(sys.executable, "-m", "venv", venv)
+    run(venv / "bin" / "pip", "install", "--disable-pip-version-check", "--quiet", f"{wheel}[demo]")
+    command = [venv / "bin" / "kafka-proto", "demo", "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            said = server.stdout.readline()
+            address = re.search(r"http://127\.0\.0\.1:\d+", said)
+            assert address is not None, said + server.communicate(timeout=PATIENCE_S)[1]
+            page = get(address[0] + "/").decode()
+            assert page.encode() == (STATIC / "index.html").read_bytes()
+            for path in re.findall(r'(?:src|href)="/?(static/[^"]+)"', page):
+                assert get(f"{address[0]}/{path}") == (STATIC.parent / path).read_bytes()
+            catalogue = json.loads(get(address[0] + "/api/catalogue"))
+            assert "rp-01" in [tour["name"] for tour in catalogue["tours"]]
+            server.send_signal(signal.SIGINT)
+            _, err = server.communicate(timeout=PATIENCE_S)
+            assert (server.returncode, err) == (0, "")
+        finally:
+            server.kill()
+    lines = subprocess.run(
+        [*command[:2], "--terminal"], cwd=folder, input="tour rp-01\nforward end\nquit\n", text=True,
+        capture_output=True, timeout=PATIENCE_S,
+    )
+    assert lines.returncode == 0 and "FAILS 5 AckDurability" in lines.stdout
+    assert list(folder.iterdir()) == []
