@@ -303,6 +303,33 @@ def test_protocol_that_fails_is_told_and_the_session_goes_on(site: Site, monkeyp
     assert site.post("/api/take", {"index": 0}) > 0
 
 
+def test_task_that_goes_another_way_than_the_tables_is_told_and_put_right(site: Site) -> None:
+    """The step is not taken; after going somewhere else and back the tasks hold the state of the session again."""
+    cluster = live.Live(site.session)
+
+    async def main() -> list[str]:
+        said = []
+        async with trio.open_nursery() as nursery:
+            await nursery.start(cluster.run)
+            await cluster.take(None, "Init(c1,tid1)", 0)
+            task = cluster._host.tasks["c1"]
+            task.local = task.actor.initial
+            label = next(o.label for o in site.session.node.options if o.process == "c1" and o.action != "Init")
+            try:
+                await cluster.take(None, label, 1)
+            except AssertionError as error:
+                said.append(str(error))
+            await cluster.change(site.session.rewind, 0)
+            await cluster.forward(1)
+            await cluster.take(None, label, 1)
+            nursery.cancel_scope.cancel()
+        return said
+
+    (said,) = trio.run(main)
+    assert said.startswith("c1 was asked for ") and said.endswith("which its own state does not offer")
+    assert site.session.at == 2
+
+
 def test_tabs_are_told_when_the_server_ends(site: Site) -> None:
     """The last event says so, and the server does not wait for those who stay."""
     with tabs(site, 3) as opened:
