@@ -87,9 +87,8 @@ def test_violation_is_stepped_to_by_hand_and_replayed_on_the_command_line(tab: T
 
 def chosen(tab: Tab, path: Path) -> None:
     """Load a file as a person does."""
-    with tab.page.expect_file_chooser() as chooser:
-        tab.page.keyboard.press("l")
-    chooser.value.set_files(path)
+    tab.page.keyboard.press("l")
+    tab.page.set_input_files("#file", path)
 
 
 def test_shrinking_is_done_on_request(tab: Tab, tmp_path: Path) -> None:
@@ -330,8 +329,8 @@ def test_pointer_is_told_of_messages_and_states(tab: Tab) -> None:
     tab.post("tour", name="rp-01")
     tab.post("forward", to=4)
     page = tab.page
-    box = page.locator(".flight .touch").last.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 1)
+    tab.at(4)
+    page.locator(".flight .type").last.hover()
     page.wait_for_selector("#tip.shown >> text=p1 → r1 · sent in step 4")
     head, row = page.locator("[data-lane=r1]").bounding_box(), page.locator(".row[data-n='3']").bounding_box()
     page.mouse.move(head["x"] + head["width"] / 2, row["y"] + row["height"] / 2)
