@@ -186,9 +186,7 @@ def test_counterexample_of_check_is_loaded_and_looked_at(tab: Tab, tmp_path: Pat
     assert done.code == 1
     (trail,) = tmp_path.glob("*.trail.jsonl")
     chosen(tab, trail)
-    page = tab.page
-    page.wait_for_selector(".violation")
-    assert "DuplicateNullKeyMessage" in page.inner_text(".violation")
+    tab.page.wait_for_selector(".violation >> text=DuplicateNullKeyMessage")
     assert tab.known("store.steps.length") == tab.known("store.present.violation.step")
 
 
