@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from command_line import call
+from pseudo_terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
 
 from harness.demo.hosted import OnTrio
 from harness.demo.opened import open_what
@@ -16,8 +19,6 @@ from harness.demo.screen import Screen, plain
 from harness.demo.session import LiveSession
 from harness.demo.terminal import Script, console_of
 from harness.model import find_tour
-from tests.command_line import call
-from tests.terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
 
 MODEL = "transactions/repaired/actors"
 SIZES = ((40, 12), (80, 24), (100, 30), (129, 24), (160, 50), (300, 80))
@@ -144,6 +145,15 @@ def test_interrupt_stops_a_run_but_not_the_session(person: Person) -> None:
     person.wait("Ctrl-C again leaves")
     person.type(INTERRUPT)
     assert person.ended() == 0
+
+
+def test_end_asked_for_by_a_signal_leaves_with_a_sentence(person: Person) -> None:
+    """The terminal is as it was, and the exit code is that of every interrupted command."""
+    person.say("run until end")
+    person.wait("stopped at step")
+    person.process.send_signal(signal.SIGTERM)
+    assert person.ended() == 130
+    assert person.sees("kafka-proto: interrupted; files that were saved are complete")
 
 
 def test_window_of_another_size_is_filled_again(person: Person) -> None:
