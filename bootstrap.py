@@ -19,6 +19,8 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
   lint         ruff and mypy
   bench        benchmarks/simulation.py [ARGS...]
   bench-search benchmarks/search.py [ARGS...]
+  bench-pipeline
+               benchmarks/pipeline.py [ARGS...]
   campaign     20,000 runs of eight scenarios on Spark into out/campaign, then the report; ARGS go to the campaign
   table        benchmarks/published_table.py: the diary's table of model checking runs, beside ours
   demo         kafka-proto demo [ARGS...]: a live cluster in a page on this machine
@@ -51,7 +53,8 @@ PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses", "4", "--dist", "workst
 # Flawed scenarios of each protocol; their repaired twins are in the campaign, too.
 FLAWED = ("s3-wiped-metadata", "s4-copied-tail", "pc-06-replayed-twice", "rp-01-truncate-to-high-watermark")
 CAMPAIGN = [name for flawed in FLAWED for name in (flawed, f"{flawed}-repaired")]
-BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "table": "published_table.py"}
+BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "bench-pipeline": "pipeline.py",
+              "table": "published_table.py"}
 COMMANDS = ("setup", "run", "test", "test-large", "test-browser", "lint", "campaign", "demo", "clean", *BENCHMARKS)
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
@@ -159,10 +162,15 @@ def check_first(*commands: list[str]) -> None:
             sys.exit(code if code > 0 else 128 - code)
 
 
-def campaign(rest: list[str]) -> NoReturn:
-    """Make the campaign, and then its report; an interrupt is the campaign's own to deal with."""
+def provide_java() -> None:
+    """Install a Java from the package index where the machine has none; without it, Spark says what is missing."""
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         subprocess.run([*PIP, "--quiet", "--editable", ".[jdk]"], cwd=ROOT, check=False)
+
+
+def campaign(rest: list[str]) -> NoReturn:
+    """Make the campaign, and then its report; an interrupt is the campaign's own to deal with."""
+    provide_java()
     out = ([*rest, "out/campaign"][rest.index("--out") + 1]) if "--out" in rest else "out/campaign"
     signal.signal(signal.SIGINT, lambda *_: None)
     made = subprocess.call([str(SCRIPT), "campaign", *CAMPAIGN, "--runs", "2500", "--out", out, *rest])
@@ -234,6 +242,8 @@ def main(arguments: list[str]) -> None:
         benchmark = Path("benchmarks", BENCHMARKS[command])
         if not benchmark.is_file():
             fail(f"{ROOT / benchmark} is missing; restore it from version control")
+        if command == "bench-pipeline":
+            provide_java()
         hand_over([python, str(benchmark), *rest])
 
 

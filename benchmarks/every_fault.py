@@ -24,6 +24,7 @@ import attrs
 from harness.history.campaign import refine_runs
 from harness.model import Faults, Refusal, find_model
 from harness.model.faults import FAULT_KINDS
+from harness.simulate.hunt import end_with_parent
 from harness.simulate.session import everything, run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
@@ -101,7 +102,7 @@ def main() -> int:
     bad = 0
     print("| model | mode | runs | steps | violated | leave the spec | stutters | extensions | CPU s |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    with ProcessPoolExecutor(given.processes, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(given.processes, multiprocessing.get_context("spawn"), end_with_parent) as pool:
         for row in rows:
             for mode, runs in (("free", given.runs // 2), ("timed", given.runs - given.runs // 2)):
                 total = Sum()

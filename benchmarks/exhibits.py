@@ -17,7 +17,7 @@ from itertools import repeat
 
 from harness.explore.flaw import fewest_steps
 from harness.model import Scenario, scenarios
-from harness.simulate.hunt import Task, Tried, carry_out
+from harness.simulate.hunt import Task, Tried, carry_out, end_with_parent
 from harness.simulate.shrink import shrink
 
 STRATEGIES = ("random", "pct", "guided")
@@ -38,7 +38,7 @@ def main() -> int:
     print("| exhibit | property | " + " | ".join(STRATEGIES) + " | spec |")
     print("| --- | --- |" + " --- |" * (len(STRATEGIES) + 1))
     missed = []
-    with ProcessPoolExecutor(given.processes, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(given.processes, multiprocessing.get_context("spawn"), end_with_parent) as pool:
         found = pool.map(cell, cells, repeat(given.runs))
         for row in rows:
             tried = [next(found) for _ in STRATEGIES]

@@ -13,8 +13,7 @@ from pathlib import Path
 import attrs
 import pyspark
 from command_line import PATIENCE_S, alive_in_group, wait_until
-
-from harness.pipeline.needs import require_java
+from spark_session import need_java
 
 HOST = "127.0.0.1"
 CLASSES = {"master": "org.apache.spark.deploy.master.Master", "worker": "org.apache.spark.deploy.worker.Worker"}
@@ -45,7 +44,7 @@ def _command(pid: int) -> bytes:
 @contextmanager
 def cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[Cluster]:
     """Start a cluster that keeps its files in a folder, and end it."""
-    require_java()
+    need_java()
     with socket.socket() as free:
         free.bind((HOST, 0))
         port = free.getsockname()[1]

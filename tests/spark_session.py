@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process, started by the first that asks for it."""
+"""One Spark session for all tests of a process, started by the first that asks for it. Without Java it skips."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import atexit
 from functools import cache
 from typing import TYPE_CHECKING
 
+import pytest
+
+from harness.model import Refusal
+from harness.pipeline.needs import require_java
 from harness.pipeline.session import start
 
 if TYPE_CHECKING:
@@ -14,9 +18,18 @@ if TYPE_CHECKING:
 CORES = 2
 
 
+def need_java() -> None:
+    """Skip the test that asks, and say why, where there is no Java: neither the machine's nor that of the extra."""
+    try:
+        require_java()
+    except Refusal as error:
+        pytest.skip(str(error))
+
+
 @cache
 def spark() -> SparkSession:
     """Return the session of this process, on two cores of this machine."""
+    need_java()
     session = start(f"local[{CORES}]")
     atexit.register(session.stop)
     return session

@@ -1,4 +1,4 @@
-"""Campaigns on a Spark standalone cluster of two workers on loopback: the tables are those of this machine alone."""
+"""A Spark standalone cluster of two workers on loopback: tables and counts are those of this machine alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import call, started, wait_until
+from command_line import call, ended, files_below, started, wait_until
 from spark_cluster import LONG_S, Cluster, cluster
+from spark_session import need_java
 
 from harness.pipeline.store import MARKERS, Store
 
@@ -21,6 +22,7 @@ TABLES = ("runs", "events", "violations", "coverage")
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables of the campaign as this machine makes it alone."""
+    need_java()
     out = tmp_path_factory.mktemp("local") / "campaign"
     outcome = call(*CAMPAIGN, "--out", out, "--master", "local[2]")
     assert outcome.code == 0, outcome.err
@@ -85,3 +87,38 @@ def test_a_killed_executor_or_worker_loses_nothing(
         assert process.wait(LONG_S) == 0
     assert before < committed(out) == 24
     assert tables(out) == tables(local)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("is_disturbed", [False, True], ids=["calm", "killed-executor"])
+def test_a_search_on_a_cluster_has_the_counts_of_the_local_one(
+    is_disturbed: bool, two_workers: Cluster, tmp_path: Path
+) -> None:
+    """23,312 states in 18 levels, whether or not an executor is killed on the way."""
+    sizes = [f"--size={name}={size}" for name, size in {
+        "brokers": 2, "clients": 2, "txn-log-partitions": 2, "transactional-ids": 2}.items()]
+    command = ("check", "transactions/diary-01", *sizes, "--out", tmp_path / "out", "--json")
+    folder = tmp_path / "search"
+    with started(*command, "--engine", "spark", "--master", two_workers.url, "--checkpoint", folder) as process:
+        if is_disturbed:
+            wait_until(lambda: len(list(folder.glob("level-*"))) > 5 and bool(two_workers.executors(0)), LONG_S)
+            os.kill(two_workers.executors(0)[0], signal.SIGKILL)
+        process.wait(LONG_S)
+        outcome = ended(process)
+    assert outcome.code == 0, outcome.err
+    here, there = call(*command).json, outcome.json
+    for name in ("initial", "distinct", "generated", "depth", "verdict", "complete", "actions", "witnesses"):
+        assert there[name] == here[name]
+    assert (there["distinct"], there["depth"], there["engine"]) == (23_312, 18, "spark")
+
+
+@pytest.mark.large
+def test_a_counterexample_from_a_cluster_is_the_local_one(two_workers: Cluster, tmp_path: Path) -> None:
+    """The shortest way to a violation, and its files, are those of the engine of this machine."""
+    command = ("check", "transactions/gist", "--size", "clients=1")
+    with started(*command, "--engine", "spark", "--master", two_workers.url, "--checkpoint", tmp_path / "search",
+                 "--out", tmp_path / "there") as process:
+        process.wait(LONG_S)
+        assert ended(process).code == 1
+    assert call(*command, "--out", tmp_path / "here").code == 1
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here") != {}

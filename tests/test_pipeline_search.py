@@ -226,7 +226,7 @@ def test_missing_packages_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def task(model: Model, folder: Path, parts: int) -> Task:
     """Return a worker's task."""
     asked = Asked(model.name, model.sizes, model.settings, True, names_of(model), False, "kafka_proto",
-                  expander.code_version("kafka_proto"))
+                  expander.version_of("kafka_proto"))
     return Task(asked, str(folder), parts, frozenset(), 0)
 
 
@@ -286,7 +286,7 @@ def test_a_full_disk_is_told_in_one_sentence(copied: Path, monkeypatch: pytest.M
 def test_workers_with_other_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker whose protocol is another version says so."""
     monkeypatch.setattr(expander, "_EXPANDER", [])
-    monkeypatch.setattr(expander, "code_version", lambda package: "another")
+    monkeypatch.setattr(expander, "version_of", lambda package: "another")
     asked = Asked(SMALL.name, SMALL.sizes, SMALL.settings, True, (), False, "kafka_proto", "this")
     with pytest.raises(RuntimeError, match="a worker has another version of kafka_proto than the driver"):
         expander_for(Task(asked, str(tmp_path), 1, frozenset(), 0))

@@ -11,12 +11,10 @@ import click
 from harness.cli import heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.model import Refusal
-from harness.pipeline.needs import require_packages
+from harness.pipeline.needs import require_java, require_packages
 from harness.record.words import counted
 from harness.simulate import strategies
 from harness.simulate.screen import Screen
-
-LOG = "spark.log"
 
 
 @cli.command()
@@ -53,20 +51,22 @@ def campaign(
     from harness.pipeline import campaign as campaigns
     from harness.pipeline.cells import cells
     from harness.pipeline.session import checked_master, spark_session
-    from harness.pipeline.store import Manifest
+    from harness.pipeline.store import LOG, Manifest
 
     chosen = cells(what, strategy, sweeps, pairs(sizes, int), pairs(settings, str), steps)
     manifest = Manifest(chosen, _kept(keep), _part(coverage, campaigns.COVERAGE), block or campaigns.BLOCK)
     checked_master(master)
+    require_java()
     check_folder(out)
     screen = Screen(quiet=as_json)
     with screen.progress("campaign") as progress:
         going = campaigns.Campaign(out, manifest, runs, progress, heard)
-        if going.open():
-            with spark_session(master, out / LOG) as spark:
-                outcome = going.run(spark, time.strftime("%Y-%m-%d", time.gmtime()))
-        else:
-            outcome = going.nothing_missing()
+        with going.alone():
+            if going.open():
+                with spark_session(master, out / LOG) as spark:
+                    outcome = going.run(spark, time.strftime("%Y-%m-%d", time.gmtime()))
+            else:
+                outcome = going.nothing_missing()
     result: dict[str, Any] = {
         "out": str(out), "cells": len(chosen), "runs": outcome.runs, "planned": outcome.planned,
         "found": outcome.found, "failing": outcome.failing, "errors": outcome.errors, "steps": outcome.steps,

@@ -64,8 +64,9 @@ def on_spark(
     from harness.pipeline.needs import require_java, require_packages
 
     require_packages()
-    require_java()
     from harness.pipeline.search import SparkSearch
 
-    return SparkSearch(model, invariants, folder=folder, master=master or "local[*]", parts=parts or 0, stop=stop,
-                       deadlock=deadlock)
+    made = SparkSearch(model, invariants, folder=folder, master="local[*]" if master is None else master,
+                       parts=parts or 0, stop=stop, deadlock=deadlock)
+    require_java()
+    return made

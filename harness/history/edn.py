@@ -17,7 +17,8 @@ import attrs
 from harness.model import Refusal
 from harness.record.files import each_text
 
-WHAT = "EDN file"
+WHAT = "history in EDN"
+BEGINS = "a map or a vector, copy it again"
 SHOWN = 40
 """Characters of a thing that is shown in a sentence."""
 TOKEN = re.compile(
@@ -123,7 +124,7 @@ def _put(form: _Open, value: Any) -> None:
 
 def _tokens(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, kind and text of each token."""
-    lines = enumerate(each_text(path, WHAT), 1)
+    lines = enumerate(each_text(path, WHAT, BEGINS), 1)
     for number, text in lines:
         at = _after_blanks(text, 0)
         while at < len(text):

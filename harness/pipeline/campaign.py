@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,8 +106,13 @@ _WORKSHOP: list[Workshop] = []
 """In a worker: the workshop, which lasts as long as the worker does."""
 
 
-def make_blocks(tasks: Iterable[list[Task]], folder: str, day: str, code: dict[str, str]) -> Iterator[int]:
-    """Make blocks, each of them committed as soon as it is made; those that somebody else committed are left out."""
+def make_blocks(
+    tasks: Iterable[list[Task]], folder: str, day: str, code: dict[str, str], token: str = ""
+) -> Iterator[int]:
+    """Make blocks, each of them committed as soon as it is made; those that somebody else committed are left out.
+
+    Nothing is committed any more when the folder has another driver than the one with the token.
+    """
     if not _WORKSHOP:
         gc.disable()
         gc.freeze()
@@ -115,7 +121,7 @@ def make_blocks(tasks: Iterable[list[Task]], folder: str, day: str, code: dict[s
         if code_version(package) != version:
             raise RuntimeError(f"{STOPPED}a worker has another version of {package} than the driver; install the "
                                "same one everywhere.")
-    store = Store(Path(folder))
+    store = Store(Path(folder), token)
     for task in (task for some in tasks for task in some):
         if store.is_committed(task.name):
             continue
@@ -145,9 +151,12 @@ class Campaign:
         self.runs = runs
         self.progress = progress
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Make the folder ready, and have it as the only driver until the block ends. Raises Refusal."""
+        return self.store.alone(self.manifest)
+
     def open(self) -> list[Task]:
-        """Make the folder ready, and return what is missing there. Raises Refusal."""
-        self.store.begin(self.manifest)
+        """Return what is missing in the folder, which nobody else works on. Raises Refusal."""
         committed = self.store.committed()
         self.store.verify(committed.values())
         return missing(self.manifest, self.runs, committed.values())
@@ -160,6 +169,10 @@ class Campaign:
 
     def run(self, spark: SparkSession, day: str) -> Outcome:
         """Make what is missing. An interrupt ends it in order, and everything committed is kept. Raises Refusal."""
+        with self.alone():
+            return self._run(spark, day)
+
+    def _run(self, spark: SparkSession, day: str) -> Outcome:
         tasks, outcome = self.open(), self.nothing_missing()
         if not tasks:
             return outcome
@@ -188,9 +201,10 @@ class Campaign:
         parts = spread(tasks, context.defaultParallelism)
         where = os.path.abspath(self.store.folder)
         code = {task.cell.package: task.cell.code for task in tasks}
+        token = self.store.token
 
         def work(some: Iterable[list[Task]]) -> Iterable[int]:
-            return make_blocks(some, where, day, code)
+            return make_blocks(some, where, day, code, token)
 
         return Job(context, context.parallelize(parts, len(parts)).mapPartitions(work))
 

@@ -172,10 +172,13 @@ def _whole(name: str, value: str) -> int:
 
 
 @cache
-def code_version(package: str) -> str:
-    """Return the version of the code that makes runs of a protocol: a digest of its sources and of the harness's."""
+def code_version(package: str, makers: tuple[str, ...] = MAKERS) -> str:
+    """Return the version of the code that makes runs of a protocol: a digest of its sources and of the harness's.
+
+    `makers` are folders and files of the harness.
+    """
     root = Path(str(import_module("harness").__file__)).parent.parent
-    files = [(folder, root / folder) for folder in MAKERS]
+    files = [(folder, root / folder) for folder in makers]
     where = getattr(sys.modules.get(package) or import_module(package), "__file__", None)
     if where:
         path = Path(where)

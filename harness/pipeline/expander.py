@@ -30,6 +30,8 @@ SPARE = 4
 """Bits that each field has for values not met yet."""
 MOST = 2_000_000
 """Values and entries of tables with which a worker begins anew."""
+SEARCHERS = ("harness/model", "harness/explore", "harness/pipeline/expander.py", "harness/pipeline/wire.py")
+"""The code that states, keys and counts of a search depend on, beside that of the protocol."""
 STOPPED = "the search cannot go on: "
 """How a worker's last words begin."""
 T = TypeVar("T")
@@ -196,6 +198,11 @@ _EXPANDER: list[Expander] = []
 """In a worker: its tables, which last as long as the worker does, or until they get too large."""
 
 
+def version_of(package: str) -> str:
+    """Return the version of the code that searches the models of a protocol."""
+    return code_version(package, SEARCHERS)
+
+
 def expander_for(task: Task) -> Expander:
     """Return this process's tables for a task."""
     if _EXPANDER:
@@ -204,9 +211,9 @@ def expander_for(task: Task) -> Expander:
             _EXPANDER.clear()
             gc.collect()
     if not _EXPANDER:
-        if code_version(task.asked.package) != task.asked.code:
-            raise RuntimeError(f"{STOPPED}a worker has another version of {task.asked.package} than the driver; "
-                               "install the same one everywhere.")
+        if version_of(task.asked.package) != task.asked.code:
+            raise RuntimeError(f"{STOPPED}a worker has another version of {task.asked.package} than the driver, or of "
+                               "the search; install the same one everywhere.")
         _EXPANDER.append(Expander(task.asked))
     _EXPANDER[0].prepare(task)
     return _EXPANDER[0]

@@ -18,12 +18,14 @@ from typing import Any
 import attrs
 
 from harness.model import Refusal
-from harness.pipeline.places import DIGEST, place, stamp
+from harness.pipeline.places import DIGEST, make_folder, place, stamp, to_disk
 from harness.record.files import compact, reason_of
 
 FORMAT = "kafka-proto/spark-search"
 VERSION = 1
 MANIFEST, MARKER, HITS, LOG = "search.json", "level.json", "hits.parquet", "spark.log"
+CODE = "code"
+"""What is asked of the version of the code."""
 NAME = re.compile(r"level-(\d{4,})")
 
 
@@ -66,10 +68,21 @@ class Levels:
         self.folder = folder
 
     def begin(self, asked: Mapping[str, Any]) -> list[Level]:
-        """Make the folder that of a search, or make sure that it is; return the levels that it has. Raises Refusal."""
+        """Make the folder that of a search, or make sure that it is; return the levels that it has. Raises Refusal.
+
+        What others left that were killed is removed, so nobody else may work on the folder.
+        """
+        if not self.look(asked):
+            self._write(self.folder / MANIFEST, {"format": FORMAT, "version": VERSION, "asked": asked})
+        for part in self.folder.glob(".level-*"):
+            shutil.rmtree(part, ignore_errors=True)
+        return self.committed()
+
+    def look(self, asked: Mapping[str, Any]) -> bool:
+        """Say whether the folder, which is made, is that of the search already. Raises Refusal: it is another's."""
         path = self.folder / MANIFEST
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             others = sorted(entry.name for entry in self.folder.iterdir()
                             if not entry.name.startswith(".") and entry.name != LOG)
         except OSError as error:
@@ -78,16 +91,17 @@ class Levels:
             if others:
                 raise Refusal(f"{self.folder} holds something else than a search of --engine spark ({others[0]}); give "
                               "another folder with --checkpoint")
-            self._write(path, {"format": FORMAT, "version": VERSION, "asked": asked})
+            return False
         told = self._manifest(path)
-        for name, value in sorted(asked.items()):
+        for name, value in sorted(asked.items(), key=lambda item: item[0] == CODE):
             if told.get(name) != value:
+                if name == CODE:
+                    raise Refusal(f"the search in {self.folder} was begun with another version of the code; give "
+                                  "another folder, or remove this one to start anew")
                 raise Refusal(f"the search in {self.folder} is another: its {name.replace('_', ' ')} is "
                               f"{_told(told.get(name))}, here it is {_told(value)}; give another folder, or ask for "
                               "the same")
-        for part in self.folder.glob(".level-*"):
-            shutil.rmtree(part, ignore_errors=True)
-        return self.committed()
+        return True
 
     def _manifest(self, path: Path) -> dict[str, Any]:
         try:
@@ -155,7 +169,9 @@ class Levels:
             for entry in path.iterdir():
                 if entry.name not in named:
                     entry.unlink()
+            to_disk(path)
             path.rename(self.folder / level.folder)
+            to_disk(self.folder)
         except OSError as error:
             raise self._unwritable(error) from None
 

@@ -1,4 +1,4 @@
-"""Files that come to their place complete, and what tells them from damaged ones."""
+"""Files that come to their place complete and outlive a power cut, and what tells them from damaged ones."""
 
 from __future__ import annotations
 
@@ -14,20 +14,50 @@ DIGEST = 16
 """Bytes of a file's digest."""
 
 
-def place(path: Path, put: Callable[[Path], object], parts: Path | None = None) -> None:
-    """Let a file be written under a hidden name, in `parts` or else beside it, and rename it to its own.
+def place(path: Path, put: Callable[[Path], object]) -> None:
+    """Let a file be written under a hidden name beside its own, and put it into its place.
 
     Raises OSError, and leaves nothing half-written.
     """
-    handle, name = tempfile.mkstemp(dir=parts or path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    part = hidden(path, path.parent)
     try:
-        put(Path(name))
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        put(part)
+        to_disk(part)
+        show(part, path)
     finally:
         with suppress(OSError):
-            os.unlink(name)
+            part.unlink()
+
+
+def hidden(path: Path, parts: Path) -> Path:
+    """Make an empty file in a folder in which a file can be written until it is shown. Raises OSError."""
+    handle, name = tempfile.mkstemp(dir=parts, prefix=f".{path.name}.")
+    os.close(handle)
+    os.chmod(name, 0o644)
+    return Path(name)
+
+
+def show(part: Path, path: Path) -> None:
+    """Give a file that is on the disk its own name, for good. Raises OSError."""
+    os.replace(part, path)
+    to_disk(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, for good. Raises OSError."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        to_disk(path.parent)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until the content of a file, or the names in a folder, would outlive a power cut. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def stamp(path: Path) -> dict[str, Any]:

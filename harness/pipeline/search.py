@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from harness.explore.checkpoint import asked_of
 from harness.explore.search import Progress, Result, Violation, ranked, tell
 from harness.model import Model, Refusal, find_model
-from harness.pipeline.cells import code_version
-from harness.pipeline.expander import STOPPED, Asked, Expander, Task, Told, grow, lead, settle
+from harness.pipeline.expander import STOPPED, Asked, Expander, Task, Told, grow, lead, settle, version_of
 from harness.pipeline.jobs import Job, last_words
-from harness.pipeline.levels import HITS, LOG, Level, Levels
-from harness.pipeline.places import stamp
+from harness.pipeline.levels import CODE, HITS, LOG, Level, Levels
+from harness.pipeline.locks import alone
+from harness.pipeline.places import stamp, to_disk
 from harness.pipeline.session import checked_master, spark_session
 from harness.pipeline.wire import KEYS, Keys, to_bytes
 from harness.record.files import reason_of
@@ -63,7 +63,7 @@ class SparkSearch:
         self.stop = stop
         package = find_model(model.name).build.__module__.partition(".")[0]
         self.asked = Asked(model.name, dict(model.sizes), dict(model.settings), model.history_variables,
-                           tuple(self.kinds), deadlock, package, code_version(package))
+                           tuple(self.kinds), deadlock, package, version_of(package))
         self.expander = Expander(self.asked)
         self.master = master
         self.parts = parts
@@ -86,9 +86,10 @@ class SparkSearch:
                 self._stack.callback(shutil.rmtree, scratch, ignore_errors=True)
                 self._store = Levels(Path(scratch))
             flags = {"stop": self.stop, "deadlock": self.asked.deadlock}
-            self.levels = self._store.begin({
-                **asked_of(self.model, tuple(self.kinds), flags), "code": self.asked.code,
-            })
+            asked = {**asked_of(self.model, tuple(self.kinds), flags), CODE: self.asked.code}
+            self._store.look(asked)
+            self._stack.enter_context(alone(self._store.folder, "--checkpoint"))
+            self.levels = self._store.begin(asked)
             if self.levels:
                 self.parts = self.levels[0].parts
             else:
@@ -217,6 +218,7 @@ class SparkSearch:
                   for name, some in keys.items()]
         try:
             pq.write_table(pa.concat_tables(tables), folder / HITS, compression="zstd")
+            to_disk(folder / HITS)
             return {"file": HITS, **stamp(folder / HITS)}
         except OSError as error:
             raise Refusal(f"cannot write {folder / HITS}: {reason_of(error)}; give another folder with --checkpoint"

@@ -1,14 +1,17 @@
 """The folder of a campaign: what it is, which blocks of runs are committed, and the Parquet files of these.
 
-A block is committed by its marker in `blocks/`, which is written last and names the block's files with their digests.
-Files come to their place complete, by renaming; readers take those that a marker names, and no others.
+A block is committed by its marker in `blocks/`, which comes last and names the block's files with their digests.
+Files come to their place complete, by renaming, once they are on the disk; readers take those that a marker names, and
+no others.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,13 +22,16 @@ import pyarrow.parquet as pq
 
 from harness.model import Refusal
 from harness.pipeline.cells import Cell
-from harness.pipeline.places import place, stamp
+from harness.pipeline.locks import alone, committing
+from harness.pipeline.places import hidden, make_folder, show, stamp, to_disk
 from harness.pipeline.schemas import SCHEMAS, write
 from harness.record.files import compact, reason_of, write_atomically
 
 FORMAT = "kafka-proto/campaign"
 VERSION = 1
-MANIFEST, MARKERS, PARTS = "campaign.json", "blocks", ".parts"
+MANIFEST, MARKERS, PARTS, LOG = "campaign.json", "blocks", ".parts", "spark.log"
+NAME = re.compile(r"[0-9a-f]{16}-\d+-\d+\.parquet")
+"""The name of a block's file."""
 
 
 @attrs.frozen
@@ -68,35 +74,75 @@ class Manifest:
 
 
 class Store:
-    """The folder of one campaign."""
+    """The folder of one campaign; with a driver's token, blocks are committed as long as it has the folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, token: str = "") -> None:
         self.folder = folder
+        self.token = token
+
+    @contextmanager
+    def alone(self, manifest: Manifest) -> Iterator[None]:
+        """Have the folder as that of a campaign until the block ends, as the only driver. Raises Refusal.
+
+        What others left that were killed is cleared away. Within such a block, another one changes nothing.
+        """
+        if self.token:
+            yield
+            return
+        self._look(manifest)
+        with alone(self.folder, "--out") as token:
+            self.token = token
+            try:
+                self.begin(manifest)
+                self._tidy()
+                yield
+            finally:
+                self.token = ""
 
     def begin(self, manifest: Manifest) -> None:
         """Make the folder that of a campaign, or make sure that it is. Raises Refusal where it is another's."""
-        path = self.folder / MANIFEST
-        if not path.exists():
-            if any((self.folder / name).exists() for name in (MARKERS, *SCHEMAS)):
-                raise Refusal(f"{self.folder} holds tables but no {MANIFEST}; give another place with --out")
+        if not self._look(manifest):
             self.describe(manifest)
+        for name in (MARKERS, PARTS):
+            (self.folder / name).mkdir(exist_ok=True)
+
+    def _look(self, manifest: Manifest) -> bool:
+        """Say whether the folder is that of a campaign already. Raises Refusal where it is something else's."""
+        if not (self.folder / MANIFEST).exists():
+            try:
+                others = sorted(path.name for path in self.folder.iterdir() if path.name[0] != "." and path.name != LOG)
+            except FileNotFoundError:
+                others = []
+            except OSError as error:
+                raise Refusal(f"cannot read {self.folder}: {reason_of(error)}; give another place with --out") from None
+            if others:
+                raise Refusal(f"{self.folder} holds {others[0]}, but no {MANIFEST}; give a new folder with --out")
+            return False
         told, mine = compact(self._read_manifest()), compact(manifest.to_json())
         if told != mine:
             raise Refusal(f"{self.folder} holds another campaign: {_difference(json.loads(told), json.loads(mine))}; "
                           "give another place with --out")
-        for name in (MARKERS, PARTS):
-            (self.folder / name).mkdir(exist_ok=True)
+        return True
+
+    def _tidy(self) -> None:
+        """Remove what was written, but not committed, when somebody was killed. Raises Refusal."""
+        self.clear_parts()
+        named = {file["path"] for block in self.committed().values() for file in block.files.values()}
+        with suppress(OSError), self._turn():
+            for path in (path for table in SCHEMAS for path in (self.folder / table).glob("what=*/day=*/*.parquet")):
+                if NAME.fullmatch(path.name) and path.relative_to(self.folder).as_posix() not in named:
+                    path.unlink()
 
     def describe(self, manifest: Manifest) -> None:
         """Write down what the tables in the folder are. Raises Refusal."""
         data = json.dumps(manifest.to_json(), ensure_ascii=False, sort_keys=True, indent=1)
         write_atomically(self.folder / MANIFEST, [data])
+        for path in (self.folder / MANIFEST, self.folder):
+            to_disk(path)
 
     def manifest(self) -> Manifest:
         """Return what the campaign is. Raises Refusal where the folder is none of a campaign."""
-        data = self._read_manifest()
-        return Manifest(tuple(Cell.from_json(cell) for cell in data["cells"].values()), data["keep"],
-                        data["coverage"], data["block"])
+        return _manifest(self._read_manifest())
 
     def _read_manifest(self) -> dict[str, Any]:
         path = self.folder / MANIFEST
@@ -108,9 +154,14 @@ class Store:
             raise Refusal(f"cannot read {path}: {reason_of(error)}; give the folder of a campaign") from None
         except ValueError:
             data = {}
-        if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
-            raise Refusal(f"{path} is damaged, or of another version; restore it, or give another place with --out")
-        return data
+        try:
+            if data["format"] != FORMAT or data["version"] != VERSION:
+                raise ValueError
+            _manifest(data)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise Refusal(f"{path} is damaged, or of another version; restore it, or give another place with --out"
+                          ) from None
+        return dict(data)
 
     def committed(self, known: Mapping[str, Block] | None = None) -> dict[str, Block]:
         """Return the committed blocks by name, in order; those `known` from before are not read again. Refusal."""
@@ -123,7 +174,9 @@ class Store:
         path = self.folder / MARKERS / f"{name}.json"
         try:
             block = Block(**json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            if block.name != name or not all({"path", "bytes", "digest"} <= set(file) for file in block.files.values()):
+                raise ValueError
+        except (OSError, ValueError, TypeError, AttributeError):
             raise Refusal(f"{path} is damaged; remove it and start the campaign again, which makes its runs anew"
                           ) from None
         return block
@@ -134,26 +187,43 @@ class Store:
 
     def commit(self, cell: Cell, first: int, last: int, day: str, tables: Mapping[str, pa.Table],
                counts: Mapping[str, int]) -> Block:
-        """Write the tables of a block, and then its marker. Raises OSError, and leaves nothing half-written."""
+        """Write the tables of a block, and then its marker, unless somebody else did meanwhile; return the block.
+
+        Raises OSError, and leaves nothing half-written; Refusal where the folder has another driver by now.
+        """
         name = f"{cell.key}-{first}-{last}"
-        files = {table: self._put(table, cell.what, day, name, rows) for table, rows in tables.items() if len(rows)}
-        block = Block(cell.key, first, last, files=files, day=day, **counts)
-        self._place(self.folder / MARKERS / f"{name}.json",
-                    lambda path: path.write_text(compact(attrs.asdict(block)) + "\n", encoding="utf-8"))
-        return block
-
-    def _put(self, table: str, what: str, day: str, name: str, rows: pa.Table) -> dict[str, Any]:
-        inside = f"{table}/what={quote(what, safe='')}/day={day}/{name}.parquet"
-        path = self.folder / inside
-        self._place(path, lambda part: write(part, rows))
-        return {"path": inside, "rows": len(rows), **stamp(path)}
-
-    def _place(self, path: Path, put: Any) -> None:
-        """Let a file be written to a hidden place, and rename it to its own."""
         parts = self.folder / PARTS
         parts.mkdir(exist_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        place(path, put, parts)
+        made: list[tuple[Path, Path]] = []
+
+        def part_of(inside: str) -> Path:
+            made.append((hidden(Path(inside), parts), self.folder / inside))
+            return made[-1][0]
+
+        try:
+            files = {}
+            for table, rows in ((table, rows) for table, rows in tables.items() if len(rows)):
+                inside = f"{table}/what={quote(cell.what, safe='')}/day={day}/{name}.parquet"
+                part = part_of(inside)
+                write(part, rows)
+                files[table] = {"path": inside, "rows": len(rows), **stamp(part)}
+            block = Block(cell.key, first, last, files=files, day=day, **counts)
+            part_of(f"{MARKERS}/{name}.json").write_text(compact(attrs.asdict(block)) + "\n", encoding="utf-8")
+            for part, _ in made:
+                to_disk(part)
+            with self._turn():
+                for part, path in () if self.is_committed(name) else made:
+                    make_folder(path.parent)
+                    show(part, path)
+            return block
+        finally:
+            for part, _ in made:
+                with suppress(OSError):
+                    part.unlink()
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Be the only one to commit something, where the folder has a driver."""
+        return committing(self.folder, self.token) if self.token else nullcontext()
 
     def clear_parts(self) -> None:
         """Remove what was being written when somebody was killed."""
@@ -187,6 +257,12 @@ def read(path: Path, table: str, columns: list[str] | None = None) -> Iterator[p
     except (OSError, pa.ArrowException) as error:
         said = str(error).splitlines()[0]
         raise Refusal(f"{path} is damaged ({said}); remove its block's marker and start the campaign again") from None
+
+
+def _manifest(data: Mapping[str, Any]) -> Manifest:
+    """Return the manifest of a JSON object. Raises AttributeError, KeyError or TypeError where it is none."""
+    return Manifest(tuple(Cell.from_json(cell) for cell in data["cells"].values()), data["keep"], data["coverage"],
+                    data["block"])
 
 
 def _difference(told: dict[str, Any], mine: dict[str, Any]) -> str:

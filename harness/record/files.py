@@ -87,8 +87,11 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def each_text(path: Path, what: str) -> Iterator[str]:
-    """Yield the lines of a file, of which there is at least one, without keeping them. Raises Refusal."""
+def each_text(path: Path, what: str, begins: str = "a header line, record the run again") -> Iterator[str]:
+    """Yield the lines of a file, of which there is at least one, without keeping them. Raises Refusal.
+
+    `begins` says of an empty file what should be there, and what to do.
+    """
     empty = True
     try:
         with path.open(encoding="utf-8") as file:
@@ -96,13 +99,13 @@ def each_text(path: Path, what: str) -> Iterator[str]:
                 empty = False
                 yield line.removesuffix("\n")
     except FileNotFoundError:
-        raise Refusal(f"there is no {what} at {path}; give the path of a file that this program wrote") from None
+        raise Refusal(f"there is no {what} at {path}; give the path of one") from None
     except UnicodeDecodeError:
         raise Refusal(f"{path} is no {what}: {_not_utf8(path)} is not UTF-8 text; give another file") from None
     except (OSError, RuntimeError) as error:
         raise Refusal(f"cannot read the {what} {path}: {reason_of(error)}; give the path of a file") from None
     if empty:
-        raise Refusal(f"{path} is empty; a {what} starts with a header line, record the run again")
+        raise Refusal(f"{path} is empty; a {what} starts with {begins}")
 
 
 def _not_utf8(path: Path) -> str:

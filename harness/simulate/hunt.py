@@ -386,7 +386,7 @@ def _start_worker(made: Any) -> None:
     _MADE = made
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
 
 
 _MADE: Any = None
@@ -397,7 +397,12 @@ def _work(task: Task) -> Tried:
     return carry_out(task, _MADE)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Let this worker end with the process that started it, however that ends."""
+    threading.Thread(target=_await_parent, daemon=True).start()
+
+
+def _await_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,0 +1,107 @@
+"""One driver at a time works on a folder, and workers that outlive their driver commit nothing there.
+
+The driver locks a file in the folder, which says who it is. The system takes the lock away with the process, however
+that ends. Each driver draws a token; whoever commits something for it compares tokens while it holds a second lock, and
+a new driver writes its own token under that lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.model import Refusal
+from harness.record.files import reason_of
+
+DRIVER, COMMIT = ".driver", ".commit"
+"""The locked files: of the driver, as long as it works; and of whoever commits something, for that moment."""
+BUSY = (errno.EAGAIN, errno.EACCES)
+
+
+@contextmanager
+def alone(folder: Path, option: str) -> Iterator[str]:
+    """Have a folder as its only driver until the block ends, and yield the token of that. Raises Refusal.
+
+    `option` is the one of the command line by which another folder is given.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / DRIVER, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise _unlockable(folder, error, option) from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in BUSY:
+                raise Refusal(f"{folder} is in use by {_owner(folder)}; wait until that has ended, or give another "
+                              f"folder with {option}") from None
+            raise _unlockable(folder, error, option) from None
+        token = secrets.token_hex(8)
+        mine = {"pid": os.getpid(), "host": socket.gethostname(), "token": token,
+                "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        try:
+            with _locked(folder):
+                _rewrite(handle, json.dumps(mine) + "\n")
+        except OSError as error:
+            raise _unlockable(folder, error, option) from None
+        try:
+            yield token
+        finally:
+            _rewrite(handle, "")
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def committing(folder: Path, token: str) -> Iterator[None]:
+    """Be the only one to commit something to a folder. Raises Refusal where it has another driver, and OSError."""
+    with _locked(folder):
+        if _told(folder).get("token") != token:
+            raise Refusal(f"{folder} is no longer worked on by the driver of this worker")
+        yield
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder / COMMIT, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _rewrite(handle: int, text: str) -> None:
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, text.encode(), 0)
+
+
+def _told(folder: Path) -> dict[str, Any]:
+    """Return what the file of the driver says, which is nothing while it is being written."""
+    try:
+        data = json.loads((folder / DRIVER).read_bytes())
+    except (OSError, ValueError):
+        data = None
+    return data if isinstance(data, dict) else {}
+
+
+def _owner(folder: Path) -> str:
+    told = _told(folder)
+    if not all(name in told for name in ("pid", "host", "since")):
+        return "another process"
+    where = "this machine" if told["host"] == socket.gethostname() else told["host"]
+    return f"process {told['pid']} on {where}, since {told['since']}"
+
+
+def _unlockable(folder: Path, error: OSError, option: str) -> Refusal:
+    return Refusal(f"cannot lock {folder}: {reason_of(error)}; give another folder with {option}")
