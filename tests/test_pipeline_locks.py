@@ -76,8 +76,8 @@ def test_a_second_driver_is_refused_and_told_who_has_the_folder(
     with another(folder) as process:
         before = files_below(folder)
         said = call(*arguments, folder).refusal
-        assert said.startswith(f"{folder} is in use by process {process.pid} on this machine, since 2")
-        assert f"wait until that has ended, or give another folder with {arguments[-1]}" in said
+        assert said == (f"{folder} is in use by process {process.pid} on this machine; wait until that has ended, or "
+                        f"give another folder with {arguments[-1]}")
         assert files_below(folder) == before
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
@@ -104,7 +104,7 @@ def test_a_driver_that_is_elsewhere_is_named_with_its_machine(tmp_path: Path, mo
         patch.setattr("socket.gethostname", lambda: "elsewhere")
         holding = locks.alone(tmp_path, "--out")
         holding.__enter__()
-    with pytest.raises(Refusal, match=f"is in use by process {os.getpid()} on elsewhere, since "):
+    with pytest.raises(Refusal, match=f"is in use by process {os.getpid()} on elsewhere; wait"):
         locks.alone(tmp_path, "--out").__enter__()
     (tmp_path / locks.DRIVER).write_text("[]", encoding="utf-8")
     with pytest.raises(Refusal, match="is in use by another process; wait"):

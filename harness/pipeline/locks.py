@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +46,7 @@ def alone(folder: Path, option: str) -> Iterator[str]:
                               f"folder with {option}") from None
             raise _unlockable(folder, error, option) from None
         token = secrets.token_hex(8)
-        mine = {"pid": os.getpid(), "host": socket.gethostname(), "token": token,
-                "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        mine = {"pid": os.getpid(), "host": socket.gethostname(), "token": token}
         try:
             with _locked(folder):
                 _rewrite(handle, json.dumps(mine) + "\n")
@@ -97,10 +95,9 @@ def _told(folder: Path) -> dict[str, Any]:
 
 def _owner(folder: Path) -> str:
     told = _told(folder)
-    if not all(name in told for name in ("pid", "host", "since")):
+    if not {"pid", "host"} <= set(told):
         return "another process"
-    where = "this machine" if told["host"] == socket.gethostname() else told["host"]
-    return f"process {told['pid']} on {where}, since {told['since']}"
+    return f"process {told['pid']} on {'this machine' if told['host'] == socket.gethostname() else told['host']}"
 
 
 def _unlockable(folder: Path, error: OSError, option: str) -> Refusal:
