@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import alive_in_group, wait_until
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -30,6 +33,30 @@ def test_exhibits_are_found_by_each_strategy() -> None:
     done = ran("exhibits.py", "pc-01", "--runs", "10")
     assert done.returncode == 0, done.stderr
     assert "| pc-01-leaked-ledger | NoLeak | 7: 31 → 9 | 3: 47 → 9 | 1: 27 → 9 | 9 |" in done.stdout
+
+
+@pytest.mark.parametrize(("script", "name", "runs"), [("every_fault.py", "compaction/pulsar/", "1000000"),
+                                                      ("exhibits.py", "rp-03-unknown-epoch", "1000000")])
+def test_workers_do_not_outlive_a_benchmark_that_is_killed(script: str, name: str, runs: str) -> None:
+    """SIGKILL of the driver: nobody goes on making runs that nobody counts."""
+    process = subprocess.Popen([sys.executable, str(FOLDER / script), name, "--runs", runs], start_new_session=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: sum(_is_worker(pid) for pid in alive_in_group(process.pid)) == 2)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        wait_until(lambda: not alive_in_group(process.pid))
+    finally:
+        if alive_in_group(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("script", ["every_fault.py", "exhibits.py"])

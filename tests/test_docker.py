@@ -89,10 +89,10 @@ def wrong(compose: dict[str, Any]) -> list[str]:
 
 
 def test_the_services_fit_together() -> None:
-    """A master, two workers and a campaign: who waits for whom, where they meet, what they share."""
+    """A master, two workers, a campaign and the demo: who waits for whom, where they meet, what they share."""
     compose = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
     assert wrong(compose) == []
-    assert sorted(compose["services"]) == ["campaign", "master", "worker"]
+    assert sorted(compose["services"]) == ["campaign", "demo", "master", "worker"]
     assert compose["services"]["worker"]["deploy"]["replicas"] == 2
     shared = {name: service["volumes"] for name, service in compose["services"].items()}
     assert shared == {name: ["campaigns:/campaigns"] for name in shared}
@@ -125,3 +125,15 @@ def test_the_campaign_in_the_container_is_one_that_the_command_line_takes() -> N
     with command.make_context(name, arguments) as context:
         assert all(find_scenario(what) is not None for what in context.params["what"])
         assert str(context.params["out"]).startswith(service["volumes"][0].partition(":")[2] + "/")
+
+
+def test_the_demo_in_the_container_is_one_that_the_command_line_takes() -> None:
+    """Its arguments parse, it listens to whoever reaches the container, and its port is the one that is published."""
+    service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["demo"]
+    name, *arguments = service["command"]
+    command = cli.get_command(None, name)  # type: ignore[arg-type]
+    assert command is not None
+    with command.make_context(name, arguments) as context:
+        assert context.params["host"] == "0.0.0.0"
+        assert service["ports"] == [f"127.0.0.1:{context.params['port']}:{context.params['port']}"]
+    assert "[spark,demo]" in DOCKERFILE.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import call, files_below
+from spark_session import need_java
 
 from harness.model import Refusal
 from harness.pipeline import campaign, locks
@@ -71,6 +72,7 @@ def test_a_second_driver_is_refused_and_told_who_has_the_folder(
     arguments: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Campaigns and searches: one sentence with the other process, code 2, and nothing changes; a kill frees it."""
+    need_java()
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "folder"
     with another(folder) as process:
@@ -194,6 +196,7 @@ def test_a_block_is_on_the_disk_before_its_marker_is(
 @pytest.mark.parametrize("name", ["notes.txt", "runs"])
 def test_a_folder_with_other_things_in_it_is_refused(name: str, tmp_path: Path) -> None:
     """A campaign begins in a folder of its own: with other files, or with tables that nobody describes, it does not."""
+    need_java()
     (tmp_path / name).mkdir()
     said = call("campaign", FLAWED, "--runs", 1, "--out", tmp_path).refusal
     assert said == f"{tmp_path} holds {name}, but no {MANIFEST}; give a new folder with --out"
