@@ -52,7 +52,7 @@ def refused(*arguments: object) -> str:
     ("arguments", "said"),
     [
         ((), "expected a command"),
-        (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, graph, hunt, import,"),
+        (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, demo, graph, hunt,"),
         (("--frobnicate",), "no such option"),
         (("list", "extra"), "unexpected extra argument"),
         (("hunt", "nope"), "there is no scenario 'nope'"),
