@@ -106,7 +106,7 @@ class SparkSearch:
         """Spark, started when it is first needed."""
         if self._context is None:
             log = None if self.checkpoint is None else self.checkpoint / LOG
-            self._context = self._stack.enter_context(spark_session(self.master, log)).sparkContext
+            self._context = self._stack.enter_context(spark_session(self.master, log, True)).sparkContext
         return self._context
 
     def _is_decided(self) -> bool:
