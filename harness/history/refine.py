@@ -25,6 +25,8 @@ from harness.simulate.tables import IdView, Node, Option, Tables
 
 MAX_REMEMBERED = 150_000
 """Abstract states, and steps between them, that are remembered; beyond, both start over."""
+MAX_GHOSTS = 50_000
+"""Ghosts that are remembered; beyond, they start over between two runs."""
 MAX_SAME = 2_000
 """Values of a slot of the spec that are known by their identity."""
 ROOM = 250_000_000
@@ -137,6 +139,10 @@ class Refiner:
             self._prints = [[] for _ in self.spec_tables.slots]
             self._met = [{} for _ in self.spec_tables.slots]
             self._same = [{} for _ in self.spec_tables.slots]
+        if len(self._ghosts) >= MAX_GHOSTS:
+            self._ghosts.clear()
+            self._ghost_ids.clear()
+            self._abstract.clear()
 
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""

@@ -29,7 +29,7 @@ from harness.pipeline.tables import Tables
 from harness.record import Event, History, Recorder, header_of
 from harness.record.history import all_types, event_of
 
-MOST_REMEMBERED = 100_000
+MOST_REMEMBERED = 30_000
 """Values and turns of which is remembered what they mean."""
 RARELY = (200_000, 20, 20)
 """How often the garbage collector walks through the tables of a judge."""

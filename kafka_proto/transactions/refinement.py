@@ -189,37 +189,33 @@ class Mapped:
     def loaded(self, view: View, b: str) -> broker.Broker:
         """Return a broker as it is once it has taken the prefixes that are on their way to it."""
         local: broker.Broker = view[b]
-        for p in self.logs:
+        arriving = view.at("wire", b)
+        for p in self.logs if arriving else ():
             for message in between(view, log.log_name(p), b):
                 if isinstance(message, log.Joined):
                     local = self.brokers[b].receive_joined(local, message).local
         return local
 
-    def _once(self, key: tuple[Any, ...], come_from: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """Return a part of a state: made once for a key and the very objects that it comes from."""
-        whole = (*key, *map(id, come_from))
-        found = self._parts.get(whole)
-        if found is None:
-            if len(self._parts) >= PARTS:
-                self._parts.clear()
-            found = self._parts[whole] = make(), come_from
-        made: T = found[0]
+    def _kept(self, key: tuple[Any, ...], made: T, come_from: tuple[Any, ...]) -> T:
+        """Keep a part of a state for a key that names the very objects that it comes from."""
+        if len(self._parts) >= PARTS:
+            self._parts.clear()
+        self._parts[key] = made, come_from
         return made
 
     def replica(
         self, view: View, b: str, partition: Partition, naming: Naming
     ) -> tuple[Mapping[str, Value], tuple[Message, ...]]:
         """Return what the spec keeps of a broker and a partition, and the answers of the broker that count as sent."""
-        p = partition.p
-        home, leader = log.log_name(p), partition.leader
-        come_from = (view[b], view.at("wire", b), view[leader], view.at("wire", leader), view[home],
-                     view.at("wire", home), partition.terms, naming)
-
-        def make() -> tuple[Mapping[str, Value], tuple[Message, ...]]:
-            replica = partition.replica(b)
-            return self.replica_slots(b, p, replica, naming), replica.late
-
-        return self._once((b, p, partition.epoch, partition.followed[b]), come_from, make)
+        p, leader = partition.p, partition.leader
+        come_from = (view[b], view.at("wire", b), view[leader], view.at("wire", leader), partition.log,
+                     view.at("wire", log.log_name(p)), partition.terms, naming)
+        key = (b, p, partition.epoch, partition.followed[b], *map(id, come_from))
+        found = self._parts.get(key)
+        if found is not None:
+            return found[0]  # type: ignore[no-any-return]
+        replica = partition.replica(b)
+        return self._kept(key, (self.replica_slots(b, p, replica, naming), replica.late), come_from)
 
     def replica_slots(self, b: str, p: str, replica: Replica, naming: Naming) -> dict[str, Value]:
         """Return what the spec keeps of a broker and a partition."""
@@ -239,16 +235,16 @@ class Mapped:
     def inbox(self, view: View, address: str, late: Iterable[Message], naming: Naming) -> Value:
         """Return the spec's messages on their way to an address, delayed ones and `late` ones included."""
         inbox, held = view.at("inbox", address), view.at("held", address) if self.faulty else ()
-        mine = tuple(message for message in late if message.dest == address)
-
-        def make() -> Value:
-            bag = BAG.empty
-            for message in (*self.network.contents(inbox), *held, *mine):
-                if isinstance(message, messages.Request | messages.Response):
-                    bag = BAG.put(bag, naming.message(message))
-            return bag
-
-        return self._once((), (inbox, held, naming, *mine), make)
+        mine = tuple([message for message in late if message.dest == address]) if late else ()
+        key = (id(inbox), id(held), id(naming), *map(id, mine))
+        found = self._parts.get(key)
+        if found is not None:
+            return found[0]
+        bag = BAG.empty
+        for message in (*self.network.contents(inbox), *held, *mine):
+            if isinstance(message, messages.Request | messages.Response):
+                bag = BAG.put(bag, naming.message(message))
+        return self._kept(key, bag, (inbox, held, naming, mine))
 
 
 @attrs.frozen
