@@ -298,6 +298,10 @@ class Tables:
             self.texts[slot].append(text)
         return found
 
+    def known(self, slot: int, text: str) -> int | None:
+        """Return the id of the value in a slot that has this canonical text, if there is one."""
+        return self._ids[slot].get(text)
+
     def edge(self, effects: Effects) -> Edge:
         """Return effects as ids."""
         self.used += BYTES_PER_EDGE
@@ -351,12 +355,31 @@ class Tables:
 
     def failing(self, state: tuple[int, ...]) -> dict[str, str]:
         """Return the invariants that fail in a state given as ids, and why."""
+        return self.said(self.checked(state))
+
+    def checked(
+        self, state: tuple[int, ...], before: list[Leaf] | None = None, written: int = 0
+    ) -> list[Leaf]:
+        """Return what each check of the invariants says of a state; `before` is what was said of another state.
+
+        That one differs from this one in the slots of the bit mask `written` only.
+        """
+        if before is None:
+            return [memo.at(state) for memo in self._checks]
+        return [leaf if not leaf.mask & written else memo.at(state)
+                for leaf, memo in zip(before, self._checks, strict=True)]
+
+    def said(self, checked: list[Leaf]) -> dict[str, str]:
+        """Return the invariants that fail, and why, by what their checks say."""
         found: dict[str, str] = {}
-        for name, memo in zip(self._names, self._checks, strict=True):
-            reason = memo.at(state).result
-            if reason is not None:
-                found.setdefault(name, reason)
+        for name, leaf in zip(self._names, checked, strict=True):
+            if leaf.result is not None:
+                found.setdefault(name, leaf.result)
         return found
+
+    def options(self, n: int, state: tuple[int, ...]) -> list[Option]:
+        """Return the options of the nth process of the model in a state."""
+        return self._evaluate(self._units[n], state)[0]
 
     def node(self, state: tuple[int, ...]) -> Node:
         """Return the node of a state given as ids, however it was come by."""
