@@ -21,6 +21,7 @@ from harness.demo.terminal import Script, console_of
 from harness.model import find_tour
 
 MODEL = "transactions/repaired/actors"
+TRAILS = Path(__file__).parent / "trails"
 SIZES = ((40, 12), (80, 24), (100, 30), (129, 24), (160, 50), (300, 80))
 
 
@@ -297,24 +298,23 @@ def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
 
 
 def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:
-    """The tour of the lost record is one step longer than need be; the link is opened as the run it was made of."""
-    code, out, err = told("tour rp-01", "forward end", "shrink", "link", "where", "branches")
+    """The tour of the leaked ledger is longer than need be; the link is opened as the run it was made of."""
+    code, out, err = told("tour pc-01", "forward end", "shrink", "link", "where", "branches")
     assert (code, err) == (0, "")
-    assert "16 steps became 15; they are the branch shrunk" in out and "* shrunk: 15 steps" in out
+    assert "27 steps became 22; they are the branch shrunk" in out and "* shrunk: 22 steps" in out
     digest = re.search(r"digest +([0-9a-f]{64})", out)
     link = next(line for line in out.splitlines() if line.startswith("#s="))
     code, again, err = told(f"load {link}", "where")
     assert (code, err) == (0, "") and digest is not None
-    assert "the link: at step 15 of 15, violates AckDurability" in again and digest[1] in again
+    assert "the link: at step 22 of 22, violates NoLeak" in again and digest[1] in again
 
 
 def test_shrink_at_the_terminal_leaves_the_keys_free(person: Person) -> None:
     """It is worked out beside the session, and its answer comes when it is there."""
-    person.say("tour rp-01")
-    person.say("forward end")
-    person.wait("violates AckDurability")
+    person.say(f"load {TRAILS / 's4-copied-tail.trail.jsonl'}")
+    person.wait("violates LogsAgreeUpToHwm")
     person.say("shrink")
-    person.wait("16 steps became 15; they are the branch shrunk", "shrunk")
+    person.wait("8 steps became 8, and there is no shorter one; they are the branch shrunk", "step 8, shrunk")
     person.say("why Dance")
     person.wait("no action 'Dance' was possible anywhere near")
 
