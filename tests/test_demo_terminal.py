@@ -109,6 +109,9 @@ def test_rewind_branch_switch_and_save_a_trail_that_replays(person: Person, tmp_
     digest = next(found[1] for line in person.look() if (found := re.search(r"digest +([0-9a-f]{64})", line)))
     person.say("save by-hand.trail.jsonl")
     person.wait("3 steps written to by-hand.trail.jsonl")
+    person.type("load by" + TAB)
+    person.wait("> load by-hand.trail.jsonl")
+    person.type(INTERRUPT)
     assert call("replay", tmp_path / "by-hand.trail.jsonl", "--json").json["digest"] == digest
     person.say("save by-hand.trail.jsonl")
     person.wait("by-hand.trail.jsonl is there already; say over after it to replace it")

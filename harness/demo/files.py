@@ -62,6 +62,12 @@ def load(console: Console, words: list[str]) -> None:
     console.said = [f"{'the link' if '#s=' in name else name}: {where_it_ends(console)}"]
 
 
+def trails(console: Console, words: list[str]) -> Iterable[str]:
+    """Return the trails that are here, and those where the other commands write them."""
+    folders = (Path(), Path("out"))
+    return () if words else sorted(str(path) for folder in folders for path in folder.glob("*.trail.jsonl"))
+
+
 def where_it_ends(console: Console) -> str:
     """Return what is to be seen at the present step, in words."""
     session = console.session
@@ -155,6 +161,6 @@ FILES = (
          lambda console, words: () if words else (found.name for found in tours()), "this demo"),
     Verb("next", "next", "the next step of a tour, or the next kept one", next_, never, "this demo"),
     Verb("save", "save FILE [over]", "write the run as a trail; over: replace the file", save, never, "this demo"),
-    Verb("load", "load FILE|LINK", "show a trail, or what a link carries", load, never, "this demo"),
+    Verb("load", "load FILE|LINK", "show a trail, or what a link carries", load, trails, "this demo"),
     Verb("export", "export FORM FILE", f"write it as {', '.join(EXPORTS)}", export, either(*EXPORTS), "this demo"),
 )
