@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import re
 import signal
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from harness.demo.opened import open_what
 from harness.demo.screen import Screen, plain
 from harness.demo.session import LiveSession
 from harness.demo.terminal import Script, console_of
-from harness.model import find_tour
+from harness.model import Refusal, find_tour
 
 MODEL = "transactions/repaired/actors"
 TRAILS = Path(__file__).parent / "trails"
@@ -197,6 +198,9 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("message m1", "no message is under way"),
     ("help dance", "there is no verb 'dance'; help lists them"),
     ("save", "expected save FILE, found no file"),
+    ("save a\0b", "no file can be called 'a\\x00b'; give another path"),
+    ("load ~nobody-of-this-name/x", "no file can be called '~nobody-of-this-name/x'; give another path"),
+    ("save " + "x" * 999, f"no file can be called '{'x' * 60}'; give another path"),
     ("save .", ". is a folder; give the path of a file"),
     ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of"),
     ("open nothing", "there is no model 'nothing'"),
@@ -219,6 +223,29 @@ def test_bad_line_is_answered_in_one_sentence_and_the_session_goes_on(line: str,
     assert code == 2
     assert len(err.splitlines()) == 1 and err.startswith(f"kafka-proto: {sentence}"), err
     assert "   1 ok 10/10  Init(c1,tid1)" in out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever follows whatever: an answer or one sentence, never anything else, and a screen that can be drawn."""
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(seed)
+    session = LiveSession(open_what(("fencing-battle", "transactions/gist", "three-brokers", "compaction/pulsar")[seed]))
+    with OnTrio(session) as stepper:
+        console = console_of(session, stepper)
+        verbs = sorted(console.verbs.keys() - {"quit", "run", "shrink", "why", "export"})
+        words = [*verbs, "1", "7", "0", "-1", "m1", "m99", "b1", "c1", "on", "over", "at", "end", "x y", "figure-1", "\0"]
+        carried_out = 0
+        for _ in range(60):
+            line = " ".join([chance.choice([*verbs, "1", "2", "3"]), *chance.choices(words, k=chance.randrange(3))])
+            try:
+                console.do(line)
+                carried_out += 1
+            except Refusal as error:
+                assert "\n" not in str(error)
+            assert len(Screen(console).lines(80, 24)) == 24
+            console.completions(line.split()[: chance.randrange(3)], chance.choice(["", "b", "1"]))
+    assert carried_out > 9
 
 
 def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
