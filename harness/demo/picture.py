@@ -33,7 +33,7 @@ def change_text(session: LiveSession, keep: int) -> str:
     """Return what is new after a step that is still the same, as JSON text."""
     frame = told.text_of({
         "version": session.version, "keep": keep, "ahead": session.branch.length - session.at,
-        "branches": branches(session), "present": present(session),
+        "branches": branches(session), "tour": tour(session), "present": present(session),
     }).removesuffix("}")
     return f'{frame},"steps":[{_texts(session, keep)}]}}'
 
@@ -62,11 +62,21 @@ def _frame(session: LiveSession) -> Json:
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties
         ],
-        "spec": _spec(session), "strategies": list(STRATEGIES),
+        "actions": _actions(session), "spec": _spec(session), "strategies": list(STRATEGIES),
         "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
                     "sent": [told.message_json(flight) for flight in session.branch.records[0].moved.sent]},
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
     }
+
+
+def _actions(session: LiveSession) -> list[str]:
+    """Return the names of the model's actions, as far as its formulas, the mapping and the run so far name them."""
+    model, judge = session.model, session.judge()
+    named = set(model.fairness) | {option.action for option in session.node.options}
+    named |= {record.step.action for record in session.branch.records if record.step is not None}
+    if judge is not None:
+        named |= {action for actions in judge.refiner.refinement.by.values() for action in actions}
+    return sorted(named)
 
 
 def _spec(session: LiveSession) -> Json | None:

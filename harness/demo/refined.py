@@ -7,6 +7,7 @@ counts when it is served changes what the steps since then are, as soon as it is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import attrs
 
@@ -55,6 +56,7 @@ class Judge:
         self._overlays = Overlays(self.refiner.tables)
         self._path: list[Judged] = []
         self._windows: list[Window] = []
+        """In the order in which they were closed."""
         self._served: dict[Message, int] = {}
         """The responses that were served and may still be applied: in which step first."""
         self._fresh = 0
@@ -139,7 +141,9 @@ class Judge:
     def _seen(self, n: int) -> Ids:
         """Return a state with the responses that were served and not yet applied in it."""
         state = self._path[n].state
-        for window in sorted((w for w in self._windows if w.served <= n < w.applied), key=lambda w: w.served):
+        later = takewhile(lambda window: window.applied > n, reversed(self._windows))
+        open_now = (window for window in later if window.served <= n)
+        for window in sorted(open_now, key=lambda window: (window.served, window.applied, window.slot)):
             laid = self._overlays.lay(window.slot, state[window.slot], window.before, window.after)
             state = (*state[: window.slot], laid, *state[window.slot + 1 :])
         return state

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from harness.simulate.session import Plan
 
 STRATEGIES = ("random", "pct", "guided")
+WATCHED = 10
+"""Steps a second, unless somebody says otherwise: a run that can be watched."""
+ONE_FAULT_IN = 7
+"""Steps of which one is a fault, where faults are rare."""
 FASTEST = 1_000
 """Steps a second that may be asked for; 0 means as fast as possible."""
 
@@ -22,10 +26,12 @@ FASTEST = 1_000
 class Runner:
     """Decides as one of the strategies does; in timed mode virtual time decides, as in a simulation."""
 
-    def __init__(self, tables: Tables, plan: Plan, hurts: bool) -> None:
+    def __init__(self, tables: Tables, plan: Plan, generous: bool, speed: int = WATCHED) -> None:
         self.tables = tables
         self.plan = plan
-        self.name, self.seed, self.hurts, self.speed = "random", 0, hurts, 0
+        self.name, self.seed, self.hurts, self.speed = "random", 0, not generous, speed
+        self._sparing = generous
+        """Whether faults are rare: where everybody may be hurt in every way, most of what is possible is a fault."""
         self.until = "violation"
         self.running = False
         self.left = 0
@@ -65,12 +71,16 @@ class Runner:
             self.timetable = Timetable(self.tables, Timing(), self._strategy.chance)
             self.timetable.resume(at_us or 0, names)
 
-    def start(self, until: str, most: int) -> None:
-        """Begin to run. Raises Refusal."""
+    @staticmethod
+    def check(until: str) -> None:
+        """Raise Refusal unless this says until when to run."""
         kind, _, what = until.partition(":")
         known = until in ("violation", "end") or (kind == "action" and what) or (kind == "step" and what.isdecimal())
         if not known:
             raise Refusal(f"expected to run until violation, end, action:NAME or step:N, found {until!r}")
+
+    def start(self, until: str, most: int) -> None:
+        """Begin to run."""
         self.until, self.left, self.running = until, most, True
 
     def decide(self, node: Node, timers: int) -> int:
@@ -83,9 +93,19 @@ class Runner:
             kept = [n for n in kept if not node.options[n].is_timer] or kept
         if not kept:
             return -1
+        if self._sparing and self.timetable is None:
+            kept = self._spared(node, kept)
         self._decided = True
         options = [node.options[n] for n in kept]
         return kept[self.timetable.pick(node, options) if self.timetable is not None else self._strategy.pick(options)]
+
+    def _spared(self, node: Node, kept: list[int]) -> list[int]:
+        """Return the options that are faults, once in a while, or those that are none."""
+        faults = [n for n in kept if node.options[n].kind is Kind.FAULT]
+        others = [n for n in kept if node.options[n].kind is not Kind.FAULT]
+        if not faults or not others:
+            return kept
+        return others if self._strategy.chance.index(ONE_FAULT_IN, "a fault") else faults
 
     def chose(self, node: Node, options: Sequence[Option], n: int) -> None:
         """Move virtual time to an option that a person picked."""

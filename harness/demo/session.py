@@ -20,7 +20,7 @@ from harness.demo.flights import Flights
 from harness.demo.opened import Opened, open_trail, open_what
 from harness.demo.recording import first, recorded
 from harness.demo.refined import UNKNOWN, Judge
-from harness.demo.running import Runner
+from harness.demo.running import WATCHED, Runner
 from harness.model import Kind, Refusal, Tour, Value, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
 from harness.simulate.replay import DEADLOCK, find, misfit, replay_plain
@@ -43,6 +43,7 @@ class LiveSession:
         self.epoch = 0
         """Grows whenever something else is opened."""
         self._told = -1
+        self._speed = WATCHED
         self.keep: int | None = None
         """The last step that is still what it was at the last `news`; None where everything is new."""
         self._begin(opened)
@@ -54,7 +55,7 @@ class LiveSession:
             raise Refusal(f"expected an initial state from 0 to {tables.initial_count - 1}, found {opened.initial}")
         self.opened, self.model, self.plan, self.tables = opened, opened.model, opened.plan, tables
         self.lanes = told.lifelines(self.model)
-        self.runner = Runner(tables, self.plan, hurts=opened.budget == "own")
+        self.runner = Runner(tables, self.plan, opened.budget == "generous", self._speed)
         self.node: Node = tables.start(opened.initial)
         """The state of the session, in its tables."""
         self.flights = Flights(self.model)
@@ -197,9 +198,10 @@ class LiveSession:
         """Let the strategy decide, until something happens or for so many steps; `run` takes them."""
         if steps is not None and steps < 1:
             raise Refusal(f"expected at least 1 step to run, found {steps}")
+        self.runner.check(until)
         self._check_room()
         if speed is not None:
-            self.runner.set(self.runner.name, self.runner.seed, self.runner.hurts, speed)
+            self.set_strategy(speed=speed)
         self.runner.start(until, steps if steps is not None else MOST_STEPS)
         self._remember()
         self._changed(self.at)
@@ -320,6 +322,7 @@ class LiveSession:
             runner.name if strategy is None else strategy, runner.seed if seed is None else seed,
             runner.hurts if hurts is None else hurts, runner.speed if speed is None else speed,
         )
+        self._speed = runner.speed
         if strategy is not None or seed is not None:
             runner.begin_again()
             self._resume()
@@ -370,9 +373,10 @@ class LiveSession:
 
     def become(self, other: LiveSession) -> None:
         """Show what another session shows."""
-        version, epoch = self.version, self.epoch
+        version, epoch, speed = self.version, self.epoch, self._speed
         self.__dict__.update(other.__dict__)
-        self.version, self.epoch, self._mementos = version, epoch + 1, []
+        self.version, self.epoch, self._speed, self._mementos = version, epoch + 1, speed, []
+        self.runner.speed = speed
         self._changed(None)
 
     # What there is to see

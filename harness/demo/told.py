@@ -48,8 +48,9 @@ def kind_of_lifeline(model: Model, name: str) -> str:
 
 
 def lifeline_of(lanes: Sequence[str], process: str, step: Step) -> str:
-    """Return whose lifeline a step belongs to; a fault belongs to whom it hits."""
-    return next((name for name in (process, *step.args, *parts(process)[1:]) if name in lanes), ENVIRONMENT)
+    """Return whose lifeline a step belongs to: a fault to whom it hits, a step of nobody to whom it writes first."""
+    written = (index for name, _ in step.writes for index in parts(name))
+    return next((name for name in (process, *step.args, *parts(process)[1:], *written) if name in lanes), ENVIRONMENT)
 
 
 def message_json(flight: Flight) -> Json:

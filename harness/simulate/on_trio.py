@@ -45,6 +45,8 @@ class ActorTask:
         self.mailbox: deque[Message] = deque()
         self.wanted = ""
         self.answer: Turn[Any] | None = None
+        self.error: Exception | None = None
+        """Why there is no answer."""
         self.task: trio.lowlevel.Task | None = None
         self.scope = trio.CancelScope()
         self._turns = turns
@@ -59,8 +61,11 @@ class ActorTask:
             with self.scope:
                 while True:
                     await park(_succeeded)
-                    self.answer = turn = self._take_turn()
-                    self.local = turn.local
+                    try:
+                        self.answer = turn = self._take_turn()
+                        self.local = turn.local
+                    except Exception as error:  # the scheduler waits, and has to hear of it
+                        self.answer, self.error = None, error
                     wake(scheduler)
         finally:
             self.task = None
@@ -165,6 +170,9 @@ class Stage:
             trio.lowlevel.reschedule(task.task)  # type: ignore[arg-type]
             await trio.lowlevel.wait_task_rescheduled(_succeeded)
             turn = task.answer
+            if task.error is not None:
+                error, task.error = task.error, None
+                raise error
             if turn is None:
                 raise AssertionError(f"{option.process} did not take its turn {option.label!r}")
             if turn.flush and task.actor.may_crash:
