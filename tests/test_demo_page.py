@@ -229,6 +229,7 @@ def test_everything_is_done_by_keyboard(tab: Tab) -> None:
     press("o")
     page.wait_for_selector("dialog[open] #open-what:focus")
     press("Escape")
+    page.wait_for_selector("#dialog:not([open])", state="attached")
     press("e")
     page.wait_for_selector("[data-list=enabled] :focus")
     press("ArrowDown")
