@@ -18,7 +18,8 @@ from harness.history.scan import Seen, failing_in, unusual_start
 from harness.history.served import Taken
 from harness.model import Model, View, slot
 from harness.record import Event
-from harness.simulate.tables import IdView, Leaf, Tables
+from harness.simulate.memo import IdView, Leaf
+from harness.simulate.tables import Tables
 
 MOST_PLACES = 40_000
 """States with their moves that are remembered; beyond, these start over, and nothing else."""

@@ -19,9 +19,10 @@ import attrs
 from harness.history.served import Overlays, Taken
 from harness.model import Message, Model, Refusal, Step, Value, View
 from harness.record import Event, History
+from harness.simulate.memo import IdView
 from harness.simulate.session import Plan, Run, Session
 from harness.simulate.strategies import Strategy
-from harness.simulate.tables import IdView, Node, Option, Tables
+from harness.simulate.tables import Node, Option, Tables
 
 MAX_REMEMBERED = 150_000
 """Abstract states, and steps between them, that are remembered; beyond, both start over."""
