@@ -37,7 +37,9 @@ def served(*arguments: object, cwd: Path | None = None) -> Iterator[tuple[str, s
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert "http://" in line, line
+        if not line:
+            # The command has said in a sentence what it did not like.
+            sys.exit(process.wait())
         yield "http://" + line.split("http://")[1].split()[0], process
     finally:
         process.terminate()

@@ -14,6 +14,9 @@ export const store = {
   selected: null,
   lane: null,
   heads: [],
+  /** Whose messages and steps are listed, and which sort of steps; empty for all, and for those of the protocol. */
+  only: "",
+  sort: "",
   tab: "now",
   connected: true,
   ended: false,
@@ -85,6 +88,7 @@ function tidy() {
   const names = new Set(store.session.lifelines);
   store.heads = store.heads.filter((name) => names.has(name));
   if (store.lane !== null && !names.has(store.lane)) store.lane = null;
+  if (store.only && !names.has(store.only)) store.only = "";
 }
 
 /** Return the step that is looked at: the selected one, else the last; null at the very start. */

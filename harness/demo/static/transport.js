@@ -15,6 +15,7 @@ const SPEEDS = [1, 2, 5, 10, 20, 50, 100, 0];
 /** What the next run goes on until, as this page has it. */
 let until = "violation";
 let stepNumber = 100;
+let epoch = null;
 
 /** Draw the bar at the top. */
 export function drawTop() {
@@ -65,6 +66,11 @@ export const wanted = () => until;
 export function drawTransport() {
   const { present, session } = store;
   if (!session) return;
+  if (epoch !== session.epoch) {
+    // Another model has other actions.
+    epoch = session.epoch;
+    until = "violation";
+  }
   const at = present.step;
   const act = (name, sign, title, does, disabled) =>
     h("button", { key: name, id: `go-${name}`, type: "button", class: "icon-button", title, "aria-label": title,
