@@ -31,6 +31,14 @@ HURT = ("transactions/repaired/actors", "replication/kip-320/actors", "compactio
 TIMED = "three-brokers"
 
 
+@pytest.fixture
+def toys() -> Iterator[None]:
+    """The toy is registered during a test."""
+    register(toy.system())
+    yield
+    unregister("toy")
+
+
 def replayed(trail: Trail) -> tuple[str, Run]:
     """Replay a trail as the command line does; return its digest, too."""
     recorder = Recorder(keep=False)
@@ -206,8 +214,8 @@ def test_message_that_is_already_under_way_merges_with_itself() -> None:
     assert session.flights.under_way() == []
 
 
-@pytest.mark.parametrize("what", HURT)
-def test_steps_are_in_the_spec_what_the_refiner_says(what: str) -> None:
+@pytest.mark.parametrize("what", [*HURT, "toy/actors"])
+def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> None:
     """Also after going back and on along another branch, where responses count from when they are served."""
     kinds: Counter[str] = Counter()
     for seed in range(3):
@@ -230,29 +238,25 @@ def test_steps_are_in_the_spec_what_the_refiner_says(what: str) -> None:
     assert {"step", "stutter"} <= set(kinds)
 
 
-def test_step_outside_the_spec_is_told_and_explained() -> None:
+def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:
     """A follower that takes old values: the step is outside, and the nearest action is named with its guard."""
-    register(toy.system())
-    try:
-        session = LiveSession(open_what("toy/actors", settings={"flaw": "takes-old-values"}))
-        for seed in range(50):
-            session.open("toy/actors", settings={"flaw": "takes-old-values"})
-            session.set_strategy("random", seed)
-            session.start("end", 30)
-            session.run()
-            session.refine()
-            told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
-            outside = [n for n, spec in enumerate(told, 1) if spec["kind"] == "outside"]
-            if outside:
-                break
-        about = questions.about(session, outside[0])()
-        assert about["explanation"][0].startswith(f"step {outside[0]} is no step of the spec: ")
-        assert about["explanation"][2:] == [
-            "  nearest in the spec: Forget", "    only Crash may be Forget, and this step is Apply"
-        ]
-        assert any(spec["kind"] != "outside" for spec in told[outside[0] :])  # the steps after it are judged, too
-    finally:
-        unregister("toy")
+    session = LiveSession(open_what("toy/actors", settings={"flaw": "takes-old-values"}))
+    for seed in range(50):
+        session.open("toy/actors", settings={"flaw": "takes-old-values"})
+        session.set_strategy("random", seed)
+        session.start("end", 30)
+        session.run()
+        session.refine()
+        told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
+        outside = [n for n, spec in enumerate(told, 1) if spec["kind"] == "outside"]
+        if outside:
+            break
+    about = questions.about(session, outside[0])()
+    assert about["explanation"][0].startswith(f"step {outside[0]} is no step of the spec: ")
+    assert about["explanation"][2:] == [
+        "  nearest in the spec: Forget", "    only Crash may be Forget, and this step is Apply"
+    ]
+    assert any(spec["kind"] != "outside" for spec in told[outside[0] :])  # the steps after it are judged, too
 
 
 def test_news_is_what_a_client_needs_to_have_the_whole_picture() -> None:
