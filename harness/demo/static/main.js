@@ -47,6 +47,7 @@ function begin() {
 }
 
 takeFragment().then(begin);
+window.addEventListener("pageshow", (event) => event.persisted && begin());
 window.addEventListener("hashchange", takeFragment);
 strip(document.getElementById("deed"), false);
 
