@@ -107,7 +107,7 @@ def told(judged: Judged) -> dict[str, Any]:
     return {**judged.to_json(), "more": more}
 
 
-def test_edited_histories_come_to_the_same_with_and_without_memory(recorded: Recorded) -> None:
+def test_edited_histories_come_to_the_same_with_and_without_memory(recorded: Recorded, settled: None) -> None:
     """Good runs, edits of one of them, and the good runs again: findings, sentences and explanations are equal."""
     bench, judge = Bench(recorded.cell), Judge()
     kinds = set()
@@ -139,7 +139,7 @@ def test_steps_that_were_met_are_not_looked_at_again(recorded: Recorded, monkeyp
 
 
 def test_full_memory_starts_over_and_nothing_else_changes(
-    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, settled: None
 ) -> None:
     """With room for a few states, or for nothing at all, the same is said of good and bad histories."""
     small = ((recall_module, "MOST_PLACES", 3), (judging, "MOST_REMEMBERED", 2), (recall_module, "ROOM", 1))
@@ -147,7 +147,7 @@ def test_full_memory_starts_over_and_nothing_else_changes(
         monkeypatch.setattr(module, name, value)
         monkeypatch.setattr(refine, "ROOM", recall_module.ROOM)
         bench, judge = Bench(recorded.cell), Judge()
-        for edit in some(recorded.edits(), 12):
+        for edit in some(recorded.edits(), 5):
             edited = written(recorded.paths[0], edit(), recorded.paths[0].with_name("edited.history.jsonl"))
             one, other = both(recorded, bench, judge, edited)
             one["explanation"] = other["explanation"] = None  # tells of states that were met since memory was full

@@ -118,6 +118,7 @@ def rejudge(
         raise
     if job.failure is not None:
         raise Refusal(last_words(job.failure, STOPPED))
+    progress(planned, planned, "")
     return _together(job.found)
 
 
