@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,3 +86,56 @@ def check(arguments: Sequence[str]) -> tuple[dict[str, Any], Cost]:
 def sizes(given: dict[str, int]) -> list[str]:
     """Return sizes as arguments of `check`."""
     return [part for name, number in given.items() for part in ("--size", f"{name}={number}")]
+
+
+class Watch:
+    """Looks several times a second at the resident memory of this process and of all below it, while a block runs.
+
+    `peak` is the largest sum in bytes; pages that processes share count for each, so it is not too low. None where
+    there is no /proc to look at.
+    """
+
+    EVERY_S = 0.2
+
+    def __init__(self) -> None:
+        self.peak: int | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while True:
+            now = resident(os.getpid())
+            if now is not None:
+                self.peak = max(now, self.peak or 0)
+            if self._over.wait(self.EVERY_S):
+                return
+
+
+def resident(root: int) -> int | None:
+    """Return the resident bytes of a process and of all below it; None where the system does not tell."""
+    parents: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            told = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
+        except OSError:
+            continue  # it has ended
+        pid = int(folder.name)
+        parents[pid] = int(told["PPid"])
+        sizes[pid] = int(told.get("VmRSS", "0").split()[0]) * 1024
+    if root not in parents:
+        return None
+    below = {root}
+    while True:
+        more = {pid for pid, parent in parents.items() if parent in below} - below
+        if not more:
+            return sum(sizes[pid] for pid in below)
+        below |= more

@@ -4,7 +4,9 @@ Prints every figure from one run, with its goal. Nothing is asserted: machines d
 Start-up is left out on both sides: Spark runs, and its workers have made runs of the scenario, before a clock starts;
 so has the plain process.
 
-    python benchmarks/pipeline.py [--runs N] [--kept N] [--cores N] [--scenario NAME] [--block N]
+    python benchmarks/pipeline.py [--runs N] [--kept N] [--events N] [--cores N] [--scenario NAME] [--block N]
+
+`--events 10000000` makes runs until there are so many stored events, and `--runs 0` leaves the throughput out.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from measure import Watch
 
 from harness.pipeline.campaign import BLOCK, COVERAGE, Campaign, Outcome
 from harness.pipeline.cells import cells
@@ -31,7 +35,7 @@ from harness.simulate.tables import Tables as ModelTables
 DAY = "2026-01-01"
 WARM = 200
 """Runs for each core, or of the plain process, before a clock starts."""
-GOAL_RATIO, GOAL_BYTES = 1.6, 12
+GOAL_RATIO, GOAL_BYTES, GOAL_GB = 1.6, 12, 8
 
 
 def plain(name: str, runs: int) -> tuple[float, list[str]]:
@@ -86,22 +90,36 @@ def throughput(spark: object, folder: Path, arguments: argparse.Namespace) -> No
 
 
 def tables(spark: object, folder: Path, arguments: argparse.Namespace) -> None:
-    """Print how large stored events are, and how long each check of the tables takes for a million of them."""
+    """Print how large stored events are, how long each check of the tables takes for a million, and what memory."""
     out = folder / "kept"
     manifest = Manifest(cells([arguments.scenario]), "all", COVERAGE, arguments.block)
-    took, _ = campaign(spark, out, manifest, arguments.kept)
-    files = [block.files["events"] for block in Store(out).committed().values()]
-    size, events = sum(file["bytes"] for file in files), sum(file["rows"] for file in files)
-    print(f"\nall events kept       {arguments.kept:>10,} runs in {took:8.1f} s {events:>10,} events")
+    runs, took, size, events = arguments.kept, 0.0, 0, 0
+    while not events or events < arguments.events:
+        if events:
+            runs = -(-runs * arguments.events // events) + 1
+        took += campaign(spark, out, manifest, runs)[0]
+        files = [block.files["events"] for block in Store(out).committed().values()]
+        size, events = sum(file["bytes"] for file in files), sum(file["rows"] for file in files)
+    print(f"\nall events kept       {runs:>10,} runs in {took:8.1f} s {events:>10,} events")
     print(f"events in Parquet     {size:>10,} bytes, {size / events:5.1f} bytes/event (goal at most {GOAL_BYTES})")
     opened = Tables(spark, Store(out))  # type: ignore[arg-type]
     checks: dict[str, Callable[[Tables], object]] = {
-        "sizes and digests": lambda found: found.store.verify(found.blocks), "rejudge": rejudge, "rates": rates,
+        "sizes and digests": lambda found: found.store.verify(found.blocks), "rejudge": judged_again, "rates": rates,
         "rates by faults": rates_by_faults, "reached": reached, "clusters": clusters,
     }
     for label, check in checks.items():
-        took = seconds(lambda check=check: check(opened))  # type: ignore[misc]
-        print(f"{label:<21} {took:>10.2f} s {took * 1e6 / events:>10.2f} s per million events")
+        with Watch() as watch:
+            took = seconds(lambda check=check: check(opened))  # type: ignore[misc]
+        memory = "not measured here" if watch.peak is None else f"{watch.peak / 1e9:.2f} GB"
+        print(f"{label:<21} {took:>10.2f} s {took * 1e6 / events:>10.2f} s per million events, memory of all "
+              f"processes {memory} (goal at most {GOAL_GB} GB)", flush=True)
+
+
+def judged_again(opened: Tables) -> None:
+    """Judge every stored history again, and print how many agree."""
+    found = rejudge(opened)
+    runs, wrong = sum(one.runs for one in found), sum(one.disagreeing for one in found)
+    print(f"judged again          {runs:>10,} histories, of which {runs - wrong:,} agree with what was told of them")
 
 
 def main() -> None:
@@ -109,6 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=50_000, help="runs whose throughput is measured")
     parser.add_argument("--kept", type=int, default=10_000, help="runs whose events are all kept and checked")
+    parser.add_argument("--events", type=int, default=0, help="make more runs until there are so many stored events")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--scenario", default="fencing-battle")
     parser.add_argument("--block", type=int, default=BLOCK)
@@ -117,7 +136,8 @@ def main() -> None:
         folder = Path(name)
         warm = Manifest(cells([arguments.scenario]), "failing", 0.0, WARM // 4)
         campaign(spark, folder / "warm", warm, WARM * arguments.cores)
-        throughput(spark, folder, arguments)
+        if arguments.runs:
+            throughput(spark, folder, arguments)
         tables(spark, folder, arguments)
 
 

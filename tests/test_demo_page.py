@@ -87,9 +87,8 @@ def test_violation_is_stepped_to_by_hand_and_replayed_on_the_command_line(tab: T
 
 def chosen(tab: Tab, path: Path) -> None:
     """Load a file as a person does."""
-    with tab.page.expect_file_chooser() as chooser:
-        tab.page.keyboard.press("l")
-    chooser.value.set_files(path)
+    tab.page.keyboard.press("l")
+    tab.page.set_input_files("#file", path)
 
 
 def test_shrinking_is_done_on_request(tab: Tab, tmp_path: Path) -> None:
@@ -187,9 +186,7 @@ def test_counterexample_of_check_is_loaded_and_looked_at(tab: Tab, tmp_path: Pat
     assert done.code == 1
     (trail,) = tmp_path.glob("*.trail.jsonl")
     chosen(tab, trail)
-    page = tab.page
-    page.wait_for_selector(".violation")
-    assert "DuplicateNullKeyMessage" in page.inner_text(".violation")
+    tab.page.wait_for_selector(".violation >> text=DuplicateNullKeyMessage")
     assert tab.known("store.steps.length") == tab.known("store.present.violation.step")
 
 
@@ -229,6 +226,7 @@ def test_everything_is_done_by_keyboard(tab: Tab) -> None:
     press("o")
     page.wait_for_selector("dialog[open] #open-what:focus")
     press("Escape")
+    page.wait_for_selector("#dialog:not([open])", state="attached")
     press("e")
     page.wait_for_selector("[data-list=enabled] :focus")
     press("ArrowDown")
@@ -303,6 +301,50 @@ def test_step_tells_its_action_of_the_spec_and_why_not(tab: Tab) -> None:
     page.wait_for_selector("#why-action")
     page.select_option("#why-action", index=0)
     page.wait_for_function("() => document.querySelectorAll('.view-why .line').length > 1")
+
+
+def test_run_is_exported_or_refused_in_a_sentence(tab: Tab, tmp_path: Path) -> None:
+    """The picture is saved under a name of its own; a form that this run cannot have is refused by a note."""
+    tab.post("open", what=FIRST)
+    tab.post("run", steps=5)
+    tab.at(5)
+    page = tab.page
+    with page.expect_download() as download:
+        page.click("#top-export")
+        page.get_by_role("menuitem", name="Picture").click()
+    download.value.save_as(tmp_path / "run.svg")
+    assert download.value.suggested_filename.endswith(".svg")
+    assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
+    page.click("#top-export")
+    page.get_by_role("menuitem", name="TLA+").click()
+    page.wait_for_selector("#toast .note.bad")
+    assert [trouble for trouble in tab.troubles if "400" not in trouble] == []
+    tab.troubles.clear()
+
+
+def test_pointer_is_told_of_messages_and_states(tab: Tab) -> None:
+    """Over a message its fields, over a lifeline the state at that moment; the theme can be turned."""
+    tab.post("tour", name="rp-01")
+    tab.post("forward", to=4)
+    page = tab.page
+    tab.at(4)
+    page.locator(".flight .type").last.hover()
+    page.wait_for_selector("#tip.shown >> text=p1 → r1 · sent in step 4")
+    head, row = page.locator("[data-lane=r1]").bounding_box(), page.locator(".row[data-n='3']").bounding_box()
+    page.mouse.move(head["x"] + head["width"] / 2, row["y"] + row["height"] / 2)
+    page.wait_for_selector("#tip.shown >> text=after step 3")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("Shift+D")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_server_that_ends_is_told_of(chromium: Any) -> None:
+    """The page says that it stands alone, and keeps what it shows."""
+    with chromium.new_context() as context:
+        with served(FIRST) as (where, _):
+            alone = Tab(context.new_page(), where)
+        alone.page.wait_for_selector(".offline >> text=the server has ended")
+        assert alone.page.locator("#heads [data-lane]").count() > 3
 
 
 OVERLAPS = """

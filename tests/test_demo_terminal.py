@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import io
+import random
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from command_line import call
+from pseudo_terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
 
 from harness.demo.hosted import OnTrio
 from harness.demo.opened import open_what
 from harness.demo.screen import Screen, plain
 from harness.demo.session import LiveSession
 from harness.demo.terminal import Script, console_of
-from harness.model import find_tour
-from tests.command_line import call
-from tests.terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
+from harness.model import Refusal, find_tour
 
 MODEL = "transactions/repaired/actors"
+TRAILS = Path(__file__).parent / "trails"
 SIZES = ((40, 12), (80, 24), (100, 30), (129, 24), (160, 50), (300, 80))
 
 
@@ -107,6 +110,9 @@ def test_rewind_branch_switch_and_save_a_trail_that_replays(person: Person, tmp_
     digest = next(found[1] for line in person.look() if (found := re.search(r"digest +([0-9a-f]{64})", line)))
     person.say("save by-hand.trail.jsonl")
     person.wait("3 steps written to by-hand.trail.jsonl")
+    person.type("load by" + TAB)
+    person.wait("> load by-hand.trail.jsonl")
+    person.type(INTERRUPT)
     assert call("replay", tmp_path / "by-hand.trail.jsonl", "--json").json["digest"] == digest
     person.say("save by-hand.trail.jsonl")
     person.wait("by-hand.trail.jsonl is there already; say over after it to replace it")
@@ -146,6 +152,15 @@ def test_interrupt_stops_a_run_but_not_the_session(person: Person) -> None:
     assert person.ended() == 0
 
 
+def test_end_asked_for_by_a_signal_leaves_with_a_sentence(person: Person) -> None:
+    """The terminal is as it was, and the exit code is that of every interrupted command."""
+    person.say("run until end")
+    person.wait("stopped at step")
+    person.process.send_signal(signal.SIGTERM)
+    assert person.ended() == 130
+    assert person.sees("kafka-proto: interrupted; files that were saved are complete")
+
+
 def test_window_of_another_size_is_filled_again(person: Person) -> None:
     """Smaller and larger, the input line stays the last one, and nothing is cut off without a mark."""
     person.say("tour figure-1")
@@ -183,6 +198,9 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("message m1", "no message is under way"),
     ("help dance", "there is no verb 'dance'; help lists them"),
     ("save", "expected save FILE, found no file"),
+    ("save a\0b", "no file can be called 'a\\x00b'; give another path"),
+    ("load ~nobody-of-this-name/x", "no file can be called '~nobody-of-this-name/x'; give another path"),
+    ("save " + "x" * 999, f"no file can be called '{'x' * 60}'; give another path"),
     ("save .", ". is a folder; give the path of a file"),
     ("load nowhere.trail.jsonl", "there is no trail at nowhere.trail.jsonl; give the path of"),
     ("open nothing", "there is no model 'nothing'"),
@@ -205,6 +223,30 @@ def test_bad_line_is_answered_in_one_sentence_and_the_session_goes_on(line: str,
     assert code == 2
     assert len(err.splitlines()) == 1 and err.startswith(f"kafka-proto: {sentence}"), err
     assert "   1 ok 10/10  Init(c1,tid1)" in out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever follows whatever: an answer or one sentence, never anything else, and a screen that can be drawn."""
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(seed)
+    what = ("fencing-battle", "transactions/gist", "three-brokers", "compaction/pulsar")[seed]
+    session = LiveSession(open_what(what))
+    with OnTrio(session) as stepper:
+        console = console_of(session, stepper)
+        verbs = sorted(console.verbs.keys() - {"quit", "run", "shrink", "why", "export"})
+        words = [*verbs, "1", "7", "0", "-1", "m1", "m99", "b1", "c1", "on", "over", "at", "end", "figure-1", "\0"]
+        carried_out = 0
+        for _ in range(150):
+            line = " ".join([chance.choice([*verbs, "1", "2", "3"]), *chance.choices(words, k=chance.randrange(3))])
+            try:
+                console.do(line)
+                carried_out += 1
+            except Refusal as error:
+                assert "\n" not in str(error)
+            assert len(Screen(console).lines(80, 24)) == 24
+            console.completions(line.split()[: chance.randrange(3)], chance.choice(["", "b", "1"]))
+    assert carried_out > 9
 
 
 def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,24 +329,23 @@ def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
 
 
 def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:
-    """The tour of the lost record is one step longer than need be; the link is opened as the run it was made of."""
-    code, out, err = told("tour rp-01", "forward end", "shrink", "link", "where", "branches")
+    """The tour of the leaked ledger is longer than need be; the link is opened as the run it was made of."""
+    code, out, err = told("tour pc-01", "forward end", "shrink", "link", "where", "branches")
     assert (code, err) == (0, "")
-    assert "16 steps became 15; they are the branch shrunk" in out and "* shrunk: 15 steps" in out
+    assert "27 steps became 22; they are the branch shrunk" in out and "* shrunk: 22 steps" in out
     digest = re.search(r"digest +([0-9a-f]{64})", out)
     link = next(line for line in out.splitlines() if line.startswith("#s="))
     code, again, err = told(f"load {link}", "where")
     assert (code, err) == (0, "") and digest is not None
-    assert "the link: at step 15 of 15, violates AckDurability" in again and digest[1] in again
+    assert "the link: at step 22 of 22, violates NoLeak" in again and digest[1] in again
 
 
 def test_shrink_at_the_terminal_leaves_the_keys_free(person: Person) -> None:
     """It is worked out beside the session, and its answer comes when it is there."""
-    person.say("tour rp-01")
-    person.say("forward end")
-    person.wait("violates AckDurability")
+    person.say(f"load {TRAILS / 's4-copied-tail.trail.jsonl'}")
+    person.wait("violates LogsAgreeUpToHwm")
     person.say("shrink")
-    person.wait("16 steps became 15; they are the branch shrunk", "shrunk")
+    person.wait("8 steps became 8, and there is no shorter one; they are the branch shrunk", "step 8, shrunk")
     person.say("why Dance")
     person.wait("no action 'Dance' was possible anywhere near")
 

@@ -18,6 +18,7 @@ from spark_session import spark
 
 from harness.model import Refusal
 from harness.pipeline import campaign as campaigns
+from harness.pipeline import judging
 from harness.pipeline.cells import cells
 from harness.pipeline.checks import CALM, rates, rates_by_faults, rates_by_sweep, reached
 from harness.pipeline.clusters import clusters, trail_of
@@ -142,6 +143,19 @@ def test_every_stored_history_is_judged_again_and_agrees(mixed: Path) -> None:
     kept = sum(row["kept"] for row in rows(mixed, "runs"))
     assert sum(one.runs for one in judged.values()) == kept < 1_000
     assert sum(one.events for one in judged.values()) == Tables(spark(), Store(mixed)).frame("events").count()
+
+
+def test_an_interrupt_ends_judging_in_order(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job is ended, whoever deals with interrupts is told, and the session goes on."""
+    monkeypatch.setattr(judging, "LOOK", 0)
+    tables, told = Tables(spark(), Store(mixed)), list[str]()
+
+    def interrupted(done: int, planned: int, message: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rejudge(tables, interrupted, lambda: told.append("heard"))
+    assert told == ["heard"] and tables.frame("runs").count() == 1_000
 
 
 def test_violations_of_a_flaw_are_a_cluster_with_its_shortest_witness(mixed: Path) -> None:

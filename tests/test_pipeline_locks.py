@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import call, files_below
-from spark_session import need_java
+from spark_session import need_java, spark
 
 from harness.model import Refusal
 from harness.pipeline import campaign, locks
@@ -86,6 +86,25 @@ def test_a_second_driver_is_refused_and_told_who_has_the_folder(
         assert (folder / locks.DRIVER).stat().st_size > 0
         with locks.alone(folder, "--out") as token:
             assert token in (folder / locks.DRIVER).read_text(encoding="utf-8")
+
+
+def test_a_killed_search_leaves_no_temporary_folder_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next search removes what a killed one had, and nothing that is in use, finished, or not a search's."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    spark()
+    killed, used, other = (tmp_path / f"kafka-proto-search-{name}" for name in ("killed", "used", "other"))
+    other.mkdir()
+    with another(used):
+        with another(killed) as process:
+            process.kill()
+            process.wait()
+        assert [locks.is_abandoned(folder) for folder in (killed, used, other)] == [True, False, False]
+        outcome = call("check", "transactions/diary-01", "--size", "clients=1", "--engine", "spark", "--parts", 1,
+                       "--out", tmp_path / "out")
+        assert outcome.code == 0, outcome.err
+        assert sorted(path.name for path in tmp_path.glob("kafka-proto-*")) == [other.name, used.name]
 
 
 def test_a_folder_is_free_when_its_driver_is_done(tmp_path: Path, manifest: Manifest) -> None:

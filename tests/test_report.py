@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import attrs
 import poisoned
+import pyarrow as pa
 import pytest
 from command_line import Outcome, call, files_below
 from spark_session import spark
@@ -26,7 +28,8 @@ from harness.pipeline.checks import Point, Reached, wilson
 from harness.pipeline.clusters import _witnesses
 from harness.pipeline.compare import CHANGED, ERROR, GONE, NEW, compare
 from harness.pipeline.report import write_report
-from harness.pipeline.store import MANIFEST, MARKERS, Manifest, Store
+from harness.pipeline.schemas import SCHEMAS, write
+from harness.pipeline.store import MANIFEST, MARKERS, Manifest, Store, read, stamp
 from harness.pipeline.summary import KNOWN, Summary, known_clusters, natural, summarize
 from harness.pipeline.tables import Tables
 from harness.pipeline.work import Task, Workshop
@@ -191,6 +194,43 @@ def test_the_terminal_shows_the_most_of_it_in_80_columns(campaign: Path, told: O
     assert "slowest run: seed " in out and "longest run: seed " in out and " new per thousand runs at the end" in out
     long = [line for line in out.splitlines() if len(line) > 80]
     assert all(str(campaign) in line for line in long)
+
+
+def test_stored_histories_are_judged_again_unless_that_is_left_out(
+    campaign: Path, told: Outcome, tmp_path: Path
+) -> None:
+    """The terminal, the page and the JSON object say how many agree; the quick report says nothing of it."""
+    kept = Tables(spark(), Store(campaign)).frame("runs").where("kept").count()
+    assert f"{kept} stored histories judged again from" in told.out and "all agree" in told.out
+    assert "Histories judged again" in page_of(campaign) and "all agree with what was told of them" in page_of(campaign)
+    quick = call("report", campaign, "--no-rejudge", "--out", tmp_path / "quick.html", "--json").json
+    assert quick["judged_again"] is None
+    assert "judged again" not in (tmp_path / "quick.html").read_text(encoding="utf-8")
+
+
+def test_a_history_that_does_not_agree_is_named_with_its_run(campaign: Path, told: Outcome, tmp_path: Path) -> None:
+    """One row tells another digest than its events have: how many agree, which run does not, and exit code 1."""
+    copy = tmp_path / "copy"
+    shutil.copytree(campaign, copy)
+    store, name = Store(copy), "digest"
+    block = next(block for block in store.committed().values() if "events" in block.files)
+    path = copy / block.files["runs"]["path"]
+    rows = [row for batch in read(path, "runs") for row in batch.to_pylist()]
+    seed = next(row["seed"] for row in rows if row["kept"])
+    changed = [{**row, name: row[name][::-1]} if row["seed"] == seed else row for row in rows]
+    write(path, pa.Table.from_pylist(changed, SCHEMAS["runs"]))
+    marker = copy / MARKERS / f"{block.name}.json"
+    marker.write_text(json.dumps({**attrs.asdict(block), "files": {
+        **block.files, "runs": {**block.files["runs"], **stamp(path)}}}))
+    done = call("report", copy, "--check", "--json")
+    wrong = [(one["what"], found) for one in done.json["judged_again"] for found in one["disagreeing"]]
+    said = "the stored events do not have the digest of the run"
+    assert done.code == 1 and [one["as_expected"] for one in done.json["verdicts"]] == [True] * 3
+    assert [(found["seed"], found["kinds"][-1], found["reason"]) for _, found in wrong] == [(seed, "digest", said)] or (
+        wrong[0][1]["kinds"] == ["property", "digest"])
+    out = call("report", copy).out
+    assert "1 DISAGREE" in " ".join(out.split()) and f"NO  {wrong[0][0]}, seed {seed}" in out
+    assert "These do not agree" in page_of(copy)
 
 
 def test_runs_that_stand_out_can_be_made_again(campaign: Path, summary: Summary, tmp_path: Path) -> None:
@@ -394,6 +434,7 @@ def test_what_was_recorded_elsewhere_is_reported_without_a_replay(tmp_path: Path
     done = call("report", tmp_path / "queue")
     assert done.code == 0, done.err
     assert "AckDurability in 1 run" in done.out and "recorded elsewhere, without a trail" in done.out
+    assert "1 stored history judged again" in done.out and "all agree" in done.out
     page = (tmp_path / "queue" / "report.html").read_text(encoding="utf-8")
     assert "Recorded elsewhere, without a trail" in page and "kafka-proto replay" not in page
     assert not (tmp_path / "queue" / "report-witnesses").exists()

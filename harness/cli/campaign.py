@@ -63,7 +63,7 @@ def campaign(
         going = campaigns.Campaign(out, manifest, runs, progress, heard)
         with going.alone():
             if going.open():
-                with spark_session(master, out / LOG) as spark:
+                with spark_session(master, out / LOG, is_lean=True) as spark:
                     outcome = going.run(spark, time.strftime("%Y-%m-%d", time.gmtime()))
             else:
                 outcome = going.nothing_missing()

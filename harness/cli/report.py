@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli import whole
+from harness.cli import heard, whole
 from harness.cli.group import AS_JSON, check_file, cli, emit
 from harness.pipeline.needs import require_packages
 from harness.record.words import counted
-from harness.simulate.screen import wrapped
+from harness.simulate.screen import Screen, wrapped
 
 if TYPE_CHECKING:
     from harness.pipeline.compare import Change, Comparison
+    from harness.pipeline.judging import Rejudged
     from harness.pipeline.report import Report
     from harness.pipeline.summary import Summary, Verdict
 
@@ -33,19 +35,24 @@ SHRINK = click.option("--shrink", "most", type=whole(0), default=8, show_default
 @click.option("--since", type=click.Path(path_type=Path), metavar="DIR", help="A previous campaign to compare with.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
               help="The page (default: report.html in the campaign's folder).")
-@click.option("--check", is_flag=True, help="Exit with 1 unless every scenario came out as expected.")
+@click.option("--check", is_flag=True, help="Exit with 1 unless every scenario came out as expected, and every stored "
+              "history agrees with what was told of it.")
+@click.option("--no-rejudge", "quick", is_flag=True,
+              help="Do not judge the stored histories again, which takes the longest where many are kept.")
 @SHRINK
 @MASTER
 @AS_JSON
 def report(
-    folder: Path, since: Path | None, out: Path | None, check: bool, most: int, master: str, as_json: bool
+    folder: Path, since: Path | None, out: Path | None, check: bool, quick: bool, most: int, master: str, as_json: bool
 ) -> int:
     """Write what a campaign came to as one HTML page, and tell the most of it.
 
-    The witnesses of violations are written beside the page as trails, to be replayed.
+    Every stored history is judged again, from its events alone. The witnesses of violations are written beside the
+    page as trails, to be replayed.
     """
     require_packages("matplotlib")
     from harness.pipeline import summary
+    from harness.pipeline.judging import rejudge
     from harness.pipeline.report import write_report
     from harness.pipeline.session import checked_master, spark_session
     from harness.pipeline.store import Store
@@ -56,13 +63,15 @@ def report(
     checked_master(master)
     page = out or folder / "report.html"
     check_file(page)
-    with spark_session(master) as spark:
-        made = write_report(spark, stores[0], page, stores[1] if since is not None else None, most)
+    with spark_session(master) as spark, Screen(quiet=as_json).progress("judging again", "events") as progress:
+        again = None if quick else partial(rejudge, progress=progress, heard=heard)
+        made = write_report(spark, stores[0], page, stores[1] if since is not None else None, most, again)
     if as_json:
         emit(_json(made))
     else:
         click.echo("\n".join([*_summary(made), f"the report is in {page}"]))
-    return int(check and any(one.as_expected is False for one in made.summary.verdicts))
+    disagree = any(not one.ok for one in made.again or ())
+    return int(check and (disagree or any(one.as_expected is False for one in made.summary.verdicts)))
 
 
 @cli.command()
@@ -109,7 +118,17 @@ def _json(made: Report) -> dict[str, Any]:
              "replay": _replay(made, witness.trail) if witness.trail else None}
             for one, witness in zip(summary.clusters, made.witnesses, strict=True)
         ],
+        "judged_again": None if made.again is None else [_again(one) for one in made.again],
         "since": None if made.since is None else made.since.to_json(),
+    }
+
+
+def _again(one: Rejudged) -> dict[str, Any]:
+    return {
+        "cell": one.cell, "what": one.what, "histories": one.runs, "events": one.events,
+        "agree": one.runs - one.disagreeing, "held_to_spec": one.refined, "kinds": dict(one.kinds),
+        "disagreeing": [{"seed": found.seed, "kinds": list(found.kinds), "reason": found.sentence}
+                        for found in one.findings],
     }
 
 
@@ -132,11 +151,24 @@ def _summary(made: Report) -> Iterator[str]:
     for poisoned in summary.poisoned:
         yield from wrapped(f"error in {counted(poisoned.runs, 'run')} of {poisoned.what}, first with seed "
                            f"{poisoned.seed}: {poisoned.error}", WIDTH, "", "  ")
+    yield from _rejudged(made)
     if made.since is not None:
         yield "since the other campaign:"
         yield from (f"  {line}" for line in _compared(made.since, WIDTH - 2))
     judged = [one for one in summary.verdicts if one.as_expected is not None]
     yield f"{sum(bool(one.as_expected) for one in judged)} of {counted(len(judged), 'scenario')} as expected"
+
+
+def _rejudged(made: Report) -> Iterator[str]:
+    from harness.pipeline.page import said_again
+
+    if made.again is None:
+        return
+    yield from wrapped(said_again(made.again), WIDTH, "", "  ")
+    for one in made.again:
+        for found in one.findings:
+            yield from wrapped(f"{one.what}, seed {found.seed}, {' and '.join(found.kinds)}: {found.sentence}", WIDTH,
+                               "  NO  ", "      ")
 
 
 def _verdict(one: Verdict) -> Iterator[str]:

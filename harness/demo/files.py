@@ -26,11 +26,22 @@ def target(words: list[str], usage: str) -> Path:
     name = " ".join(words[:-1] if over else words)
     if not name:
         raise Refusal(f"expected {usage}, found no file")
-    path = Path(name).expanduser()
-    if path.is_dir():
-        raise Refusal(f"{name} is a folder; give the path of a file")
+    path = path_of(name)
     if path.exists() and not over:
         raise Refusal(f"{name} is there already; say {OVER} after it to replace it")
+    return path
+
+
+def path_of(name: str) -> Path:
+    """Return the path that a name is. Raises Refusal for a folder, and for what no file can be called."""
+    try:
+        path = Path(name).expanduser()
+        path.resolve()
+        is_folder = path.is_dir()
+    except (OSError, ValueError, RuntimeError):
+        raise Refusal(f"no file can be called {name[:60]!r}; give another path") from None
+    if is_folder:
+        raise Refusal(f"{name} is a folder; give the path of a file")
     return path
 
 
@@ -57,9 +68,15 @@ def load(console: Console, words: list[str]) -> None:
     name = " ".join(words)
     if not name:
         raise Refusal("expected load FILE, found no file")
-    trail = trail_of(name) if "#s=" in name else read_trail(Path(name).expanduser())
+    trail = trail_of(name) if "#s=" in name else read_trail(path_of(name))
     console.session.become(of_trail(trail))
     console.said = [f"{'the link' if '#s=' in name else name}: {where_it_ends(console)}"]
+
+
+def trails(console: Console, words: list[str]) -> Iterable[str]:
+    """Return the trails that are here, and those where the other commands write them."""
+    folders = (Path(), Path("out"))
+    return () if words else sorted(str(path) for folder in folders for path in folder.glob("*.trail.jsonl"))
 
 
 def where_it_ends(console: Console) -> str:
@@ -155,6 +172,6 @@ FILES = (
          lambda console, words: () if words else (found.name for found in tours()), "this demo"),
     Verb("next", "next", "the next step of a tour, or the next kept one", next_, never, "this demo"),
     Verb("save", "save FILE [over]", "write the run as a trail; over: replace the file", save, never, "this demo"),
-    Verb("load", "load FILE|LINK", "show a trail, or what a link carries", load, never, "this demo"),
+    Verb("load", "load FILE|LINK", "show a trail, or what a link carries", load, trails, "this demo"),
     Verb("export", "export FORM FILE", f"write it as {', '.join(EXPORTS)}", export, either(*EXPORTS), "this demo"),
 )

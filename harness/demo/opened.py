@@ -54,7 +54,7 @@ def open_what(
         try:
             spec = find_model(what)
         except Refusal as error:
-            raise Refusal(f"{error}; nor is it a scenario, see kafka-proto list for both") from None
+            raise Refusal(f"{error}; nor is it a scenario, a tour or a trail; see kafka-proto list") from None
         return _open_model(spec, Scenario(what, spec.title, what), None, sizes, settings, budget or "generous")
     return _open_model(find_model(scenario.model), scenario, plan_of(scenario), sizes, settings, budget or "own")
 

@@ -31,23 +31,27 @@ REFUSED = 2
 
 def run(session: LiveSession) -> int:
     """Let a person, or a script, use the session until they leave; return the exit code. Raises Refusal."""
-    with OnTrio(session) as stepper:
-        console = console_of(session, stepper)
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            try:
+    try:
+        with OnTrio(session) as stepper:
+            console = console_of(session, stepper)
+            if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 return Script(console).run(sys.stdin)
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt("interrupted; files that were saved are complete") from None
-        try:
-            from harness.demo.fullscreen import FullScreen
-        except ImportError as error:
-            raise Refusal(
-                f"the terminal needs {error.name}, which is not installed; pip install 'kafka-proto[demo]'"
-            ) from None
-        FullScreen(console).run()
+            _full_screen(console)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("interrupted; files that were saved are complete") from None
     unsaved = ", not saved" if session.at and not console.is_saved else ""
     click.echo(f"left {session.model.name} after {counted(session.at, 'step')}{unsaved}")
     return 0
+
+
+def _full_screen(console: Console) -> None:
+    try:
+        from harness.demo.fullscreen import FullScreen
+    except ImportError as error:
+        raise Refusal(
+            f"the terminal needs {error.name}, which is not installed; pip install 'kafka-proto[demo]'"
+        ) from None
+    FullScreen(console).run()
 
 
 def console_of(session: LiveSession, stepper: Stepper | None = None) -> Console:

@@ -15,7 +15,8 @@ import attrs
 from harness.history.refine import Ids, target
 from harness.history.tracing import Call, guard_of, watch
 from harness.model import Message, Model, Process, Step, View, brief_value
-from harness.simulate.tables import IdView, Tables
+from harness.simulate.memo import IdView
+from harness.simulate.tables import Tables
 
 LOOKED_AT = 1_500
 """States in which it is looked up which slots actions write."""

@@ -9,17 +9,20 @@ the spec elsewhere; whether the model's own actors would have decided so, `depar
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import attrs
 
-from harness.model import Kind, Model, Process, Step, Value, View, canonical_text, encode, slot
+from harness.model import Choice, Kind, Model, Process, Step, Value, View, canonical_text, encode, slot
 from harness.model.faults import RULE_COUNTS
 from harness.model.process import durable
 from harness.model.view import parts
 from harness.record import Event
-from harness.simulate.tables import Tables
 
+Texts = Mapping[str, str]
+"""Texts of values that an event writes, by slot, where they are at hand: equal ones need no look at the values."""
+NO_TEXTS: Texts = {}
 NETWORK = ("inbox", "wire", "held", "discarded")
 RULES: Mapping[str, str] = {
     "StartsInInitialState": "a run starts in an initial state of the model",
@@ -47,15 +50,11 @@ class Oddity:
 
 
 class Consistency:
-    """Looks at the events of one run in their order, the initial one first, and keeps what is wrong with them."""
+    """Takes in the events of one run in their order, the initial one first, and keeps what is wrong with them."""
 
-    def __init__(self, model: Model, most: int = 1_000_000) -> None:
-        self.model = model
+    def __init__(self, most: int = 1_000_000) -> None:
         self.most = most
         """So many findings are kept, the first ones."""
-        self._environment = {process.name: process for process in model.environment}
-        self._protocol = {process.name: process for process in model.processes}
-        self._state: dict[str, Value] = {}
         self._at_us = 0
         self._odd: list[Oddity] = []
         self._under_way: set[tuple[str, str]] = set()
@@ -63,13 +62,17 @@ class Consistency:
         self._early: dict[str, list[Oddity]] = {}
         """Ends of operations that have not begun in the run so far, by name; those that never begin take one step."""
 
-    def look(self, event: Event) -> None:
-        """Look at the next event."""
-        for rule, sentence in self._wrong(event):
-            self._keep(self._odd, Oddity(event.n, sentence, rule))
-        if event.n:
-            self._operation(event)
-        self._state.update(event.writes)
+    def take(self, n: int, at_us: int | None, op: Mapping[str, Any] | None, wrong: Iterable[tuple[str, str]]) -> None:
+        """Take in event n, of which it is known which rules about states and steps it breaks, and how."""
+        for rule, sentence in wrong:
+            self._keep(self._odd, Oddity(n, sentence, rule))
+        if at_us is not None:
+            if at_us < self._at_us:
+                said = f"its time, {at_us} us, is before that of the step before it, {self._at_us} us"
+                self._keep(self._odd, Oddity(n, said, "TimeGoesOn"))
+            self._at_us = at_us
+        if op is not None and n:
+            self._operation(n, op)
 
     def odd(self) -> tuple[Oddity, ...]:
         """Return what was wrong so far, by step."""
@@ -80,38 +83,9 @@ class Consistency:
         if len(kept) < self.most:
             kept.append(oddity)
 
-    def _wrong(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Yield the rules that an event breaks, and how."""
-        name = self.model.name
-        if event.n == 0:
-            if not any(_are_same(start, event.writes) for start in self.model.initial_states()):
-                yield "StartsInInitialState", f"{name} does not start like this"
-        elif event.process in self._protocol:
-            yield from _writes(self.model, event)
-            try:
-                yield from _messages(self.model, self._protocol[event.process], self._state, event)
-            except Exception as error:
-                said = f"the state before it is none of {name} ({type(error).__name__}: {error})"
-                yield "TakenWasUnderWay", said
-        elif event.process in self._environment:
-            try:
-                yield from _environment(self.model, self._environment[event.process], self._state, event)
-            except Exception as error:
-                said = f"the state before it is none of {name} ({type(error).__name__}: {error})"
-                yield "EnvironmentCanDoThis", said
-        else:
-            yield "KnownProcess", f"there is no process {event.process!r} in {name}"
-        if event.at_us is not None:
-            if event.at_us < self._at_us:
-                said = f"its time, {event.at_us} us, is before that of the step before it, {self._at_us} us"
-                yield "TimeGoesOn", said
-            self._at_us = event.at_us
-
-    def _operation(self, event: Event) -> None:
-        """Look at what an event is to an operation. Those that never begin in a run take one step each."""
-        if event.op is None:
-            return
-        key, outcome = (event.op["process"], event.op["name"]), event.op["outcome"]
+    def _operation(self, n: int, op: Mapping[str, Any]) -> None:
+        """Look at what event n is to an operation. Those that never begin in a run take one step each."""
+        key, outcome = (op["process"], op["name"]), op["outcome"]
         if outcome == "invoke":
             self._under_way.add(key)
             self._begun.add(key[1])
@@ -119,7 +93,39 @@ class Consistency:
             self._under_way.discard(key)
         else:
             said = f"its op ends {key[1]} of {key[0]}, which had not begun"
-            self._keep(self._early.setdefault(key[1], []), Oddity(event.n, said, "EndsAfterItBegan"))
+            self._keep(self._early.setdefault(key[1], []), Oddity(n, said, "EndsAfterItBegan"))
+
+
+def wrong_with(model: Model, state: Mapping[str, Value], event: Event) -> Iterator[tuple[str, str]]:
+    """Yield the rules about states and steps that an event breaks after a state, and how."""
+    if event.n == 0:
+        if not any(_are_same(start, event.writes) for start in model.initial_states()):
+            yield "StartsInInitialState", f"{model.name} does not start like this"
+        return
+    yield from wrong_writes(model, event)
+    yield from wrong_step(model, View(state), event)
+
+
+def wrong_writes(model: Model, event: Event) -> Iterator[tuple[str, str]]:
+    """Yield the rules that a step breaks after any state: who may write what."""
+    if any(process.name == event.process for process in model.processes):
+        yield from _writes(model, event)
+    elif all(process.name != event.process for process in model.environment):
+        yield "KnownProcess", f"there is no process {event.process!r} in {model.name}"
+
+
+def wrong_step(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) -> Iterator[tuple[str, str]]:
+    """Yield the other rules that a step breaks after a state; of the state, nothing counts but what is read of it."""
+    protocol = next((process for process in model.processes if process.name == event.process), None)
+    environment = next((process for process in model.environment if process.name == event.process), None)
+    try:
+        if protocol is not None:
+            yield from _messages(model, protocol, view, event, texts)
+        elif environment is not None:
+            yield from _environment(model, environment, view, event, texts)
+    except Exception as error:
+        said = f"the state before it is none of {model.name} ({type(error).__name__}: {error})"
+        yield "TakenWasUnderWay" if protocol is not None else "EnvironmentCanDoThis", said
 
 
 def _are_same(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
@@ -145,10 +151,9 @@ def _is_network(name: str) -> bool:
 
 
 def _messages(
-    model: Model, process: Process, state: Mapping[str, Value], event: Event
+    model: Model, process: Process, view: View, event: Event, texts: Texts
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the messages that a process of the protocol takes and sends."""
-    view = View(state)
     consumed = event.received
     if model.faulty and process.has_inbox and view.at("gate", process.name).status != "up":
         yield "DownIsSilent", f"{process.name} takes a step while it is {view.at('gate', process.name).status}"
@@ -162,8 +167,7 @@ def _messages(
     effects = model.effects(view, Step(event.action, event.args, own, sent, consumed, kind=Kind.STEP))
     wanted = {name: value for name, value in effects.writes if _is_network(name)}
     for name in sorted({*wanted, *(name for name in event.writes if _is_network(name))}):
-        before = state[name]
-        if canonical_text(wanted.get(name, before)) != canonical_text(event.writes.get(name, before)):
+        if not _leave_alike(view, wanted, event, name, texts):
             yield "SentGetsUnderWay", f"what it takes and sends leaves {name} otherwise than recorded"
     if effects.lost != event.lost or effects.held != event.held:
         said = "other messages that it sends are lost or held than the network loses or holds"
@@ -171,10 +175,10 @@ def _messages(
 
 
 def _environment(
-    model: Model, process: Process, state: Mapping[str, Value], event: Event
+    model: Model, process: Process, view: View, event: Event, texts: Texts
 ) -> Iterator[tuple[str, str]]:
     """Yield why a fault, or its mending, is none that the environment can do in a state, or does something else."""
-    label, view = label_of(event), View(state)
+    label = label_of(event)
     choice = next((choice for choice in model.own_choices(process, view) if choice.label == label), None)
     if choice is None:
         yield "EnvironmentCanDoThis", f"{event.process} cannot do this in the state before it"
@@ -182,8 +186,18 @@ def _environment(
     step, effects = choice.step, model.effects(view, choice.step)
     told = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
     recorded = (event.received, event.sent, event.lost, event.held, event.kind)
-    if told != recorded or not _are_same({**state, **dict(effects.writes)}, {**state, **event.writes}):
+    wanted = dict(effects.writes)
+    names = sorted({*wanted, *event.writes})
+    if told != recorded or not all(_leave_alike(view, wanted, event, name, texts) for name in names):
         yield "EnvironmentCanDoThis", f"{event.process} does this otherwise: what is written or hit differs"
+
+
+def _leave_alike(view: View, one: Mapping[str, Value], event: Event, name: str, texts: Texts) -> bool:
+    """Say whether writes leave in a slot what an event does; the state is read only where one leaves it alone."""
+    left = canonical_text(one[name] if name in one else view[name])
+    if texts.get(name) == left:
+        return True
+    return left == canonical_text(event.writes[name] if name in event.writes else view[name])
 
 
 def label_of(event: Event) -> str:
@@ -191,37 +205,59 @@ def label_of(event: Event) -> str:
     return f"{event.name} {event.detail}" if event.detail else event.name
 
 
-def departure(
-    tables: Tables, before: tuple[int, ...] | None, event: Event, after: tuple[int, ...]
-) -> Oddity | None:
-    """Return what is wrong with an event that is none of the model's own choices in a state, or has other effects.
+def departure(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) -> str | None:
+    """Return why a step is none of the model's own in a state, or has other effects; None if it is one.
 
-    States are given as ids of the tables; that before the initial event is None.
+    Only who takes the step is asked. Of the state, nothing counts but what is read of it.
     """
-    if before is None:
-        return None if tables.starts_in(after) else Oddity(event.n, f"{tables.model.name} does not start like this")
-    sentence = _departs(tables, before, event, after)
-    return Oddity(event.n, sentence) if sentence is not None else None
-
-
-def _departs(tables: Tables, before: tuple[int, ...], event: Event, after: tuple[int, ...]) -> str | None:
-    label = label_of(event)
     try:
-        options = [o for o in tables.node(before).options if o.label == label and o.process == event.process]
+        own = _own(model, view, event)
     except Exception as error:
-        return f"the actors of {tables.model.name} cannot go on from the state before it ({type(error).__name__})"
-    if not options:
+        return f"{event.process} cannot go on from the state before it ({type(error).__name__})"
+    if not own:
         return f"{event.process} does not do this in the state before it"
-    for option in options:
-        step, edge = option.choice.step, option.edge(before)
-        left = list(before)
-        for at, value in edge.writes:
-            left[at] = value
-        told = (step.consumed, step.sent, edge.effects.lost, edge.effects.held, str(step.kind))
-        recorded = (event.received, event.sent, event.lost, event.held, event.kind)
-        if tuple(left) == after and told == recorded and _op_of(step) == event.op:
+    recorded = (event.received, event.sent, event.lost, event.held, event.kind)
+    for choice in own:
+        step, effects = choice.step, model.effects(view, choice.step)
+        writes = dict(effects.writes)
+        names = sorted({*writes, *event.writes})
+        told = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
+        is_it = told == recorded and _op_of(step) == event.op
+        if is_it and all(_leave_alike(view, writes, event, name, texts) for name in names):
             return None
     return f"{event.process} does this otherwise: what is written, sent or told differs"
+
+
+def _own(model: Model, view: View, event: Event) -> list[Choice]:
+    """Return the steps that are possible in a state and have the process, the message and the label of an event."""
+    label, found = label_of(event), []
+    for process in model.everyone():
+        if process.name == event.process:
+            found += model.own_choices(process, view)
+            if event.received is not None and event.received in model.arrivals(process, view):
+                found += model.delivery_choices(process, view, event.received)
+    named = [choice for choice in found if choice.label == label]
+    if model.constraint is None:
+        return named
+    return [choice for choice in named
+            if model.is_inside(Changed(view, dict(model.effects(view, choice.step).writes)))]
+
+
+class Changed(Mapping[str, Value]):
+    """A state that is looked at through a view, with something else in some of its slots."""
+
+    def __init__(self, view: View, writes: Mapping[str, Value]) -> None:
+        self._view = view
+        self._writes = writes
+
+    def __getitem__(self, name: str) -> Value:
+        return self._writes[name] if name in self._writes else self._view[name]
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("of a state that is looked at through a view, only slots that are named are known")
+
+    def __len__(self) -> int:
+        raise TypeError("of a state that is looked at through a view, only slots that are named are known")
 
 
 def _op_of(step: Step) -> dict[str, Value] | None:

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from harness.history.consistent import Oddity
+from harness.history.recall import Move, Place, Recall
 from harness.history.refine import ROOM, Refined, Refiner
 from harness.history.scan import Broken, Scan, told
 from harness.history.why_not import Explanation, explain
@@ -172,25 +173,70 @@ class Judge:
         self, path: Path, kind: str, model: Model, header: Mapping[str, Any], end: Mapping[str, Any],
         events: Iterable[Event], replayed: Replayed | None,
     ) -> Judged:
-        tables, refiner = self._of(header, model)
-        scan = Scan(model, tables, refiner, header)
+        scan = Scan(model, *self._of(header, model), header)
         for event in events:
             scan.look(event)
-        broken, differs = list(scan.broken.values()), list(scan.differences(end["verdict"]))
-        unjudged: tuple[str, ...] = ()
-        if replayed is not None and replayed.digest == end["digest"]:
-            broken += _lasting_broken(replayed)
-            differs += _differs_from(replayed, end["verdict"])
-        else:
-            unjudged = _lasting(model, header["claims"])
-        refined = refiner.judge(scan.trace) if refiner is not None else None
-        explanation = None
-        if refiner is not None and refined is not None and refined.failure is not None:
-            explanation = explain(refiner, refined.failure)
-        return Judged(
-            path, kind, model.name, scan.steps, len(tables.invariants), tuple(broken), tuple(differs), scan.odd,
-            scan.departed, refined, explanation, unjudged,
-        )
+        return _judged(scan, model, path, kind, header, end, replayed)
+
+
+class Rejudge:
+    """Judges many histories of one model at one size, and remembers what it saw of their steps.
+
+    What it says is what `Judge.recorded` says of the same history.
+    """
+
+    def __init__(self, model: Model) -> None:
+        tables = Tables(model)
+        self.model = model
+        self.recall = Recall(model, tables, Refiner(model, tables, True) if model.refinement is not None else None)
+
+    def recorded(self, history: History) -> Judged:
+        """Judge a history without what is remembered, and remember nothing but what the tables do."""
+        scan = Scan(self.model, self.recall.tables, self.recall.refiner, history.header)
+        for event in history.events:
+            scan.look(event)
+        return _judged(scan, self.model, NO_FILE, "history", history.header, history.end, None)
+
+    def moves(
+        self, header: Mapping[str, Any], end: Mapping[str, Any],
+        moves: Iterable[tuple[int, int | None, Move, Mapping[str, str]]],
+    ) -> Judged:
+        """Judge a run given as the number, time, move, and failing invariants of each event, numbered from 0 on."""
+        recall = self.recall
+        scan = Scan(self.model, recall.tables, recall.refiner, header)
+        take, see = scan.take, recall.see
+        place: Place | None = None
+        for n, at_us, move, violated in moves:
+            if place is None:
+                seen, place = recall.start(move)
+            else:
+                found = place.met.get(move)
+                seen, place = found if found is not None else see(place, move)
+            take(n, at_us, move.op, violated, seen)
+        return _judged(scan, self.model, NO_FILE, "history", header, end, None)
+
+
+def _judged(
+    scan: Scan, model: Model, path: Path, kind: str, header: Mapping[str, Any], end: Mapping[str, Any],
+    replayed: Replayed | None,
+) -> Judged:
+    """Return what a run came to whose events were all looked at."""
+    refiner, tables = scan.refiner, scan.tables
+    broken, differs = list(scan.broken.values()), list(scan.differences(end["verdict"]))
+    unjudged: tuple[str, ...] = ()
+    if replayed is not None and replayed.digest == end["digest"]:
+        broken += _lasting_broken(replayed)
+        differs += _differs_from(replayed, end["verdict"])
+    else:
+        unjudged = _lasting(model, header["claims"])
+    refined = refiner.judge(scan.trace) if refiner is not None else None
+    explanation = None
+    if refiner is not None and refined is not None and refined.failure is not None:
+        explanation = explain(refiner, refined.failure)
+    return Judged(
+        path, kind, model.name, scan.steps, len(tables.invariants), tuple(broken), tuple(differs), scan.odd,
+        scan.departed, refined, explanation, unjudged,
+    )
 
 
 def _lasting(model: Model, claims: Iterable[str]) -> tuple[str, ...]:

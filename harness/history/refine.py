@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from operator import itemgetter
 from typing import Any
@@ -18,12 +19,17 @@ import attrs
 from harness.history.served import Overlays, Taken
 from harness.model import Message, Model, Refusal, Step, Value, View
 from harness.record import Event, History
+from harness.simulate.memo import IdView
 from harness.simulate.session import Plan, Run, Session
 from harness.simulate.strategies import Strategy
-from harness.simulate.tables import IdView, Node, Option, Tables
+from harness.simulate.tables import Node, Option, Tables
 
 MAX_REMEMBERED = 150_000
 """Abstract states, and steps between them, that are remembered; beyond, both start over."""
+MAX_GHOSTS = 50_000
+"""Ghosts that are remembered; beyond, they start over between two runs."""
+MAX_SAME = 2_000
+"""Values of a slot of the spec that are known by their identity."""
 ROOM = 250_000_000
 """Bytes, by the estimate of the tables, after which those of the actors or of the spec start over, between two runs."""
 WIDTH = 8
@@ -89,10 +95,12 @@ class Trace:
 class Refiner:
     """Judges runs of one model of actors. Raises Refusal where the model has no refinement."""
 
-    def __init__(self, model: Model, tables: Tables | None = None) -> None:
+    def __init__(self, model: Model, tables: Tables | None = None, is_hasty: bool = False) -> None:
         if model.refinement is None:
             raise Refusal(f"{model.name} has no refinement: nothing says which spec its steps should follow")
         self.model = model
+        self.is_hasty = is_hasty
+        """Whether a way is first looked for where one was found last, which does not tell what else is possible."""
         self.tables = tables or Tables(model)
         """The tables of the actors. States of runs are their ids, so they start over between runs only."""
         self.tables.pinned = True
@@ -107,12 +115,17 @@ class Refiner:
         self._look: Callable[[Ids], Any] = lambda state: ()
         self._abstract: dict[Any, tuple[Ids, int]] = {}
         self._ways: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
+        self._found: dict[tuple[Any, ...], dict[tuple[int, str], None]] = {}
+        """Processes of the spec and actions that were ways, by the slots that changed and who may not be one."""
         self._barred: dict[str, frozenset[str]] = {}
         self._met: list[dict[Any, int]] = [{} for _ in self.spec_tables.slots]
         """Ids of values of the spec's slots: looking one up by hash is faster than by its canonical text."""
+        self._same: list[dict[int, tuple[Value, int]]] = [{} for _ in self.spec_tables.slots]
+        """The same by the identity of the value, which is kept alive: faster still, and mappings repeat parts."""
         self.possible: set[str] = set()
         """The actions that the spec could take in the states that were left by judged steps."""
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
+        self._everyone = {process.name: n for n, process in enumerate(self.spec.everyone())}
 
     def make_room(self) -> None:
         """Forget what was learned where it takes too much memory. Ids and failures from before mean nothing then."""
@@ -126,6 +139,11 @@ class Refiner:
             self._abstract.clear()
             self._prints = [[] for _ in self.spec_tables.slots]
             self._met = [{} for _ in self.spec_tables.slots]
+            self._same = [{} for _ in self.spec_tables.slots]
+        if len(self._ghosts) >= MAX_GHOSTS:
+            self._ghosts.clear()
+            self._ghost_ids.clear()
+            self._abstract.clear()
 
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""
@@ -267,12 +285,17 @@ class Refiner:
         ids = []
         try:
             for slot, name in enumerate(tables.slots):
-                value, met = slots[name], self._met[slot]
-                key = (value.__class__, value)
-                found = met.get(key)
-                if found is None:
-                    found = met[key] = tables.intern_value(slot, value)
-                ids.append(found)
+                value, same = slots[name], self._same[slot]
+                known = same.get(id(value))
+                if known is None:
+                    met, key = self._met[slot], (value.__class__, value)
+                    found = met.get(key)
+                    if found is None:
+                        found = met[key] = tables.intern_value(slot, value)
+                    if len(same) >= MAX_SAME:
+                        same.clear()
+                    known = same[id(value)] = value, found
+                ids.append(known[1])
         except TypeError as error:
             raise Unmapped(f"the mapping gives something that is no value: {error}") from error
         return tuple(ids)
@@ -299,6 +322,11 @@ class Refiner:
             return self._ways[key]
         if len(self._ways) >= MAX_REMEMBERED:
             self._ways.clear()
+        if self.is_hasty and self.spec.constraint is None:
+            hasty = self._hasty(before, after, barred)
+            if hasty is not None:
+                self._ways[key] = hasty
+                return hasty
         try:
             node = self.spec_tables.node(before)
             self.possible.update([option.action for option in node.options])
@@ -306,7 +334,29 @@ class Refiner:
         except Exception as error:
             raise Unmapped(f"the spec fails on the state before this step with {where(error)}") from error
         self._ways[key] = found
+        if self.is_hasty and found is not None and len(found) == 1:
+            self._note(node, after, barred, found[0])
         return found
+
+    def _hasty(self, before: Ids, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
+        """Return a way of one step, if one is found by asking who made such a step before; None tells nothing."""
+        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
+        with suppress(Exception):  # a spec that fails is for the search to tell
+            for process, action in self._found.get((changed, barred), ()):
+                for option in self.spec_tables.options(process, before):
+                    if option.action == action and leads(before, option, after):
+                        return (action,)
+        return None
+
+    def _note(self, node: Node, after: Ids, barred: frozenset[str], action: str) -> None:
+        """Note who in the spec made a step."""
+        before = node.state
+        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
+        for option in node.options:
+            if option.action == action and leads(before, option, after):
+                found = self._found.setdefault((changed, barred), {})
+                found[self._everyone[option.process], action] = None
+                return
 
     def passed(self, most: int) -> list[Ids]:
         """Return states of the spec that judged runs went through and left, the latest last; at most so many."""

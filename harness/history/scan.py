@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 
-from harness.history.consistent import Consistency, Oddity, departure
+from harness.history.consistent import Consistency, Oddity, departure, wrong_with
 from harness.history.refine import Ids, Refiner, Trace, state_after
 from harness.history.served import Taken
-from harness.model import Model
+from harness.model import Model, Value, View
 from harness.record import Event
 from harness.simulate.replay import DEADLOCK
 from harness.simulate.tables import Tables
@@ -33,6 +33,27 @@ class Broken:
     claimed: bool
 
 
+class Seen:
+    """What was seen of a step, whatever its number and its time."""
+
+    __slots__ = ("after", "departs", "failing", "taken", "wrong")
+
+    def __init__(
+        self, after: Ids, failing: Mapping[str, str], wrong: tuple[tuple[str, str], ...], departs: str | None,
+        taken: Taken | None,
+    ) -> None:
+        self.after = after
+        """The state after it."""
+        self.failing = failing
+        """The invariants that fail there, and why."""
+        self.wrong = wrong
+        """Rules of the record that it breaks, and how."""
+        self.departs = departs
+        """Why the model's own actors would not take it so, where that was asked."""
+        self.taken = taken
+        """The step as a refiner takes it; None where there is none."""
+
+
 class Scan:
     """Looks at the events of one run in their order, the initial one first."""
 
@@ -48,10 +69,11 @@ class Scan:
         self.departed: Oddity | None = None
         """The first step that the model's own actors would not take so."""
         self._claims = {*header["claims"], "(properties)"}
-        self._consistency = Consistency(model, MOST_ODDITIES)
+        self._consistency = Consistency(MOST_ODDITIES)
         self._state: Ids | None = None
-        self._failing: dict[str, str] = {}
-        self._first: tuple[int, dict[str, str]] | None = None
+        self._values: dict[str, Value] = {}
+        self._failing: Mapping[str, str] = {}
+        self._first: tuple[int, Mapping[str, str]] | None = None
         """The first state in which a claimed invariant fails, with all that fail there."""
         self._states: list[Ids] = []
         self._taken: list[Taken] = []
@@ -59,33 +81,47 @@ class Scan:
     def look(self, event: Event) -> None:
         """Look at the next event."""
         before, after = self._state, state_after(self.tables, self._state, event)
-        if after != before:
-            self._failing = _failing(self.tables, after)
-        self._properties(event)
-        self._consistency.look(event)
+        failing = failing_in(self.tables, after) if after != before else self._failing
+        wrong = tuple(wrong_with(self.tables.model, self._values, event))
+        departs = None
         if self.departed is None:
-            self.departed = departure(self.tables, before, event, after)
-        if self.refiner is not None:
-            self._states.append(after)
-            if before is not None:
-                self._taken.append(self.refiner.taken(event))
-        elif self.tables.is_full:
-            after = self.tables.renewed_state(after)
-        self._state = after
+            departs = (departure(self.tables.model, View(self._values), event) if before is not None
+                       else unusual_start(self.tables, after))
+        taken = self.refiner.taken(event) if self.refiner is not None else None
+        self.take(event.n, event.at_us, event.op, event.violated, Seen(after, failing, wrong, departs, taken))
+        self._values.update(event.writes)
+        if self.refiner is None and self.tables.is_full:
+            self._state = self.tables.renewed_state(after)
+
+    def take(
+        self, n: int, at_us: int | None, op: Mapping[str, Any] | None, violated: Mapping[str, str], seen: Seen
+    ) -> None:
+        """Take in event n: its time, operation, what it says that fails, and what was seen of its step."""
+        self._failing = found = seen.failing
+        if found or (self.misrecorded is None and violated):
+            self._properties(n, violated)
+        self._consistency.take(n, at_us, op, seen.wrong)
+        if seen.departs is not None and self.departed is None:
+            self.departed = Oddity(n, seen.departs)
+        if seen.taken is not None:
+            if self._states:
+                self._taken.append(seen.taken)
+            self._states.append(seen.after)
+        self._state = seen.after
         self.steps += 1
 
-    def _properties(self, event: Event) -> None:
+    def _properties(self, n: int, violated: Mapping[str, str]) -> None:
         found = self._failing
         for name, reason in found.items():
             if name not in self.broken:
-                self.broken[name] = Broken(name, event.n, reason, name in self._claims)
+                self.broken[name] = Broken(name, n, reason, name in self._claims)
         if self._first is None and not self._claims.isdisjoint(found):
-            self._first = event.n, found
-        if self.misrecorded is None and dict(event.violated) != found:
-            said, true = (", ".join(sorted(names)) or "nothing" for names in (event.violated, found))
+            self._first = n, found
+        if self.misrecorded is None and dict(violated) != found:
+            said, true = (", ".join(sorted(names)) or "nothing" for names in (violated, found))
             if said == true:
                 said, true = f"{said} for one reason", "it for another one"
-            self.misrecorded = f"step {event.n} is recorded to violate {said}; its state violates {true}"
+            self.misrecorded = f"step {n} is recorded to violate {said}; its state violates {true}"
 
     @property
     def odd(self) -> tuple[Oddity, ...]:
@@ -119,7 +155,12 @@ class Scan:
         return self._state is None or bool(self.tables.node(self._state).options)
 
 
-def _failing(tables: Tables, state: Ids) -> dict[str, str]:
+def unusual_start(tables: Tables, state: Ids) -> str | None:
+    """Return why a state, given as ids, is no initial one; None if it is."""
+    return None if tables.starts_in(state) else f"{tables.model.name} does not start like this"
+
+
+def failing_in(tables: Tables, state: Ids) -> dict[str, str]:
     """Return the invariants that fail in a state and why; one whose check fails on the state fails too."""
     try:
         return tables.failing(state)

@@ -17,9 +17,11 @@ import attrs
 from harness.model import Refusal
 from harness.pipeline.tables import Tables
 from harness.pipeline.work import HURTS, WHO, Tape
-from harness.record import Trail, read_trail
+from harness.record import Trail, faults_to_json, read_trail
+from harness.record.files import compact
 from harness.simulate.replay import replay_plain
 from harness.simulate.shrink import shrink
+from harness.simulate.tables import Tables as ModelTables
 
 MOST = 64
 """Groups of each scenario or model whose shortest run is shrunk, those of the most violations first."""
@@ -96,7 +98,7 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster
         replays = True
         try:
             if is_wanted:
-                short = shrink(trail)
+                short = shrink(trail, tables=_tables(trail))
                 trail, had, has, proved = short.trail, short.had, short.has, short.proved
             replayed = replay_plain(trail, tape)
             reason = next((v.reason for v in replayed.violations if v.violated == trail.violates), None) or reason
@@ -106,6 +108,22 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster
         text = "".join(f"{line}\n" for line in trail.each_line())
         yield Cluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
                       run["cell"], run["seed"], had, has, proved, reason, text, is_wanted and replays, replays)
+
+
+_TABLES: dict[str, ModelTables] = {}
+"""In a worker: the tables of the model whose run was shrunk last; groups of one model share what they learn."""
+
+
+def _tables(trail: Trail) -> ModelTables:
+    """Return the tables of a trail's model."""
+    key = compact([trail.model, dict(trail.sizes), dict(trail.settings), trail.network, faults_to_json(trail.faults),
+                   list(trail.claims)])
+    if key not in _TABLES:
+        for tables in _TABLES.values():
+            tables.start_over()  # nobody else frees them where the garbage collector is off
+        _TABLES.clear()
+        _TABLES[key] = ModelTables(trail.build())
+    return _TABLES[key]
 
 
 def _recorded(group: dict[str, Any]) -> Cluster:

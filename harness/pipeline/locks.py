@@ -69,6 +69,23 @@ def committing(folder: Path, token: str) -> Iterator[None]:
         yield
 
 
+def is_abandoned(folder: Path) -> bool:
+    """Say whether a folder of ours had a driver that was killed, and has none now."""
+    try:
+        if folder.stat().st_uid != os.getuid() or not _told(folder):
+            return False
+        handle = os.open(folder / DRIVER, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     handle = os.open(folder / COMMIT, os.O_RDWR | os.O_CREAT, 0o644)
@@ -80,8 +97,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _rewrite(handle: int, text: str) -> None:
+    """Write a file that stays open so that other machines see it, too."""
     os.ftruncate(handle, 0)
     os.pwrite(handle, text.encode(), 0)
+    os.fsync(handle)
 
 
 def _told(folder: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from harness.pipeline import plots
 from harness.pipeline.checks import CALM, Rate, wilson
 from harness.pipeline.clusters import Cluster
 from harness.pipeline.compare import METHOD, Change, Comparison
+from harness.pipeline.judging import Rejudged
 from harness.pipeline.markup import Markup, details, interval, joined, page, percent, section, table, tag, text
 from harness.pipeline.plots import Mark
 from harness.pipeline.summary import Remarkable, Summary, Verdict, natural
@@ -26,7 +27,10 @@ MOST_NAMES = 60
 """Guards or actions that are listed by name."""
 
 
-def write(summary: Summary, clusters: Sequence[Witness], errors: Sequence[Witness], since: Comparison | None) -> str:
+def write(
+    summary: Summary, clusters: Sequence[Witness], errors: Sequence[Witness], since: Comparison | None,
+    again: Sequence[Rejudged] | None = None,
+) -> str:
     """Return the page as HTML."""
     parts = [
         section("verdicts", "Verdicts", _verdicts(summary)),
@@ -36,6 +40,8 @@ def write(summary: Summary, clusters: Sequence[Witness], errors: Sequence[Witnes
         section("coverage", "Coverage", _coverage(summary)),
         section("runs", "Slowest and longest runs", _runs(summary)),
         section("errors", "Errors of the code", _errors(summary, errors)),
+        *([section("again", "Histories judged again", _again(again, bool(summary.stale)))]
+          if again is not None else []),
         *([section("since", "Since the other campaign", _since(since))] if since is not None else []),
     ]
     links = [Markup(f'<a href="#{found.group(1)}">{found.group(2)}</a>') for part in parts
@@ -56,6 +62,37 @@ def _head(summary: Summary) -> Iterator[Markup]:
         yield tag("p", f"The code of {', '.join(summary.stale)} has changed since these runs were made. What is "
                        "replayed now may come to something else; what does not fit any more is told as found.", "bad")
     yield tag("p", "Commands are for the folder that this page lies in.", "quiet")
+
+
+def said_again(again: Sequence[Rejudged]) -> str:
+    """Return in words how many stored histories were judged again, and how many agree with what their rows say."""
+    runs, events = sum(one.runs for one in again), sum(one.events for one in again)
+    wrong = sum(one.disagreeing for one in again)
+    if not runs:
+        return "no histories are stored, so none are judged again"
+    agree = "all agree" if not wrong else f"{runs - wrong:,} agree, {wrong:,} DISAGREE"
+    return (f"{runs:,} stored {'history' if runs == 1 else 'histories'} judged again from "
+            f"{counted(events, 'event')} alone: {agree} with what was told of {'it' if runs == 1 else 'them'}")
+
+
+def _again(again: Sequence[Rejudged], is_stale: bool) -> Iterator[Markup]:
+    """Tell what judging the stored histories again came to."""
+    said = said_again(again)
+    yield tag("p", f"{said[:1].upper()}{said[1:]}.")
+    if not again:
+        return
+    yield tag("p", "Digest, invariants and verdict, the record itself, the model's own actors, and the spec where "
+                   "there is one, from the stored events alone.", "quiet")
+    if is_stale:
+        yield tag("p", "The code has changed since: histories that are none of this code's need not be wrong.", "bad")
+    rows = [(one.what, one.runs, one.events, one.runs - one.disagreeing, one.refined,
+             ", ".join(f"{kind} in {counted(runs, 'run')}" for kind, runs in one.kinds.items()) or "nothing")
+            for one in again]
+    yield table(("scenario or model", "#histories", "#events", "#agree", "#held to a spec", "found again"), rows)
+    wrong = [(one.what, found.seed, ", ".join(found.kinds), found.sentence) for one in again for found in one.findings]
+    if wrong:
+        yield tag("p", "These do not agree; of each cell the first few are told.", "bad")
+        yield table(("scenario or model", "#seed", "kind", "what is wrong"), wrong)
 
 
 def _verdicts(summary: Summary) -> Iterator[Markup]:

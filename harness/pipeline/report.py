@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,10 @@ import attrs
 
 from harness.pipeline import page
 from harness.pipeline.compare import Comparison, compare
+from harness.pipeline.judging import Rejudged, rejudge
 from harness.pipeline.store import Store
 from harness.pipeline.summary import SHRUNK, Summary, summarize
+from harness.pipeline.tables import Tables
 from harness.pipeline.witnesses import Witness, write_witnesses
 from harness.record.files import write_atomically
 
@@ -27,14 +30,21 @@ class Report:
     witnesses: tuple[Witness, ...]
     """Of the clusters, in their order."""
     since: Comparison | None
+    again: tuple[Rejudged, ...] | None
+    """What judging the stored histories again came to; None where that was not asked for."""
 
 
 def write_report(
-    spark: SparkSession, store: Store, out: Path, since: Store | None = None, most: int = SHRUNK
+    spark: SparkSession, store: Store, out: Path, since: Store | None = None, most: int = SHRUNK,
+    again: Callable[[Tables], list[Rejudged]] | None = rejudge,
 ) -> Report:
-    """Write the page of a campaign, with what changed since another one; equal tables give equal bytes. Refusal."""
+    """Write the page of a campaign, with what changed since another one; equal tables give equal bytes. Refusal.
+
+    `again` judges the stored histories again; where it is None nobody does.
+    """
+    judged = tuple(again(Tables(spark, store))) if again is not None else None
     summary = summarize(spark, store, most)
     compared = compare(summarize(spark, since, most), summary) if since is not None else None
     clusters, errors = write_witnesses(summary, out)
-    write_atomically(out, page.write(summary, clusters, errors, compared).splitlines())
-    return Report(out, summary, tuple(clusters), compared)
+    write_atomically(out, page.write(summary, clusters, errors, compared, judged).splitlines())
+    return Report(out, summary, tuple(clusters), compared, judged)

@@ -25,7 +25,7 @@ from harness.model import Model, Refusal, find_model
 from harness.pipeline.expander import STOPPED, Asked, Expander, Task, Told, grow, lead, settle, version_of
 from harness.pipeline.jobs import Job, last_words
 from harness.pipeline.levels import CODE, HITS, LOG, Level, Levels
-from harness.pipeline.locks import alone
+from harness.pipeline.locks import alone, is_abandoned
 from harness.pipeline.places import stamp, to_disk
 from harness.pipeline.session import checked_master, spark_session
 from harness.pipeline.wire import KEYS, Keys, to_bytes
@@ -38,6 +38,8 @@ LEAST_PARTS, PER_CORE = 8, 4
 """Parts that states are spread over: at least, and for each core."""
 PER_TASK = 2_000
 """States that are worth a task of their own."""
+SCRATCH = "kafka-proto-search-"
+"""How the names of temporary folders begin."""
 LOOK = 0.02
 """Seconds between two looks at a job."""
 
@@ -82,7 +84,10 @@ class SparkSearch:
         """Search until done, violated or interrupted. Raises Refusal."""
         with self._stack:
             if self.checkpoint is None:
-                scratch = tempfile.mkdtemp(prefix="kafka-proto-search-")
+                for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+                    if is_abandoned(left):
+                        shutil.rmtree(left, ignore_errors=True)
+                scratch = tempfile.mkdtemp(prefix=SCRATCH)
                 self._stack.callback(shutil.rmtree, scratch, ignore_errors=True)
                 self._store = Levels(Path(scratch))
             flags = {"stop": self.stop, "deadlock": self.asked.deadlock}
@@ -106,7 +111,7 @@ class SparkSearch:
         """Spark, started when it is first needed."""
         if self._context is None:
             log = None if self.checkpoint is None else self.checkpoint / LOG
-            self._context = self._stack.enter_context(spark_session(self.master, log)).sparkContext
+            self._context = self._stack.enter_context(spark_session(self.master, log, True)).sparkContext
         return self._context
 
     def _is_decided(self) -> bool:

@@ -40,6 +40,8 @@ SETTINGS = {
     "spark.driver.memory": "1g",
 }
 """Tables are small beside the runs that they tell of; shuffles are, too."""
+LEAN = "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that only hands bytes on: compiling itself well, beside the workers, costs it more than that brings."""
 
 
 def checked_master(master: str) -> str:
@@ -63,16 +65,17 @@ def checked_master(master: str) -> str:
 
 
 @contextmanager
-def spark_session(master: str, log: Path | None = None) -> Iterator[SparkSession]:
+def spark_session(master: str, log: Path | None = None, is_lean: bool = False) -> Iterator[SparkSession]:
     """Start Spark, and stop it when the block ends; what it has to say goes to a log. Raises Refusal.
 
-    A session that this process has already is used as it is, and lasts.
+    With `is_lean` all work is in Python, and none in the tables of Spark SQL. A session that this process has already
+    is used as it is, and lasts.
     """
     require_packages()
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
-    session = running or start(master, log)
+    session = running or start(master, log, is_lean)
     try:
         yield session
     finally:
@@ -80,7 +83,7 @@ def spark_session(master: str, log: Path | None = None) -> Iterator[SparkSession
             session.stop()
 
 
-def start(master: str, log: Path | None = None) -> SparkSession:
+def start(master: str, log: Path | None = None, is_lean: bool = False) -> SparkSession:
     """Start Spark and return its session; what it has to say on stderr goes to a file, or nowhere. Raises Refusal."""
     require_packages()
     require_java()
@@ -89,7 +92,7 @@ def start(master: str, log: Path | None = None) -> SparkSession:
 
     here = url.startswith("local") or re.match(r"spark://(127\.|localhost:)", url) is not None
     _choose_python(here)
-    settings = dict(SETTINGS)
+    settings = SETTINGS | ({"spark.driver.extraJavaOptions": LEAN} if is_lean else {})
     if here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

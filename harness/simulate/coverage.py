@@ -16,8 +16,9 @@ import attrs
 from harness.model import FrozenMap, Refinement, State, Value, View, canonical_text
 from harness.record import Trail
 from harness.simulate.guards import Guard, guards_of
+from harness.simulate.memo import IdView
 from harness.simulate.strategies import Strategy, Watcher
-from harness.simulate.tables import IdView, Node, Option, Tables
+from harness.simulate.tables import Node, Option, Tables
 
 KEY_BYTES = 8
 """Of a state's digest. Among 10 million states two are taken for one with a probability of 1 in 400,000."""

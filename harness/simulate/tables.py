@@ -7,9 +7,8 @@ here equals the reference semantics of `harness.model.Model` (a test compares th
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, TypeVar
 
 from harness.model import (
@@ -29,6 +28,7 @@ from harness.model import (
 from harness.record.choices import Chosen
 from harness.record.events import event_text
 from harness.simulate.guards import Guards
+from harness.simulate.memo import IdView, Leaf, Memo
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ BUDGET = 150_000_000
 """Bytes, by the estimates below, after which tables are full and start over between two steps of a run."""
 BYTES_PER_CHARACTER = 4
 """A canonical text and the value that it tells; values share parts with each other."""
-BYTES_PER_VALUE, BYTES_PER_LEAF, BYTES_PER_BRANCH, BYTES_PER_OPTION = 400, 250, 350, 1_500
+BYTES_PER_VALUE, BYTES_PER_OPTION = 400, 1_500
 BYTES_PER_EDGE, BYTES_PER_NODE, BYTES_PER_SLOT, BYTES_PER_TURN = 400, 900, 16, 1_000
 """What else is kept, on CPython 3.11 and rounded up; a node grows with the slots and options of its state."""
 
@@ -55,92 +55,6 @@ def long_lived() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-class Branch:
-    """A memo's inner node: which slot is read next, and where each of its values leads."""
-
-    __slots__ = ("children", "slot")
-
-    def __init__(self, slot: int) -> None:
-        self.slot = slot
-        self.children: dict[int, Any] = {}
-
-
-class Leaf:
-    """A memo's result, and the slots (as a bit mask) that it depends on."""
-
-    __slots__ = ("mask", "result")
-
-    def __init__(self, result: Any, mask: int) -> None:
-        self.result = result
-        self.mask = mask
-
-
-class Memo:
-    """Remembers a function of a view by the values of the slots that it read, in the order it read them."""
-
-    __slots__ = ("_compute", "_root", "_tables")
-
-    def __init__(self, tables: Tables, compute: Callable[[View], Any]) -> None:
-        self._tables = tables
-        self._compute = compute
-        self._root: Any = None
-
-    def at(self, state: tuple[int, ...]) -> Leaf:
-        """Return the leaf for a state given as slot value ids."""
-        node = self._root
-        while node.__class__ is Branch:
-            node = node.children.get(state[node.slot])
-        if node is None:
-            node = self._miss(state)
-        return node  # type: ignore[no-any-return]
-
-    def _miss(self, state: tuple[int, ...]) -> Leaf:
-        tables = self._tables
-        view = View(IdView(tables, state))
-        result = self._compute(view)
-        path = [tables.index[name] for name in view.reads()]
-        mask = 0
-        for slot in path:
-            mask |= 1 << slot
-        leaf = Leaf(result, mask)
-        tables.leaves += 1
-        tables.used += BYTES_PER_LEAF
-        if not path:
-            self._root = leaf
-            return leaf
-        if self._root is None:
-            self._root = Branch(path[0])
-        node = self._root
-        for slot, following in pairwise(path):
-            known = node.children.get(state[slot])
-            if known is None:
-                known = node.children[state[slot]] = Branch(following)
-                tables.used += BYTES_PER_BRANCH
-            node = known
-        node.children[state[path[-1]]] = leaf
-        return leaf
-
-
-class IdView(Mapping[str, Value]):
-    """A state of ids, looked at as a mapping of values."""
-
-    __slots__ = ("_state", "_tables")
-
-    def __init__(self, tables: Tables, state: tuple[int, ...]) -> None:
-        self._tables = tables
-        self._state = state
-
-    def __getitem__(self, name: str) -> Value:
-        slot = self._tables.index[name]
-        return self._tables.values[slot][self._state[slot]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables.slots)
-
-    def __len__(self) -> int:
-        return len(self._tables.slots)
 
 
 class Option:
@@ -298,6 +212,10 @@ class Tables:
             self.texts[slot].append(text)
         return found
 
+    def known(self, slot: int, text: str) -> int | None:
+        """Return the id of the value in a slot that has this canonical text, if there is one."""
+        return self._ids[slot].get(text)
+
     def edge(self, effects: Effects) -> Edge:
         """Return effects as ids."""
         self.used += BYTES_PER_EDGE
@@ -351,12 +269,31 @@ class Tables:
 
     def failing(self, state: tuple[int, ...]) -> dict[str, str]:
         """Return the invariants that fail in a state given as ids, and why."""
+        return self.said(self.checked(state))
+
+    def checked(
+        self, state: tuple[int, ...], before: list[Leaf] | None = None, written: int = 0
+    ) -> list[Leaf]:
+        """Return what each check of the invariants says of a state; `before` is what was said of another state.
+
+        That one differs from this one in the slots of the bit mask `written` only.
+        """
+        if before is None:
+            return [memo.at(state) for memo in self._checks]
+        return [leaf if not leaf.mask & written else memo.at(state)
+                for leaf, memo in zip(before, self._checks, strict=True)]
+
+    def said(self, checked: list[Leaf]) -> dict[str, str]:
+        """Return the invariants that fail, and why, by what their checks say."""
         found: dict[str, str] = {}
-        for name, memo in zip(self._names, self._checks, strict=True):
-            reason = memo.at(state).result
-            if reason is not None:
-                found.setdefault(name, reason)
+        for name, leaf in zip(self._names, checked, strict=True):
+            if leaf.result is not None:
+                found.setdefault(name, leaf.result)
         return found
+
+    def options(self, n: int, state: tuple[int, ...]) -> list[Option]:
+        """Return the options of the nth process of the model in a state."""
+        return self._evaluate(self._units[n], state)[0]
 
     def node(self, state: tuple[int, ...]) -> Node:
         """Return the node of a state given as ids, however it was come by."""

@@ -38,8 +38,8 @@ T = TypeVar("T")
 Exchanged = TypeVar("Exchanged", bound=messages.Request | messages.Response)
 ELECTIONS = 1_000_000
 """More elections than any run has: the bound of the spec, lifted."""
-NAMINGS, NAMED = 64, 10_000
-"""Namings that are kept, and objects that each has named: as many as pay."""
+NAMINGS, NAMED, PARTS = 64, 10_000, 20_000
+"""Namings that are kept, objects that each has named, and parts of states that were mapped: as many as pay."""
 
 
 @attrs.frozen
@@ -101,6 +101,8 @@ class Mapped:
         }
         nowhere = FrozenMap({b: 0 for b in self.brokers})
         self._namings: dict[tuple[tuple[int, ...], FrozenMap[str, tuple[int, ...]]], Naming] = {}
+        self._parts: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
+        """Parts of the spec's states, by the identity of what they come from, which is kept alive with them."""
         self.start = Ghost(
             FrozenMap({p: () for p in self.logs}), FrozenMap({p: 0 for p in self.logs}),
             FrozenMap({p: nowhere for p in self.logs}), (), FrozenMap({c: () for c in constants.clients}), nowhere,
@@ -118,9 +120,9 @@ class Mapped:
             state[slot("txn_log_leader", p)] = partition.leader
             state[slot("txn_log_epoch", p)] = ghost.led[p]
             for b in self.brokers:
-                replica = partition.replica(b)
-                state.update(self.replica_slots(b, p, replica, naming))
-                late += replica.late
+                slots, answers = self.replica(view, b, partition, naming)
+                state.update(slots)
+                late += answers
         for c in self.constants.clients:
             local: producer.Producer = view[c]
             state[slot("client", c)] = naming.client(local.record, ghost.coordinators.get(c))
@@ -149,9 +151,11 @@ class Mapped:
                 terms = terms.set(p, (*terms[p], now))
             partition: log.LogPartition = view[log.log_name(p)]
             epochs = (term.cepoch for term in terms[p] if partition.joined[term.leader] == term.cepoch)
-            led = led.set(p, max(led[p], *epochs, 0))
-            now_in = {b: self.follows(near[b], b, p, partition.joined[b], terms[p], led[p]) for b in self.brokers}
-            followed = followed.set(p, FrozenMap({b: max(now_in[b], followed[p][b]) for b in self.brokers}))
+            last, before = max(led[p], *epochs, 0), followed[p]
+            led = led if led[p] == last else led.set(p, last)
+            now_in = {b: max(self.follows(near[b], b, p, partition.joined[b], terms[p], last), before[b])
+                      for b in self.brokers}
+            followed = followed if now_in == dict(before) else followed.set(p, FrozenMap(now_in))
         known = [found.pid for b in self.brokers for found in view[b].metadata.values()]
         new = tuple(pid for pid in dict.fromkeys(known) if pid not in ghost.pids)
         requests, coordinators = ghost.requests, ghost.coordinators
@@ -160,12 +164,13 @@ class Mapped:
             if local.awaits in ("init", "add_partitions") and local.correlation not in requests[c]:
                 requests = requests.set(c, (*requests[c], local.correlation))
             if local.record.tc is not None or local.record.tid is None or local.record.pid == -1:
-                coordinators = coordinators.without(c)
+                coordinators = coordinators.without(c) if c in coordinators else coordinators
             elif c not in coordinators:
                 p = self.home[local.record.tid]
                 coordinators = coordinators.set(c, leader_of(terms[p], led[p]))
         down = frozenset(b for b in self.brokers if self.faulty and view.at("gate", b).status == "down")
-        crashes = ghost.crashes.update({b: ghost.crashes[b] + 1 for b in sorted(down - ghost.down)})
+        new_down = sorted(down - ghost.down)
+        crashes = ghost.crashes.update({b: ghost.crashes[b] + 1 for b in new_down}) if new_down else ghost.crashes
         now_known = Ghost(terms, led, followed, ghost.pids + new, requests, crashes, down, coordinators)
         return ghost if now_known == ghost else now_known
 
@@ -184,11 +189,33 @@ class Mapped:
     def loaded(self, view: View, b: str) -> broker.Broker:
         """Return a broker as it is once it has taken the prefixes that are on their way to it."""
         local: broker.Broker = view[b]
-        for p in self.logs:
+        arriving = view.at("wire", b)
+        for p in self.logs if arriving else ():
             for message in between(view, log.log_name(p), b):
                 if isinstance(message, log.Joined):
                     local = self.brokers[b].receive_joined(local, message).local
         return local
+
+    def _kept(self, key: tuple[Any, ...], made: T, come_from: tuple[Any, ...]) -> T:
+        """Keep a part of a state for a key that names the very objects that it comes from."""
+        if len(self._parts) >= PARTS:
+            self._parts.clear()
+        self._parts[key] = made, come_from
+        return made
+
+    def replica(
+        self, view: View, b: str, partition: Partition, naming: Naming
+    ) -> tuple[Mapping[str, Value], tuple[Message, ...]]:
+        """Return what the spec keeps of a broker and a partition, and the answers of the broker that count as sent."""
+        p, leader = partition.p, partition.leader
+        come_from = (view[b], view.at("wire", b), view[leader], view.at("wire", leader), partition.log,
+                     view.at("wire", log.log_name(p)), partition.terms, naming)
+        key = (b, p, partition.epoch, partition.followed[b], *map(id, come_from))
+        found = self._parts.get(key)
+        if found is not None:
+            return found[0]  # type: ignore[no-any-return]
+        replica = partition.replica(b)
+        return self._kept(key, (self.replica_slots(b, p, replica, naming), replica.late), come_from)
 
     def replica_slots(self, b: str, p: str, replica: Replica, naming: Naming) -> dict[str, Value]:
         """Return what the spec keeps of a broker and a partition."""
@@ -207,13 +234,17 @@ class Mapped:
 
     def inbox(self, view: View, address: str, late: Iterable[Message], naming: Naming) -> Value:
         """Return the spec's messages on their way to an address, delayed ones and `late` ones included."""
-        held = view.at("held", address) if self.faulty else ()
-        late = (message for message in late if message.dest == address)
+        inbox, held = view.at("inbox", address), view.at("held", address) if self.faulty else ()
+        mine = tuple([message for message in late if message.dest == address]) if late else ()
+        key = (id(inbox), id(held), id(naming), *map(id, mine))
+        found = self._parts.get(key)
+        if found is not None:
+            return found[0]
         bag = BAG.empty
-        for message in (*self.network.contents(view.at("inbox", address)), *held, *late):
+        for message in (*self.network.contents(inbox), *held, *mine):
             if isinstance(message, messages.Request | messages.Response):
                 bag = BAG.put(bag, naming.message(message))
-        return bag
+        return self._kept(key, bag, (inbox, held, naming, mine))
 
 
 @attrs.frozen

@@ -19,6 +19,14 @@ export async function post(verb, body) {
   );
 }
 
+/** Fetch a file: its name and its content. Throws as `get` does. */
+export async function getFile(address) {
+  const response = await fetch(address);
+  if (!response.ok) await told(response);
+  const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") || "")?.[1];
+  return { name: name || "download", content: await response.blob() };
+}
+
 async function told(response) {
   const text = await response.text();
   let data = null;

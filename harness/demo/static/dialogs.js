@@ -1,6 +1,6 @@
 // Dialogs: what to open, the link to share, keys and signs; files in and out; light and dark.
 
-import { post } from "./api.js";
+import { getFile, post } from "./api.js";
 import { h, render, s } from "./dom.js";
 import { SPEC } from "./diagram.js";
 import { closeDialog, dialog, note } from "./float.js";
@@ -21,19 +21,22 @@ export const FORMATS = [
 ];
 
 /** Have the browser download the run in a format. */
-export function exportAs(as) {
-  const link = document.createElement("a");
-  link.href = `/api/export?as=${as}`;
-  link.download = "";
-  link.click();
-}
+export const exportAs = (as) => download(`/api/export?as=${as}`);
 
 /** Save the trail of the present. */
-export function saveTrail() {
-  const link = document.createElement("a");
-  link.href = "/api/trail";
-  link.download = `${(store.session.scenario || store.session.model).replaceAll("/", "-")}.trail.jsonl`;
-  link.click();
+export const saveTrail = () => download("/api/trail");
+
+async function download(address) {
+  try {
+    const file = await getFile(address);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(file.content);
+    link.download = file.name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  } catch (failure) {
+    note(failure.message, true);
+  }
 }
 
 /** Ask for a file and load it as a trail. */

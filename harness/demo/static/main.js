@@ -47,12 +47,18 @@ function begin() {
 }
 
 takeFragment().then(begin);
+window.addEventListener("pageshow", (event) => event.persisted && begin());
 window.addEventListener("hashchange", takeFragment);
 strip(document.getElementById("deed"), false);
 
-const focus = (find) => {
-  requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector(find)?.focus()));
-};
+/** Focus what a selector finds, as soon as it is drawn. */
+function focus(find, frames = 20) {
+  requestAnimationFrame(() => {
+    const found = document.documentElement.dataset.drawn && document.querySelector(find);
+    if (found) found.focus();
+    else if (frames) focus(find, frames - 1);
+  });
+}
 
 /** Focus the first row of a list, in the view that has it. */
 function goTo(view, find) {

@@ -153,7 +153,7 @@ export class Lines {
   /** A name and its value; a value too long for the line goes on below. */
   pair(name, value, css = "") {
     const text = String(value);
-    const label = fit(name, this.room * 0.44, MONO);
+    const label = fit(name, this.room * 0.58, MONO);
     const left = this.room - width(label, MONO) - 14;
     if (width(text, MONO) <= left) return this.add(`line-pair ${css}`, text, `${name} = ${text}`, { name: label });
     this.add(`line-pair ${css}`, "", `${name} = ${text}`, { name: fit(name, this.room - 4, MONO) });

@@ -32,7 +32,7 @@ export function drawStage() {
   const tall = Math.max(1, ...columns.map((column) => Math.min(column.items.length, MOST))) * CHIP;
   roll.style.height = `${store.layout.height + tall + 96}px`;
   presentBox.style.top = `${store.layout.height}px`;
-  render(presentBox, presentLine(), columns.map(column));
+  render(presentBox, presentLine(), columns.map(column), !store.steps.length && !store.ahead && beginning(tall));
   drawDeeds();
   keepPlace();
   drawRun();
@@ -103,6 +103,13 @@ function presentLine() {
   );
 }
 
+/** What to do where nothing has happened yet. */
+function beginning(below) {
+  return h("p", { key: "beginning", class: "beginning", place: { top: `${below + 74}px` } },
+    "Nothing has happened yet. Click what can happen next, press ", h("kbd", {}, "Space"), " to let it run, ",
+    h("kbd", {}, "T"), " for a guided tour, ", h("kbd", {}, "?"), " for all keys and signs.");
+}
+
 const OFFERED = ["deliver", "act", "command", "timer", "elect"];
 
 /** What can happen next, by lane, without faults. */
@@ -148,8 +155,6 @@ function chip(one) {
   );
 }
 
-const WORDS = { partition: "Part", heal: "Heal" };
-
 /** The bar for the lifelines that are chosen: what can be done to one, or to the link of two. */
 function drawDeeds() {
   const [a, b] = store.heads;
@@ -182,7 +187,7 @@ export function wordFor(one) {
   if (one.verb === "one_way") return `Cut ${one.args.join(" → ")}`;
   if (one.verb === "skew") return one.action === "SetClock" ? "Set clock" : "Skew clock";
   if (one.verb === "timer" || one.verb === "elect") return [one.action, ...(one.args || [])].join(" ");
-  return WORDS[one.verb] || one.action;
+  return one.action;
 }
 
 stage.addEventListener("scroll", () => {

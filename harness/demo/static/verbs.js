@@ -100,15 +100,6 @@ export async function load(text) {
   if (done) note("The trail is loaded.");
 }
 
-/** Have the browser save a text. */
-export function save(name, text, type) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-}
-
 /** Copy a text. */
 export async function copy(text) {
   try {
