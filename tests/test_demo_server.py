@@ -303,6 +303,20 @@ def test_protocol_that_fails_is_told_and_the_session_goes_on(site: Site, monkeyp
     assert site.post("/api/take", {"index": 0}) > 0
 
 
+def test_run_in_which_the_protocol_fails_breaks_off_and_says_why(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is where it was, and goes on."""
+    with tabs(site) as (tab,):
+        monkeypatch.setattr(site.session.runner, "decide", lambda *_: 1 / 0)
+        tab.until(site.post("/api/run", {"until": "end"}))
+        said = tab.until_paused()["present"]["over"]
+        assert said == "the protocol or the demo failed with ZeroDivisionError: division by zero"
+        monkeypatch.undo()
+        tab.until(site.post("/api/run", {"steps": 3}))
+        assert len(tab.until_paused()["steps"]) == 3 and tab.picture["present"]["over"] is None
+
+
 def test_task_that_goes_another_way_than_the_tables_is_told_and_put_right(site: Site) -> None:
     """The step is not taken; after going somewhere else and back the tasks hold the state of the session again."""
     cluster = live.Live(site.session)

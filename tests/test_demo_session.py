@@ -214,6 +214,18 @@ def test_message_that_is_already_under_way_merges_with_itself() -> None:
     assert session.flights.under_way() == []
 
 
+def judged(session: LiveSession) -> list[dict[str, Any]]:
+    """Return what the steps are in the spec, after holding it against what a refiner says of the whole run."""
+    refiner = Refiner(session.model)
+    _, trace = refiner.follow(Replay(refiner.tables, session.trail()))
+    judged = refiner.judge(trace)
+    assert judged.failure is None
+    told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
+    names = [tuple(action.split("(")[0].split(" ")[0] for action in spec["actions"]) for spec in told]
+    assert names == list(judged.taken)
+    return told
+
+
 @pytest.mark.parametrize("what", [*HURT, "toy/actors"])
 def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> None:
     """Also after going back and on along another branch, where responses count from when they are served."""
@@ -223,19 +235,25 @@ def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> N
         session.refine(7)
         for back in (session.at, session.at // 2):
             session.rewind(back)
+            session.refine()
+            judged(session)
             session.start("end", 20)
             while session.run(3):
                 session.refine(2)
             session.refine()
-            refiner = Refiner(session.model)
-            _, trace = refiner.follow(Replay(refiner.tables, session.trail()))
-            judged = refiner.judge(trace)
-            assert judged.failure is None
-            told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
-            names = [tuple(action.split("(")[0].split(" ")[0] for action in spec["actions"]) for spec in told]
-            assert names == list(judged.taken)
+            told = judged(session)
             kinds.update(spec["kind"] for spec in told)
     assert {"step", "stutter"} <= set(kinds)
+
+
+def test_step_is_again_in_the_spec_what_it_was_when_somebody_goes_back(toys: None) -> None:
+    """A response that was served, and is not applied any more, no longer counts."""
+    session = ran("toy/actors", 40, 2, hurts=False)
+    session.refine()
+    for back in range(session.at, -1, -1):
+        session.rewind(back)
+        session.refine()
+        judged(session)
 
 
 def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:

@@ -80,7 +80,7 @@ class Live:
                     if job is not None:
                         await self._carry_out(job)
                     if self.session.runner.running:
-                        await self._steps()
+                        await self._go()
                     is_idle = not self._refine()
                     self._publish()
             finally:
@@ -103,6 +103,14 @@ class Live:
         with trio.move_on_after(wait):
             return await self._jobs.receive()
         return None
+
+    async def _go(self) -> None:
+        """Take the steps of a frame of the run; where that fails, the run breaks off and says why."""
+        try:
+            await self._steps()
+        except Exception as error:  # of the protocol: the session is where it was before the step
+            self.session.runner.trouble = f"the protocol or the demo failed with {type(error).__name__}: {error}"
+            self.session.pause()
 
     async def _steps(self) -> None:
         """Take the steps of a frame of the run."""

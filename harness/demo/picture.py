@@ -119,7 +119,7 @@ def present(session: LiveSession) -> Json:
         "in_flight": told.in_flight_json(session.flights, ready), "gates": told.gates(model, state),
         "properties": _properties(session), "witnessed": sorted(record.witnessed),
         "running": runner.running, "strategy": runner.name, "seed": runner.seed, "speed": runner.speed,
-        "until": runner.until, "hurts": runner.hurts, "over": session.over(),
+        "until": runner.until, "hurts": runner.hurts, "over": session.over() or runner.trouble,
         "ending": _ending(session), "violation": _violation(session, session.violation),
         "can_undo": session.can_undo, "digest": session.digest(), "budget_left": _budget(session),
     }

@@ -36,6 +36,8 @@ class Runner:
         self.running = False
         self.left = 0
         """Steps that the run may still take."""
+        self.trouble: str | None = None
+        """Why the last run broke off, where the protocol failed."""
         self._strategy: Strategy = RandomStrategy(0)
         self._fresh = False
         self._decided = False
@@ -81,7 +83,7 @@ class Runner:
 
     def start(self, until: str, most: int) -> None:
         """Begin to run."""
-        self.until, self.left, self.running = until, most, True
+        self.until, self.left, self.running, self.trouble = until, most, True, None
 
     def decide(self, node: Node, timers: int) -> int:
         """Return the index of the option to take, or -1 where there is none."""
