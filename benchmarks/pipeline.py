@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--kept", type=int, default=10_000, help="runs whose events are all kept and checked")
     parser.add_argument("--events", type=int, default=0, help="make more runs until there are so many stored events")
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--scenario", default="rp-01-truncate-to-high-watermark-repaired")
+    parser.add_argument("--scenario", default="fencing-battle")
     parser.add_argument("--block", type=int, default=BLOCK)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, spark_session(f"local[{arguments.cores}]") as spark:

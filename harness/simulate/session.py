@@ -209,7 +209,8 @@ class Session:
             self.witnessed.update(self.tables.reach(node, n, after))
         if self.recorder is not None:
             tables = self.tables
-            self.recorder.event(len(self.labels), at_us, tables.event_part(node, n), tables.failing_part(after))
+            part = node.parts[n] or tables.event_part(node, n)
+            self.recorder.event(len(self.labels), at_us, part, tables.failing_part(after))
         if self.watcher is not None:
             self.watcher.took(option, after)
         self.node = after
@@ -258,7 +259,8 @@ class Session:
             elif reached is None:
                 witnessed.update(tables.reach(node, n, after))
             if recorder is not None:
-                recorder.event(len(labels), None, tables.event_part(node, n), tables.failing_part(after))
+                part = node.parts[n] or tables.event_part(node, n)
+                recorder.event(len(labels), None, part, after.failing_text or tables.failing_part(after))
             if watcher is not None:
                 watcher.took(option, after)
             node = after

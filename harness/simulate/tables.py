@@ -98,7 +98,9 @@ class Edge:
 class Node:
     """A visited state: its options, where they lead (as far as known), and which properties fail."""
 
-    __slots__ = ("_checks", "_units", "failing", "failing_text", "options", "reached", "state", "succ", "untimed")
+    __slots__ = (
+        "_checks", "_units", "failing", "failing_text", "options", "parts", "reached", "state", "succ", "untimed",
+    )
 
     def __init__(
         self, state: tuple[int, ...], units: list[tuple[list[Option], int]], checks: list[Leaf],
@@ -112,6 +114,8 @@ class Node:
             options += found
         self.options = options
         self.succ: list[Node | None] = [None] * len(options)
+        self.parts: list[str | None] = [None] * len(options)
+        """What the history says of taking each option, once told."""
         self.reached: list[tuple[str, ...] | None] = [None] * len(options)
         """The witnesses that taking each option reaches, once known."""
         self.untimed: list[int] | None = None
@@ -347,7 +351,7 @@ class Tables:
         if self.model.constraint is not None:
             units = [([option for option in options if self._inside(state, option)], mask) for options, mask in units]
         node = self._nodes[state] = Node(state, units, checks, self._names)
-        self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 3 * len(node.options))
+        self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 4 * len(node.options))
         return node
 
     def _inside(self, state: tuple[int, ...], option: Option) -> bool:
@@ -407,6 +411,7 @@ class Tables:
             writes = {self.slots[slot]: self.texts[slot][value] for slot, value in edge.writes}
             edge.text = event_text(option.process, option.choice.step, edge.effects, writes)
             self.used += len(edge.text)
+        node.parts[n] = edge.text
         return edge.text
 
     def initial_part(self, node: Node) -> str:
