@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from browser import MISSING, Tab, browser, find_chromium, served
+from browser import Tab, browser, lacking, served
 
 GOALS = {300: 50, 3_000: 100}
 """Steps of the session, and the milliseconds that a click may take there."""
@@ -91,8 +91,9 @@ def main() -> None:
     parser.add_argument("--model", default="cluster", help="a model that takes faults (default: cluster)")
     parser.add_argument("--clicks", type=int, default=40, help="clicks per length (default: 40)")
     given = parser.parse_args()
-    if find_chromium() is None:
-        print(MISSING, file=sys.stderr)
+    why_not = lacking()
+    if why_not is not None:
+        print(why_not, file=sys.stderr)
         sys.exit(2)
     measure(given.model, given.clicks)
 

@@ -16,7 +16,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from browser import MISSING, Tab, browser, find_chromium, served  # noqa: E402
+from browser import Tab, browser, lacking, served  # noqa: E402
 
 
 def main_page(tab: Tab) -> None:
@@ -90,7 +90,8 @@ def make(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if find_chromium() is None:
-        print(MISSING, file=sys.stderr)
+    why_not = lacking()
+    if why_not is not None:
+        print(why_not, file=sys.stderr)
         sys.exit(2)
     make(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

@@ -5,6 +5,7 @@ Run by itself, it prints which browser there is.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -27,6 +28,13 @@ def find_chromium() -> str | None:
     """Return the path of a Chromium or Chrome on this machine, or None."""
     named = os.environ.get(SETTING)
     return next((path for name in ((named,) if named else NAMES) if (path := shutil.which(name))), None)
+
+
+def lacking() -> str | None:
+    """Return in a sentence what this machine lacks to drive a browser, or None."""
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed; make test-browser brings it, or pip install 'kafka-proto[browser]'"
+    return None if find_chromium() is not None else MISSING
 
 
 @contextmanager
