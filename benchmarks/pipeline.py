@@ -5,6 +5,7 @@ Start-up is left out on both sides: Spark runs, and its workers have made runs o
 so has the plain process.
 
     python benchmarks/pipeline.py [--runs N] [--kept N] [--events N] [--cores N] [--scenario NAME] [--block N]
+                                  [--no-search]
 
 `--events 10000000` makes runs until there are so many stored events, and `--runs 0` leaves the throughput out.
 """
@@ -18,12 +19,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from measure import Watch
+from search import CASES
 
+from harness.explore.search import Search
+from harness.model import find_model
 from harness.pipeline.campaign import BLOCK, COVERAGE, Campaign, Outcome
 from harness.pipeline.cells import cells
 from harness.pipeline.checks import rates, rates_by_faults, reached
 from harness.pipeline.clusters import clusters
 from harness.pipeline.judging import rejudge
+from harness.pipeline.search import SparkSearch
 from harness.pipeline.session import spark_session
 from harness.pipeline.store import Manifest, Store
 from harness.pipeline.tables import Tables
@@ -124,6 +129,24 @@ def judged_again(opened: Tables) -> None:
     print(f"judged again          {runs:>10,} histories, of which {runs - wrong:,} agree with what was told of them")
 
 
+def searches(cores: int) -> None:
+    """Print how long one exhaustive search takes on Spark and in one process, and whether each counts right."""
+    case = next(case for case in CASES if case.name == "diary-01")
+    model = find_model(case.model).make(dict(case.sizes), {}, history_variables=True)
+    print(f"\n{case.model}, {case.counts[0]:,} states")
+    made: dict[str, SparkSearch | Search] = {
+        f"on Spark, {cores} cores": SparkSearch(model, case.invariants, master=f"local[{cores}]"),
+        "in pure Python": Search(model, case.invariants, witnesses=True, engine="python"),
+        "by the best engine": Search(model, case.invariants, witnesses=True, engine="auto"),
+    }
+    for label, search in made.items():
+        start = time.perf_counter()
+        result = search.run()
+        took = time.perf_counter() - start
+        right = (result.distinct, result.generated, result.depth) == case.counts
+        print(f"{label:<21} {took:>10.2f} s {result.distinct:>10,} states {'right' if right else 'WRONG'}")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -133,6 +156,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--scenario", default="fencing-battle")
     parser.add_argument("--block", type=int, default=BLOCK)
+    parser.add_argument("--no-search", action="store_true", help="leave the exhaustive search out")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, spark_session(f"local[{arguments.cores}]") as spark:
         folder = Path(name)
@@ -141,6 +165,8 @@ def main() -> None:
         if arguments.runs:
             throughput(spark, folder, arguments)
         tables(spark, folder, arguments)
+        if not arguments.no_search:
+            searches(arguments.cores)
 
 
 if __name__ == "__main__":
