@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from harness.model import Kind, Refusal
-from harness.simulate.strategies import PctStrategy, RandomStrategy, Strategies, Strategy, Watcher
+from harness.simulate.strategies import RandomStrategy, Strategies, Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
 
@@ -56,15 +56,10 @@ class Runner:
 
     def begin_again(self) -> None:
         """Let the strategy decide as it does from its seed on."""
-        self._strategy = self._made(self.name, self.seed)
-
-    def _made(self, name: str, seed: int) -> Strategy:
         self._fresh = True
-        if name == "guided":
-            made = Strategies("guided").run(seed)
-            assert made is not None
-            return made
-        return RandomStrategy(seed) if name == "random" else PctStrategy(seed)
+        made = Strategies(self.name).run(self.seed)
+        assert made is not None, "only a systematic search comes to an end"
+        self._strategy = made
 
     def resume(self, at_us: int | None, names: Iterable[str]) -> None:
         """Go on from another state of the run, after steps of these names."""
@@ -109,11 +104,11 @@ class Runner:
             return kept
         return others if self._strategy.chance.index(ONE_FAULT_IN, "a fault") else faults
 
-    def chose(self, node: Node, options: Sequence[Option], n: int) -> None:
+    def chose(self, node: Node, n: int) -> None:
         """Move virtual time to an option that a person picked."""
         self._decided = True
         if self.timetable is not None:
-            self.timetable.choose(node, options, n)
+            self.timetable.choose(node, node.options, n)
 
     def took(self, option: Option, after: Node, at_us: int | None) -> None:
         """Take note of a step, and of when it was."""

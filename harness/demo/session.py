@@ -24,7 +24,7 @@ from harness.demo.running import WATCHED, Runner
 from harness.model import Kind, Refusal, Tour, Value, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
 from harness.simulate.replay import DEADLOCK, find, misfit, replay_plain
-from harness.simulate.session import Verdict
+from harness.simulate.session import Verdict, without_choices
 from harness.simulate.shrink import Shrunk
 from harness.simulate.tables import Node, Tables
 
@@ -126,7 +126,7 @@ class LiveSession:
         self._check_room()
         self.pause()
         self._remember()
-        self.runner.chose(self.node, self.node.options, n)
+        self.runner.chose(self.node, n)
         return n
 
     def _check_room(self) -> None:
@@ -417,9 +417,8 @@ class LiveSession:
         """Return the trail of the run up to the present."""
         choices = tuple(record.chosen for record in self.branch.records[1 : self.at + 1])
         violation = self.violation
-        trail = Trail(
-            self.model.name, self.model.sizes, self.model.settings, self.model.network.name, self.model.faults,
-            self.plan.claims, choices, self.plan.mode, "interactive", 0, self.plan.scenario, self.opened.initial,
+        trail = attrs.evolve(
+            without_choices(self.model, self.plan, "interactive", 0), choices=choices, initial=self.opened.initial,
             violates=violation.violated if violation is not None else None,
         )
         ending = self.branch.ending

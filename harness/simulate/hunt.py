@@ -333,7 +333,7 @@ def record_run(
     `watch(steps)` hears how far the run is and says whether it should go on; one that is stopped is written as far as
     it went. Returns the history's path and the run. Raises Refusal, and writes nothing, where there is no room.
     """
-    header = header_of(without_choices(tables.model, plan, strategy), tables.model, runtime)
+    header = header_of(without_choices(tables.model, plan, strategy.name, strategy.seed), tables.model, runtime)
     with long_lived(), HistoryFile(history_beside(path), header) as recorder:
         run = drive(Session(tables, plan, strategy, recorder, watch, path.parent))
         recorder.end(run.verdict.to_json())

@@ -342,7 +342,8 @@ class Session:
         verdicts = tuple(self.verdicts.values())
         verdict = verdicts[0] if verdicts else Verdict()
         trail = attrs.evolve(
-            without_choices(self.model, self.plan, self.strategy), initial=self.initial, fair_from=self.fair_from,
+            without_choices(self.model, self.plan, self.strategy.name, self.strategy.seed), initial=self.initial,
+            fair_from=self.fair_from,
             choices=self.labels if isinstance(self.labels, SpooledChoices) else tuple(self.labels),
             back_to=self.back_to, violates=verdict.violated,
         )
@@ -351,10 +352,10 @@ class Session:
         return Run(trail, verdict, self.recorder, frozenset(self.witnessed), verdicts)
 
 
-def without_choices(model: Model, plan: Plan, strategy: Strategy) -> Trail:
+def without_choices(model: Model, plan: Plan, strategy: str, seed: int) -> Trail:
     """Return the trail of a run before its first step."""
     return Trail(model.name, model.sizes, model.settings, model.network.name, model.faults, plan.claims, (), plan.mode,
-                 strategy.name, strategy.seed, plan.scenario)
+                 strategy, seed, plan.scenario)
 
 
 def waits(model: Model, tables: Tables, node: Node) -> list[str]:
