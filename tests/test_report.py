@@ -72,7 +72,7 @@ def repaired(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def summary(campaign: Path, told: Outcome) -> Summary:
     """The numbers of the campaign's report."""
-    return summarize(spark(), Store(campaign))
+    return summarize(Tables(spark(), Store(campaign)))
 
 
 def page_of(folder: Path) -> str:
@@ -265,7 +265,7 @@ def test_a_repair_that_is_undone_is_a_new_violation_and_a_new_cluster(
     campaign: Path, repaired: Path, summary: Summary
 ) -> None:
     """With the setting changed, the flaw is new in cell and cluster; the other way round it is gone; both say so."""
-    other = summarize(spark(), Store(repaired))
+    other = summarize(Tables(spark(), Store(repaired)))
     for pair, change, one_sided in (((other, summary), NEW, "only_after"), ((summary, other), GONE, "only_before")):
         found = compare(*pair).to_json()
         assert found["compared"] == 1 and len(found[one_sided]) == 2

@@ -87,13 +87,14 @@ def compare(before: Path, after: Path, most: int, master: str, as_json: bool) ->
     from harness.pipeline import summary
     from harness.pipeline.session import checked_master, spark_session
     from harness.pipeline.store import Store
+    from harness.pipeline.tables import Tables
 
     stores = [Store(place) for place in (before, after)]
     for store in stores:
         summary.check(store)
     checked_master(master)
     with spark_session(master) as spark:
-        found = comparing.compare(*(summary.summarize(spark, store, most) for store in stores))
+        found = comparing.compare(*(summary.summarize(Tables(spark, store), most) for store in stores))
     if as_json:
         emit({"before": str(before), "after": str(after), **found.to_json()})
     else:

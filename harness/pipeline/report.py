@@ -42,9 +42,10 @@ def write_report(
 
     `again` judges the stored histories again; where it is None nobody does.
     """
-    judged = tuple(again(Tables(spark, store))) if again is not None else None
-    summary = summarize(spark, store, most)
-    compared = compare(summarize(spark, since, most), summary) if since is not None else None
+    tables = Tables(spark, store)
+    judged = tuple(again(tables)) if again is not None else None
+    summary = summarize(tables, most)
+    compared = compare(summarize(Tables(spark, since), most), summary) if since is not None else None
     clusters, errors = write_witnesses(summary, out)
     write_atomically(out, page.write(summary, clusters, errors, compared, judged).splitlines())
     return Report(out, summary, tuple(clusters), compared, judged)

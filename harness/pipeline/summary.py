@@ -24,7 +24,7 @@ from harness.pipeline.tables import Tables
 from harness.record.files import compact, write_atomically
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 KNOWN, KNOWN_FORMAT = "clusters.json", "kafka-proto/clusters"
 SHRUNK = 8
@@ -165,9 +165,8 @@ def check(store: Store) -> None:
                       "kafka-proto campaign")
 
 
-def summarize(spark: SparkSession, store: Store, most: int = SHRUNK) -> Summary:
+def summarize(tables: Tables, most: int = SHRUNK) -> Summary:
     """Ask the tables of a campaign for all that a report shows. Raises Refusal."""
-    tables = Tables(spark, store)
     runs = tables.frame("runs").drop("digest").cache()
     try:
         tallies = _tallies(tables, runs)
@@ -179,7 +178,7 @@ def summarize(spark: SparkSession, store: Store, most: int = SHRUNK) -> Summary:
     ours = [tally.cell for tally in tallies if not tally.cell.is_foreign]
     stale = {cell.what for cell in ours if code_version(cell.package) != cell.code}
     return Summary(
-        store.manifest(), tuple(sorted({block.day for block in tables.blocks})), tallies,
+        tables.store.manifest(), tuple(sorted({block.day for block in tables.blocks})), tallies,
         tuple(_verdict([tally for tally in tallies if tally.cell.what == what]) for what in whats),
         tuple(rates_by_faults(tables)), tuple(rates_by_sweep(tables)), tuple(reached(tables)),
         tuple(known_clusters(tables, most, bool(stale))), slowest, longest, poisoned, tuple(sorted(stale)),
