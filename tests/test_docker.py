@@ -116,24 +116,26 @@ def test_services_that_do_not_fit_together_are_noticed(path: tuple[str, str], va
     assert sentence.startswith(said)
 
 
-def test_the_campaign_in_the_container_is_one_that_the_command_line_takes() -> None:
-    """Its arguments parse, its scenarios exist, and its tables lie in the shared volume."""
-    service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["campaign"]
-    name, *arguments = service["command"]
+def parsed(service: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a service of the compose file, and what the command line makes of the arguments of its command."""
+    found = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"][service]
+    name, *arguments = found["command"]
     command = cli.get_command(None, name)  # type: ignore[arg-type]
     assert command is not None
     with command.make_context(name, arguments) as context:
-        assert all(find_scenario(what) is not None for what in context.params["what"])
-        assert str(context.params["out"]).startswith(service["volumes"][0].partition(":")[2] + "/")
+        return found, dict(context.params)
+
+
+def test_the_campaign_in_the_container_is_one_that_the_command_line_takes() -> None:
+    """Its arguments parse, its scenarios exist, and its tables lie in the shared volume."""
+    service, given = parsed("campaign")
+    assert all(find_scenario(what) is not None for what in given["what"])
+    assert str(given["out"]).startswith(service["volumes"][0].partition(":")[2] + "/")
 
 
 def test_the_demo_in_the_container_is_one_that_the_command_line_takes() -> None:
     """Its arguments parse, it listens to whoever reaches the container, and its port is the one that is published."""
-    service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["demo"]
-    name, *arguments = service["command"]
-    command = cli.get_command(None, name)  # type: ignore[arg-type]
-    assert command is not None
-    with command.make_context(name, arguments) as context:
-        assert context.params["host"] == "0.0.0.0"
-        assert service["ports"] == [f"127.0.0.1:{context.params['port']}:{context.params['port']}"]
+    service, given = parsed("demo")
+    assert given["host"] == "0.0.0.0"
+    assert service["ports"] == [f"127.0.0.1:{given['port']}:{given['port']}"]
     assert "[spark,demo]" in DOCKERFILE.read_text(encoding="utf-8")
