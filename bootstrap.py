@@ -188,7 +188,8 @@ def test_browser(rest: list[str]) -> None:
     # The driver alone, and only here: the browser is the machine's own.
     step([*PIP, "--editable", ".[browser]"], "pip could not install the extra `browser`; see above")
     print(f"with {found.stdout.strip()}", flush=True)
-    hand_over([str(PYTHON), "-m", "pytest", "-m", "browser", "tests/test_demo_page.py", *rest])
+    pages = [f"tests/{path.name}" for path in sorted(ROOT.glob("tests/test_demo_page*.py"))]
+    hand_over([str(PYTHON), "-m", "pytest", "-m", "browser", *pages, *rest])
 
 
 def clean() -> None:
