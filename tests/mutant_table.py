@@ -86,7 +86,9 @@ HIGH_WATERMARK = edits(f"{IN_REPLICATION}/high_watermark.py", (
 ))
 TRUNCATION = edits(f"{IN_REPLICATION}/truncation.py", (
     ("epoch-below-answered", "if leader_log[offset].epoch <= epoch:", "if leader_log[offset].epoch < epoch:",
-     "StrongIsr", "rp-03-unknown-epoch-repaired", 20),
+     REFINEMENT, "rp-03-unknown-epoch-repaired", 4),
+    ("epoch-below-answered-until-a-record-is-lost", "if leader_log[offset].epoch <= epoch:",
+     "if leader_log[offset].epoch < epoch:", "StrongIsr", "rp-03-unknown-epoch-repaired", 70),
     ("epoch-end-off", "if leader_log[-1].epoch == epoch:", "if leader_log[-1].epoch >= epoch:",
      "StrongIsr", "search-by-epoch", 0),
 ))
