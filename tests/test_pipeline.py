@@ -227,7 +227,7 @@ def test_coverage_and_its_curve_are_those_of_one_process(tmp_path: Path) -> None
         ([REPAIRED], "holds another campaign: its scenarios and models are happy-path, pc-02-read-twice, s4-"),
         ([*MIXED, "--keep", "all"], "holds another campaign: its keep is sample=0.02, not all"),
         ([*MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--strategy", "pct"], "its strategies, settings"),
-        (["no-such-thing"], "nor is it a scenario, see kafka-proto list"),
+        (["no-such-thing"], "nor a scenario of that name; see kafka-proto list"),
         ([*MIXED, "--keep", "some"], "expected --keep all, failing or sample=F"),
         ([*MIXED, "--coverage", "2"], "expected --coverage from 0 to 1, found 2"),
         ([*MIXED, "--master", "mesos://here"], "'mesos://here' is no Spark master; give --master as"),

@@ -109,7 +109,7 @@ def test_the_code_of_a_cell_is_that_of_its_protocol() -> None:
 @pytest.mark.parametrize(
     ("whats", "sweeps", "said"),
     [
-        (["no-such-thing"], (), "nor is it a scenario"),
+        (["no-such-thing"], (), "nor a scenario of that name"),
         ([FLAWED], ("colour=red",), "colour of s4-copied-tail cannot be swept; what can is"),
         ([FLAWED], ("brokers",), "expected --sweep NAME="),
         ([FLAWED], ("brokers=many",), "swept over whole numbers"),

@@ -128,8 +128,30 @@ def _sentence(error: click.ClickException) -> str:
     """Return what click has to say, as a sentence like all others, with what to do next."""
     said = error.format_message().strip().removesuffix(".")
     context = getattr(error, "ctx", None)
-    todo = f"; see {context.command_path} --help" if context is not None else ""
-    return f"{said[:1].lower()}{said[1:]}{todo}"
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        from harness.model import did_you_mean
+
+        known = [option for param in context.command.params for option in (*param.opts, *param.secondary_opts)]
+        meant = did_you_mean(error.option_name, [option for option in known if option.startswith("-")])
+        said = f"no such option {error.option_name!r}" + (f"; {meant}" if meant else "")
+    todo = f" see {context.command_path} --help" if context is not None else ""
+    return f"{said[:1].lower()}{said[1:]}{';' if todo and not said.endswith('?') else ''}{todo}"
+
+
+class OneOf(click.Choice):  # type: ignore[type-arg]
+    """The type of an option that takes one of some names; a mistyped one is answered with the one that was meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name. Raises BadParameter."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from harness.model import did_you_mean
+
+            meant = did_you_mean(str(value), [str(choice) for choice in self.choices])
+            if not meant:
+                raise
+            raise click.BadParameter(f"{error.message.rstrip('.')}; {meant}", ctx, param) from None
 
 
 def whole(minimum: int) -> Callable[[str], int]:

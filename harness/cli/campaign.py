@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from harness.cli import heard, whole
+from harness.cli import OneOf, heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.model import Refusal
 from harness.pipeline.needs import require_java, require_packages
@@ -21,7 +21,7 @@ from harness.simulate.screen import Screen
 @click.argument("what", nargs=-1, required=True, metavar="SCENARIO|MODEL...")
 @click.option("--runs", type=whole(1), required=True, metavar="N",
               help="Runs of each scenario, strategy and swept value: those with the seeds 0 to N - 1.")
-@click.option("--strategy", "strategy", type=click.Choice(strategies.NAMES), multiple=True, default=("random",),
+@click.option("--strategy", "strategy", type=OneOf(strategies.NAMES), multiple=True, default=("random",),
               show_default=True, help="May be repeated.")
 @click.option("--sweep", "sweeps", multiple=True, metavar="NAME=A,B,...",
               help="Values of a setting, a size or a fault budget (crash=0,1,2); may be repeated.")

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import click
 
-from harness.cli import after_the_run, heard, whole
+from harness.cli import OneOf, after_the_run, heard, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
 from harness.explore.flaw import fewest_steps
@@ -26,11 +26,11 @@ from harness.model import (
     Refusal,
     Scenario,
     Tour,
-    find_model,
-    find_scenario,
+    find_runnable,
     model_specs,
     scenarios,
     tours,
+    unknown,
 )
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
 from harness.record.files import each_text, parse_line, write_atomically
@@ -49,7 +49,7 @@ from harness.simulate.tables import Tables
 
 TEXT_WIDTH = 100
 """Columns of a timeline that does not go to a terminal."""
-RUNTIMES = click.Choice(["plain", "trio"])
+RUNTIMES = OneOf(["plain", "trio"])
 
 
 @cli.command("list")
@@ -108,7 +108,7 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[Row], planned:
 @click.argument("what", metavar="MODEL|SCENARIO")
 @click.option("--seed", type=whole(0), metavar="S", help="One run with this seed (default: 0).")
 @click.option("--seeds", type=whole(1), metavar="N", help="Runs with the seeds 0 to N - 1.")
-@click.option("--strategy", type=click.Choice(strategies.NAMES), default="random", show_default=True)
+@click.option("--strategy", type=OneOf(strategies.NAMES), default="random", show_default=True)
 @click.option("--steps", type=whole(1), metavar="N", help="Bound on the steps of one run, before its fair ending.")
 @SIZES
 @SETTINGS
@@ -131,8 +131,9 @@ def simulate(
     if seed and strategy in strategies.IN_ORDER:
         first = "give --seeds N for the first N of them"
         raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
-    scenario = find_scenario(what)
-    spec, plan = _plan(what, scenario, steps)
+    scenario, spec = find_runnable(what)
+    plan = plan_of(scenario) if scenario is not None else everything(spec.make())
+    plan = attrs.evolve(plan, steps=steps) if steps else plan
     base = scenario or Scenario(what, spec.title, what)
     model = spec.make({**base.sizes, **pairs(sizes, int)}, {**base.settings, **pairs(settings, str)},
                       base.network, base.faults)
@@ -240,18 +241,6 @@ def _simulate(
         progress(made.runs, len(numbers), f"{made.violations:,} violating")
 
 
-def _plan(what: str, scenario: Scenario | None, steps: int | None) -> tuple[ModelSpec, Plan]:
-    if scenario is not None:
-        spec, plan = find_model(scenario.model), plan_of(scenario)
-    else:
-        try:
-            spec = find_model(what)
-        except Refusal as error:
-            raise Refusal(f"{error}; nor is it a scenario, see kafka-proto list for both") from None
-        plan = everything(spec.make())
-    return spec, attrs.evolve(plan, steps=steps) if steps else plan
-
-
 def _run(tables: Tables, plan: Plan, strategy: strategies.Strategy, runtime: str) -> Run:
     if runtime == "plain":
         return run_plain(tables, plan, strategy)
@@ -346,7 +335,7 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
     As tla, with --out NAME.tla, the configuration for TLC is written to NAME.cfg beside it.
     """
     if form not in FORMS:
-        raise Refusal(f"there is no form {form!r} of a run; give one of {', '.join(FORMS)} with --as")
+        raise Refusal(unknown(f"there is no form {form!r} of a run", form, FORMS, "give one of") + " with --as")
     if module is not None and form != "tla":
         raise Refusal(f"--module names what a module of states extends, but the form is {form}; give --as tla as well")
     first = parse_line(file, "trail or history", 1, next(each_text(file, "trail or history")))

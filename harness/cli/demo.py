@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli import OneOf
 from harness.cli.group import SETTINGS, SIZES, cli, pairs
 from harness.demo.opened import BUDGETS, open_what
 from harness.demo.session import LiveSession, of_tour, of_trail
@@ -24,7 +25,7 @@ HOST, PORT = "127.0.0.1", 8642
               help="Port of the page; 0 takes any that is free.")
 @click.option("--host", default=HOST, show_default=True, metavar="ADDRESS",
               help="Address to listen on; another one than loopback lets others in.")
-@click.option("--faults", "budget", type=click.Choice(BUDGETS), help="The faults that you may use: those of the "
+@click.option("--faults", "budget", type=OneOf(BUDGETS), help="The faults that you may use: those of the "
               "scenario, or all (default: own for a scenario, generous for a model).")
 @click.option("--terminal", is_flag=True, help="Stay in the terminal.")
 @SIZES

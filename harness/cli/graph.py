@@ -11,7 +11,7 @@ from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_file, cli, emit, p
 from harness.explore.graph_file import Graph, build_graph, graph_lines, hidden
 from harness.history.graph_picture import picture, write_dot
 from harness.history.graph_svg import write_svg
-from harness.model import Model, Refusal, find_model
+from harness.model import Model, Refusal, find_model, unknown
 from harness.record.files import write_atomically
 from harness.record.words import counted
 from harness.simulate.screen import Screen
@@ -39,7 +39,7 @@ def graph(
 ) -> int:
     """Write the whole state graph of a spec model, or draw a small one."""
     if form not in FORMS:
-        raise Refusal(f"there is no form {form!r} of a graph; give one of {', '.join(FORMS)} with --as")
+        raise Refusal(unknown(f"there is no form {form!r} of a graph", form, FORMS, "give one of") + " with --as")
     built = find_model(model).make(pairs(sizes, int), pairs(settings, str), history_variables=True)
     names = (*hide, *(_view_of(built) if view else ()))
     hiding = hidden(built, names)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from harness.model import Refusal
+from harness.model import Refusal, unknown
 from harness.record.files import reason_of
 
 COMMANDS = {
@@ -48,8 +48,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name, or refuse them with those that there are."""
         if args[0] not in COMMANDS:
-            known = ", ".join(self.list_commands(ctx))
-            raise click.UsageError(f"there is no command {args[0]!r}; the commands are {known}", ctx)
+            said, known = f"there is no command {args[0]!r}", self.list_commands(ctx)
+            raise click.UsageError(unknown(said, args[0], known, "the commands are"), ctx)
         return super().resolve_command(ctx, args)
 
 

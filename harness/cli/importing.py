@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import click
 
+from harness.cli import OneOf
 from harness.cli.group import AS_JSON, check_folder, cli, emit
 from harness.model import Refusal
 from harness.pipeline.needs import require_packages
@@ -22,7 +23,7 @@ MOST_TOLD = 20
 
 @cli.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...", type=click.Path(path_type=Path))
-@click.option("--as", "kind", type=click.Choice(sorted(KINDS)), required=True, help="The format of the files.")
+@click.option("--as", "kind", type=OneOf(sorted(KINDS)), required=True, help="The format of the files.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
               help="Folder of the tables, a new one.")
 @click.option("--name", default="jepsen", show_default=True, metavar="NAME",

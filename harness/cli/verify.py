@@ -12,12 +12,12 @@ from pathlib import Path
 
 import click
 
-from harness.cli import heard, whole
+from harness.cli import OneOf, heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, cli, emit, pairs
 from harness.history.campaign import Totals, refine_runs
 from harness.history.judge import Judge, Judged
 from harness.history.refine import Refined
-from harness.model import Refusal, Scenario, find_model, find_scenario
+from harness.model import Refusal, Scenario, find_runnable
 from harness.record.words import counted
 from harness.simulate import strategies
 from harness.simulate.screen import Screen
@@ -31,7 +31,7 @@ WIDTH = 100
 @cli.command()
 @click.argument("what", nargs=-1, required=True, metavar="HISTORY|TRAIL|DIR...")
 @click.option("--seeds", type=whole(1), metavar="N", help="Simulate: N runs of each MODEL or SCENARIO named instead.")
-@click.option("--strategy", type=click.Choice(strategies.NAMES), default="random", show_default=True,
+@click.option("--strategy", type=OneOf(strategies.NAMES), default="random", show_default=True,
               help="How to simulate.")
 @SIZES
 @SETTINGS
@@ -77,7 +77,7 @@ def _is_beside(file: Path, files: Container[Path]) -> bool:
 
 def _is_model(name: str) -> bool:
     try:
-        return find_scenario(name) is not None or bool(find_model(name))
+        return bool(find_runnable(name))
     except Refusal:
         return False
 
@@ -165,9 +165,8 @@ def _simulate(
 ) -> int:
     results = []
     for name in what:
-        scenario = find_scenario(name)
+        scenario, spec = find_runnable(name)
         base = scenario or Scenario(name, "", name)
-        spec = find_model(base.model)
         model = spec.make({**base.sizes, **sizes}, {**base.settings, **settings}, base.network, base.faults)
         plan = plan_of(base) if scenario is not None else everything(model)
         with Screen(quiet=as_json).progress("refining") as progress:

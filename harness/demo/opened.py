@@ -15,6 +15,7 @@ from harness.model import (
     Refusal,
     Scenario,
     find_model,
+    find_runnable,
     find_scenario,
     model_specs,
     scenarios,
@@ -49,14 +50,10 @@ def open_what(
     """Open a scenario with its own budget, or a model with a generous one, unless told otherwise. Raises Refusal."""
     if budget not in (None, *BUDGETS):
         raise Refusal(f"expected the budget {' or '.join(BUDGETS)}, found {budget!r}")
-    scenario = find_scenario(what)
+    scenario, spec = find_runnable(what, or_tour=True)
     if scenario is None:
-        try:
-            spec = find_model(what)
-        except Refusal as error:
-            raise Refusal(f"{error}; nor is it a scenario, a tour or a trail; see kafka-proto list") from None
         return _open_model(spec, Scenario(what, spec.title, what), None, sizes, settings, budget or "generous")
-    return _open_model(find_model(scenario.model), scenario, plan_of(scenario), sizes, settings, budget or "own")
+    return _open_model(spec, scenario, plan_of(scenario), sizes, settings, budget or "own")
 
 
 def _open_model(

@@ -17,7 +17,7 @@ from harness.demo.picture import steps
 from harness.demo.session import LiveSession, ending_of
 from harness.demo.told import Json
 from harness.history import FORMS, render
-from harness.model import Refusal
+from harness.model import Refusal, unknown
 from harness.record import Recorder, Trail, header_of, history_of, trail_of_text
 from harness.record.files import compact
 from harness.simulate.replay import DEADLOCK, replay_plain
@@ -85,7 +85,7 @@ def ranges(session: LiveSession) -> Json:
 def exported(trail: Trail, form: str) -> str:
     """Return the run of a trail in another form, after a replay. Raises Refusal."""
     if form not in EXPORTS:
-        raise Refusal(f"there is no form {form[:40]!r} of a run; the forms are {', '.join(EXPORTS)}")
+        raise Refusal(unknown(f"there is no form {form[:40]!r} of a run", form[:40], EXPORTS, "the forms are"))
     model, recorder = trail.build(), Recorder()
     run = replay_plain(trail, recorder, Tables(model))
     header = header_of(trail, model, "trio")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.model import Kind, Refusal
+from harness.model import Kind, Refusal, unknown
 from harness.simulate.strategies import RandomStrategy, Strategies, Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
@@ -47,7 +47,7 @@ class Runner:
     def set(self, name: str, seed: int, hurts: bool, speed: int) -> None:
         """Choose who decides from now on. Raises Refusal."""
         if name not in STRATEGIES:
-            raise Refusal(f"there is no strategy {name!r} here; the strategies are {', '.join(STRATEGIES)}")
+            raise Refusal(unknown(f"there is no strategy {name!r} here", name, STRATEGIES, "the strategies are"))
         if not 0 <= speed <= FASTEST:
             raise Refusal(f"expected a speed of 0 (as fast as possible) to {FASTEST} steps a second, found {speed}")
         if seed < 0:

@@ -21,7 +21,7 @@ from harness.demo.opened import Opened, open_trail, open_what
 from harness.demo.recording import first, recorded
 from harness.demo.refined import UNKNOWN, Judge
 from harness.demo.running import WATCHED, Runner
-from harness.model import Kind, Refusal, Tour, Value, View, find_tour
+from harness.model import Kind, Refusal, Tour, Value, View, find_tour, unknown
 from harness.record import Trail, tour_trail, trail_of_text
 from harness.simulate.replay import DEADLOCK, find, misfit, replay_plain
 from harness.simulate.session import Verdict, without_choices
@@ -279,7 +279,7 @@ class LiveSession:
     def switch(self, name: str) -> None:
         """Go to another branch, to where somebody was last."""
         if name not in self.branches:
-            raise Refusal(f"there is no branch {name!r}; the branches are {', '.join(self.branches)}")
+            raise Refusal(unknown(f"there is no branch {name!r}", name, self.branches, "the branches are"))
         self.pause()
         self._remember()
         self._go_to(self.branches[name], self.branches[name].at)

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap, Model, Refusal, State, Value
+from harness.model import FrozenMap, Model, Refusal, State, Value, unknown
 from harness.record.tla import tla_state
 
 Edge = tuple[int, str, int]
@@ -64,14 +64,15 @@ def hidden(model: Model, names: Iterable[str]) -> Hidden:
     for name in names:
         variable, dot, field = name.partition(".")
         if variable not in first:
-            raise Refusal(f"{model.name} has no variable {variable!r} to hide; its variables are {', '.join(first)}")
+            said = f"{model.name} has no variable {variable!r} to hide"
+            raise Refusal(unknown(said, variable, first, "its variables are"))
         if not dot:
             whole.add(variable)
             continue
         known = sorted({*_fields(first[variable]), *(f.name for cls in model.types for f in attrs.fields(cls))})
         if field not in known:
-            has = ", ".join(known) or "none"
-            raise Refusal(f"{model.name} has no record with a field {field!r} to hide; its records' fields are {has}")
+            said = f"{model.name} has no record with a field {field!r} to hide"
+            raise Refusal(unknown(said, field, known, "its records' fields are"))
         fields.setdefault(variable, set()).add(field)
     return Hidden(frozenset(whole), {variable: frozenset(found) for variable, found in fields.items()})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from harness.history import itf, mermaid, shiviz, svg, text, tla
 from harness.history.log import render_log
 from harness.history.story import check_typed, tell
-from harness.model import Model, Refusal
+from harness.model import Model, Refusal, unknown
 from harness.record import History
 
 FORMS = ("text", "mermaid", "svg", "itf", "shiviz", "log", "tla")
@@ -26,7 +26,7 @@ def render(history: History, model: Model, form: str, width: int = 100, fair_fro
     history that was read without its model, and as `tla` for a model that was not written after a TLA+ module.
     """
     if form not in FORMS:
-        raise Refusal(f"there is no form {form!r} of a history; the forms are {', '.join(FORMS)}")
+        raise Refusal(unknown(f"there is no form {form!r} of a history", form, FORMS, "the forms are"))
     if form == "itf":
         check_typed(history)
         return itf.write(history, model)

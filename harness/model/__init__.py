@@ -19,6 +19,7 @@ from harness.model.registry import (
     Size,
     System,
     find_model,
+    find_runnable,
     find_scenario,
     find_tour,
     model_of,
@@ -29,6 +30,7 @@ from harness.model.registry import (
     tours,
     unregister,
 )
+from harness.model.similar import did_you_mean, unknown
 from harness.model.step import Kind, Op, Step
 from harness.model.tour import Tour
 from harness.model.values import (
@@ -48,7 +50,7 @@ __all__ = [
     "Faults", "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed",
     "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step",
     "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "brief_value", "canonical_bytes",
-    "canonical_sort", "canonical_text", "decode", "durable", "encode", "eventually", "find_model", "find_scenario",
-    "find_tour", "leads_to", "model_of", "model_specs", "parts", "persisted", "register", "scenarios", "slot",
-    "sometimes", "survivor", "systems", "tours", "unregister", "volatile",
+    "canonical_sort", "canonical_text", "decode", "did_you_mean", "durable", "encode", "eventually", "find_model",
+    "find_runnable", "find_scenario", "find_tour", "leads_to", "model_of", "model_specs", "parts", "persisted",
+    "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown", "unregister", "volatile",
 ]

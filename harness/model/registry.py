@@ -14,6 +14,7 @@ import attrs
 from harness.model.faults import NO_FAULTS, Faults
 from harness.model.model import Model
 from harness.model.network import NETWORKS, Network
+from harness.model.similar import did_you_mean, unknown
 from harness.model.tour import Tour
 
 GROUP = "harness.systems"
@@ -81,7 +82,7 @@ class ModelSpec:
     def _checked_size(self, name: str, number: int) -> int:
         size = self.sizes.get(name)
         if size is None:
-            raise Refusal(f"model {self.name} has no size {name!r}; its sizes are {', '.join(self.sizes)}")
+            raise Refusal(unknown(f"model {self.name} has no size {name!r}", name, self.sizes, "its sizes are"))
         if not size.minimum <= number <= size.maximum:
             raise Refusal(
                 f"size {name} of {self.name} must be between {size.minimum} and {size.maximum}, not {number}"
@@ -91,21 +92,25 @@ class ModelSpec:
     def _checked_setting(self, name: str, value: str) -> str:
         setting = self.settings.get(name)
         if setting is None:
-            known = ", ".join(self.settings) or "none"
-            raise Refusal(f"model {self.name} has no setting {name!r}; its settings are: {known}")
+            said = f"model {self.name} has no setting {name!r}"
+            raise Refusal(unknown(said, name, self.settings, "its settings are:"))
         if value == setting.default:
             return value
         given = [part for part in value.split(",") if part] if setting.several else [value]
         wrong = [part for part in given if part not in setting.values]
         if wrong or len(set(given)) != len(given):
             many = "a comma-separated list of" if setting.several else "one of"
-            raise Refusal(f"setting {name} of {self.name} must be {many} {', '.join(setting.values)}, not {value!r}")
+            said = f"setting {name} of {self.name} must be {many} {', '.join(setting.values)}, not {value!r}"
+            meant = did_you_mean(wrong[0], setting.values) if wrong else ""
+            raise Refusal(f"{said}; {meant}" if meant else said)
         return ",".join(sorted(given)) if setting.several else value
 
     def _checked_network(self, network: str | None) -> Network:
         name = network or self.networks[0]
         if name not in self.networks:
-            raise Refusal(f"model {self.name} runs on the network {' or '.join(self.networks)}, not {name!r}")
+            meant = did_you_mean(name, self.networks)
+            said = f"model {self.name} runs on the network {' or '.join(self.networks)}, not {name!r}"
+            raise Refusal(f"{said}; {meant}" if meant else said)
         return NETWORKS[name]
 
 
@@ -217,13 +222,32 @@ def find_model(name: str) -> ModelSpec:
                 return found
     known = {spec.name: spec for spec in model_specs()}
     if name not in known:
-        raise Refusal(f"there is no model {name!r}; the models are {', '.join(sorted(known)) or 'none'}")
+        scenario = find_scenario(name)
+        if scenario is not None:
+            raise Refusal(f"there is no model {name!r}, but a scenario, of the model {scenario.model}; give that one")
+        raise Refusal(unknown(f"there is no model {name!r}", name, sorted(known), "the models are"))
     return known[name]
 
 
 def find_scenario(name: str) -> Scenario | None:
     """Return the scenario of that name, or None."""
     return next((scenario for scenario in scenarios() if scenario.name == name), None)
+
+
+def find_runnable(name: str, or_tour: bool = False) -> tuple[Scenario | None, ModelSpec]:
+    """Return the scenario of that name and its model, or None and the model of that name. Raises Refusal.
+
+    With `or_tour` the name of a tour would have done as well, and may have been meant.
+    """
+    scenario = find_scenario(name)
+    if scenario is not None:
+        return scenario, find_model(scenario.model)
+    models = [spec.name for spec in model_specs()]
+    if name not in models:
+        known = [*models, *(one.name for one in scenarios()), *(tour.name for tour in tours() if or_tour)]
+        said = f"there is no model {name!r}, nor a scenario{' or a tour' if or_tour else ''} of that name"
+        raise Refusal(unknown(said, name, known, "", "kafka-proto list"))
+    return None, find_model(name)
 
 
 def tours() -> tuple[Tour, ...]:
@@ -241,7 +265,7 @@ def find_tour(name: str) -> Tour:
     """Return the tour of that name. Raises Refusal."""
     known = {tour.name: tour for tour in tours()}
     if name not in known:
-        raise Refusal(f"there is no tour {name!r}; the tours are {', '.join(known) or 'none'}")
+        raise Refusal(unknown(f"there is no tour {name!r}", name, known, "the tours are"))
     return known[name]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Faults, Model, ModelSpec, Refusal, Scenario, find_model, find_scenario
+from harness.model import Faults, Model, Refusal, Scenario, find_model, find_runnable, unknown
 from harness.model.faults import FAULT_KINDS, TIMED_KINDS
 from harness.record import Trail, faults_from_json, faults_to_json
 from harness.record.files import compact
@@ -97,7 +97,7 @@ def cells(
     """Return the cells of scenarios or models under strategies, one for each combination of what is swept. Refusal."""
     for strategy in strategies:
         if strategy not in NAMES:
-            raise Refusal(f"there is no strategy {strategy!r}; the strategies are {', '.join(NAMES)}")
+            raise Refusal(unknown(f"there is no strategy {strategy!r}", strategy, NAMES, "the strategies are"))
     swept = [_sweep(text) for text in sweeps]
     names = [name for name, _ in swept]
     if len(set(names)) < len(names):
@@ -124,7 +124,7 @@ def _cell(
     what: str, strategy: str, sweep: Mapping[str, str], sizes: Mapping[str, int], settings: Mapping[str, str],
     steps: int | None,
 ) -> Cell:
-    scenario, spec = _named(what)
+    scenario, spec = find_runnable(what)
     base = scenario or Scenario(what, spec.title, what)
     sizes, settings = {**base.sizes, **sizes}, {**base.settings, **settings}
     faults = _plain(base.faults)
@@ -136,8 +136,8 @@ def _cell(
             if name not in spec.sizes and name in TIMED_KINDS and not (faults.get("targets") or faults.get("links")):
                 raise Refusal(f"{what} names nobody whom {name} may hurt, so it cannot be swept")
         else:
-            known = ", ".join([*spec.settings, *spec.sizes, *FAULT_KINDS])
-            raise Refusal(f"{name} of {what} cannot be swept; what can is {known}")
+            known = (*spec.settings, *spec.sizes, *FAULT_KINDS)
+            raise Refusal(unknown(f"{name} of {what} cannot be swept", name, known, "what can is"))
     faults = {name: value for name, value in faults.items() if value}
     model = spec.make(sizes, settings, base.network, faults_from_json(faults))
     plan = everything(spec.make())
@@ -155,14 +155,6 @@ def _plain(faults: Faults) -> dict[str, Any]:
     """Return faults as they come back from a file."""
     data: dict[str, Any] = json.loads(compact(faults_to_json(faults)))
     return data
-
-
-def _named(what: str) -> tuple[Scenario | None, ModelSpec]:
-    scenario = find_scenario(what)
-    try:
-        return scenario, find_model(scenario.model if scenario is not None else what)
-    except Refusal as error:
-        raise Refusal(f"{error}; nor is it a scenario, see kafka-proto list for both") from None
 
 
 def _whole(name: str, value: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import NO_FAULTS, Faults, Model, Refusal, Rule, Timed, find_model
+from harness.model import NO_FAULTS, Faults, Model, Refusal, Rule, Timed, did_you_mean, find_model, unknown
 from harness.model.faults import FAULT_KINDS, LINK_KINDS, RULE_KINDS, TIMED_KINDS
 from harness.record.choices import Chosen, SpooledChoices, choice_line
 from harness.record.fields import (
@@ -199,7 +199,8 @@ def build_model(
     known = [prop.name for prop in model.properties]
     for claim in claims:
         if claim not in known:
-            raise Refusal(f"model {name} has no property {claim!r} to claim; its properties are {', '.join(known)}")
+            said = f"model {name} has no property {claim!r} to claim"
+            raise Refusal(unknown(said, claim, known, "its properties are"))
     return model
 
 
@@ -212,7 +213,9 @@ def _check_names(faults: Faults, model: Model) -> None:
         for name in names:
             if name not in known:
                 has = ", ".join(known) or "nobody like that"
-                raise Refusal(f"the faults name {name!r}, but {model.name} at this size has {has}")
+                meant = did_you_mean(name, known)
+                said = f"the faults name {name!r}, but {model.name} at this size has {has}"
+                raise Refusal(f"{said}; {meant}" if meant else said)
 
 
 def faults_to_json(faults: Faults) -> dict[str, Any]:
@@ -257,6 +260,7 @@ def _check_known(data: Mapping[str, Any], known: Mapping[str, Kind], *needed: st
     """Raise ValueError unless an object has the needed fields and no unknown ones, each of its kind."""
     for name in data:
         if name not in known:
-            raise ValueError(f'unknown field "{name}", known are {", ".join(known)}')
+            meant = did_you_mean(name, known)
+            raise ValueError(f'unknown field "{name}", known are {", ".join(known)}{meant and f"; {meant}"}')
     check_fields(data, {name: known[name] for name in needed})
     check_given(data, known)

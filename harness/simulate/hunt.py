@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from harness.model import Checked, Refusal, Scenario, find_scenario, model_of, scenarios
+from harness.model import Checked, Refusal, Scenario, find_scenario, model_of, scenarios, unknown
 from harness.record import HistoryFile, Trail, header_of
 from harness.simulate.guards import Guards
 from harness.simulate.replay import replay_plain
@@ -136,10 +135,8 @@ def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
         return known
     for name in names:
         if find_scenario(name) is None:
-            all_names = [s.name for s in known]
-            alike = [other for other in all_names if name.lower() in other] or get_close_matches(name, all_names)
-            meant = f"; did you mean {' or '.join(alike[:3])}?" if alike else ""
-            raise Refusal(f"there is no scenario {name!r}{meant or ';'} see kafka-proto list")
+            names_of_all = [s.name for s in known]
+            raise Refusal(unknown(f"there is no scenario {name!r}", name, names_of_all, "", "kafka-proto list"))
     return tuple(s for s in known if s.name in names or any(o.repaired == s.name for o in known if o.name in names))
 
 

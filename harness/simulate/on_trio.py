@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import trio
 import trio.testing
 
-from harness.model import Actor, Message, Model, OperationFailed, Turn, Value, durable, slot, survivor
+from harness.model import Actor, Message, Model, OperationFailed, Turn, Value, durable, slot, survivor, unknown
 from harness.record import Recorder, Trail
 from harness.simulate.replay import Replay
 from harness.simulate.session import Plan, Run, Session, resolve, safety_only
@@ -105,7 +105,7 @@ class Cluster:
         """Return the application object of a client, as the protocol defines it. Raises KeyError, LookupError."""
         model = self._host.session.model
         if name not in model.actors:
-            raise KeyError(f"there is no client {name!r}; the actors are {', '.join(model.actors)}")
+            raise KeyError(unknown(f"there is no client {name!r}", name, model.actors, "the actors are"))
         if model.application is None:
             raise LookupError(f"model {model.name} defines no application interface")
 

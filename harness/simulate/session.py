@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Kind, Model, Scenario, find_model, find_scenario, model_of
+from harness.model import Kind, Model, Scenario, find_runnable, model_of
 from harness.record import Chosen, Recorder, SpooledChoices, Trail
 from harness.simulate.strategies import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
@@ -50,10 +50,10 @@ def plan_of(scenario: Scenario) -> Plan:
 
 def resolve(what: str) -> tuple[Model, Plan]:
     """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal."""
-    scenario = find_scenario(what)
+    scenario, spec = find_runnable(what)
     if scenario is not None:
         return model_of(scenario), plan_of(scenario)
-    model = find_model(what).make()
+    model = spec.make()
     return model, everything(model)
 
 

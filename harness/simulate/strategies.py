@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from harness.model import Refusal
+from harness.model import Refusal, unknown
 from harness.record import Trail
 from harness.simulate.chance import Asked, Chance, Enumerating, Seeded
 from harness.simulate.tables import Node, Option, Tables
@@ -121,7 +121,7 @@ class Strategies:
 
     def __init__(self, name: str, depth: int = 8) -> None:
         if name not in NAMES:
-            raise Refusal(f"there is no strategy {name!r}; the strategies are {', '.join(NAMES)}")
+            raise Refusal(unknown(f"there is no strategy {name!r}", name, NAMES, "the strategies are"))
         self.name = name
         self._enumerating = Enumerating(depth) if name == "systematic" else None
         self.coverage: Coverage | None = None
