@@ -101,7 +101,7 @@ def test_promises_that_are_not_kept_are_noticed() -> None:
 
 def test_find_tour_refuses_an_unknown_name() -> None:
     """The sentence lists those that there are."""
-    with pytest.raises(Refusal, match="there is no tour 'figure-3'; the tours are pc-01, rp-01, figure-1, figure-2, "):
+    with pytest.raises(Refusal, match=r"'figure-3'; did you mean figure-1 or figure-2\? the tours are pc-01, rp-01, "):
         find_tour("figure-3")
 
 
