@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,7 +17,7 @@ import trio
 import harness
 from harness.explore.plain import search
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of, register, registry, systems
-from harness.record import Recorder, header_of, read_trail, write_history
+from harness.record import Recorder, read_trail
 from harness.simulate.on_trio import replay_on_trio
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
@@ -226,34 +225,3 @@ async def test_lock_service_simulated_test_gets_a_cluster(cluster: Any) -> None:
         for name in ("c1", "c2", "c3"):
             nursery.start_soon(work, name)
     assert sorted(leases) == [1, 2, 3]
-
-
-def quoted(page: str, language: str) -> list[str]:
-    """Return what a page of the docs quotes in one language, block by block."""
-    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
-
-
-def test_lock_service_walkthrough_quotes_the_example() -> None:
-    """What the page on writing a protocol shows of the example stands in the example."""
-    blocks = quoted("writing-a-protocol.md", "python")
-    own = [block for block in blocks if not block.startswith(("import", "from"))]
-    assert len(own) == 6
-    assert [block for block in own if block not in EXAMPLE.read_text(encoding="utf-8")] == []
-
-
-def test_lock_service_docs_show_a_real_trail_and_history(tmp_path: Path) -> None:
-    """The trail in the docs replays, the history lines shown are of that replay, and so is the digest."""
-    shown, cycle = quoted("trail.md", "json")
-    assert (ROOT / "tests" / "trails" / "s6-stuck-transition.trail.jsonl").read_text(encoding="utf-8").endswith(cycle)
-    (tmp_path / "trail.jsonl").write_text(shown, encoding="utf-8")
-    trail = read_trail(tmp_path / "trail.jsonl")
-    assert "\n".join(trail.lines()) + "\n" == shown
-
-    recorder = Recorder()
-    run = replay_plain(trail, recorder)
-    assert (run.verdict.violated, run.verdict.step) == ("MutualExclusion", SHORTEST)
-    write_history(tmp_path / "h.jsonl", header_of(trail, trail.build(), "plain"), recorder, run.verdict.to_json())
-    lines = (tmp_path / "h.jsonl").read_text(encoding="utf-8").splitlines()
-    (history,) = quoted("history.md", "json")
-    assert [line for line in history.splitlines() if line != "..." and line not in lines] == []
-    assert recorder.digest() in (DOCS / "writing-a-protocol.md").read_text(encoding="utf-8")
