@@ -12,10 +12,10 @@ import attrs
 import pytest
 import toy_refinement as toy
 
-from harness.demo import picture, questions, running
-from harness.demo import session as sessions
+from harness.demo import picture, questions, running, walk
 from harness.demo.opened import Opened, open_trail, open_what
-from harness.demo.session import LiveSession, Stale, of_trail
+from harness.demo.session import LiveSession, of_trail
+from harness.demo.walk import Stale
 from harness.history.refine import Refiner
 from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, Turn, register, tours, unregister
 from harness.model.network import FIFO
@@ -414,7 +414,7 @@ def test_run_over_tables_that_start_over_is_the_same_run() -> None:
 
 def test_demo_ends_after_its_most_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run stops there, and a further step is refused."""
-    monkeypatch.setattr(sessions, "MOST_STEPS", 30)
+    monkeypatch.setattr(walk, "MOST_STEPS", 30)
     session = opened("replication/kip-320/actors")
     session.start("end", 100)
     session.run(1_000)

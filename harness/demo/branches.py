@@ -12,9 +12,31 @@ from typing import Any
 import attrs
 
 from harness.demo.flights import Moved
-from harness.model import Message, Step, Value
+from harness.model import Kind, Message, Step, Value
 from harness.record import Chosen, Recorder
 from harness.simulate.session import Verdict
+
+Mending = tuple[str, tuple[str, ...], str]
+"""A step that mends a fault: its action, its arguments, the message that it is about."""
+MENDED_BY = {"Crash": "Restart", "Pause": "Resume", "SkewClock": "SetClock", "Partition": "Heal", "Cut": "Heal",
+             "Delay": "Release"}
+
+
+def mending(step: Step) -> Mending:
+    """Return what a step that mends is, or what would mend the fault that a step is."""
+    action = MENDED_BY.get(step.action, step.action)
+    return action, tuple(sorted(step.args)), step.detail
+
+
+def mine_after(mine: frozenset[Mending], step: Step, by_hand: bool) -> frozenset[Mending]:
+    """Return what would mend a person's own faults after a step."""
+    if step.kind is Kind.HEAL:
+        return mine - {mending(step)} if mine else mine
+    if step.kind is not Kind.FAULT:
+        return mine
+    # Whoever was paused and is crashed by a strategy is down instead, and stays the person's.
+    is_theirs = step.action == "Crash" and ("Resume", step.args, "") in mine
+    return mine | {mending(step)} if (by_hand or is_theirs) and step.action in MENDED_BY else mine
 
 
 @attrs.define(eq=False)
@@ -42,6 +64,10 @@ class Record:
     """The digest of the run so far."""
     text: str
     """The step as a JSON object."""
+    by_hand: bool = False
+    """Whether a person chose the step."""
+    mine: frozenset[Mending] = frozenset()
+    """What would mend the faults that a person injected and that still hold."""
 
 
 @attrs.frozen
@@ -101,3 +127,10 @@ class Memento:
     current: str
     at: int
     length: int
+
+
+@attrs.frozen
+class Left:
+    """That another session was left for this one, by its number."""
+
+    number: int

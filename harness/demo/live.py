@@ -13,6 +13,7 @@ from typing import Any
 import trio
 
 from harness.demo import told
+from harness.demo.background import Finding
 from harness.demo.branches import Branch, Ending
 from harness.demo.opened import catalogue
 from harness.demo.picture import change_text, snapshot_text
@@ -64,11 +65,14 @@ class Live:
         self.is_closed = False
         self._send, self._jobs = trio.open_memory_channel[Job](100)
         self._host: LiveHost
+        self._nursery: trio.Nursery
+        self.finding = Finding(self)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the session until cancelled."""
         async with trio.open_nursery() as nursery:
             stage: trio.Nursery = await nursery.start(_stage)
+            self._nursery = nursery
             try:
                 self._host = LiveHost(self.session, stage)
                 await self._host.restore()
@@ -85,6 +89,21 @@ class Live:
                     self._publish()
             finally:
                 stage.cancel_scope.cancel()
+
+    async def find(self, runs: int, seed: int) -> None:
+        """Begin to search for a violation of what is shown, and tell everybody how far it is."""
+        await self.change(self.finding.start, self._nursery, runs, seed)
+
+    def tell_finding(self) -> None:
+        """Tell everybody how far the search for a violation is."""
+        for subscriber in self.subscribers:
+            if not subscriber.is_behind:
+                subscriber.waiting.append(self._finding_event())
+                subscriber.news.set()
+
+    def _finding_event(self) -> str:
+        told_ = {"version": self.session.version, **(self.finding.told() or {})}
+        return event(self.session.version, "finding", told.text_of(told_))
 
     def _refine(self) -> bool:
         """Hold the new steps against the spec for the time of a slice; say whether some are left."""
@@ -132,6 +151,7 @@ class Live:
             job.error = error
         finally:
             await self._host.restore()
+            self.finding.follow()
             self._refine()
             self._publish()
             job.done.set()
@@ -219,6 +239,8 @@ class Live:
                 if subscriber.is_behind:
                     subscriber.is_behind = False
                     yield event(self.session.version, "session", snapshot_text(self.session, self.catalogue))
+                    if self.finding.told() is not None:
+                        yield self._finding_event()
                 elif subscriber.waiting:
                     yield subscriber.waiting.popleft()
                 else:

@@ -66,6 +66,7 @@ def _frame(session: LiveSession) -> Json:
         "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
                     "sent": [told.message_json(flight) for flight in session.branch.records[0].moved.sent]},
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
+        "number": session.number, "sessions": [kept.told() for kept in session.shelf.listed()],
     }
 
 
@@ -100,8 +101,18 @@ def tour(session: LiveSession) -> Json | None:
         return None
     return {
         "name": shown.name, "title": shown.title, "length": len(shown.steps), "branch": branch.name,
-        "captions": [{"at": at, "text": text} for at, text in shown.captions],
+        "captions": [{"at": at, "text": text} for at, text in shown.captions], "about": about_tour(session),
     }
+
+
+def about_tour(session: LiveSession) -> str:
+    """Return in a sentence how large the cluster of a tour is, and which faults there can be."""
+    model = session.model
+    sizes = ", ".join(f"{name} {size}" for name, size in model.sizes.items())
+    settings = "".join(f", {name}={value}" for name, value in model.settings.items() if value)
+    faults = [kind for kind, can in told.can_hurt(model).items() if can]
+    said = f"faults are on: {', '.join(faults)}" if faults else "faults are off"
+    return f"The cluster of this tour has {sizes}{settings}; {said}."
 
 
 def present(session: LiveSession) -> Json:
@@ -119,7 +130,8 @@ def present(session: LiveSession) -> Json:
         "in_flight": told.in_flight_json(session.flights, ready), "gates": told.gates(model, state),
         "properties": _properties(session), "witnessed": sorted(record.witnessed),
         "running": runner.running, "strategy": runner.name, "seed": runner.seed, "speed": runner.speed,
-        "until": runner.until, "hurts": runner.hurts, "over": session.over() or runner.trouble,
+        "until": runner.until, "hurts": runner.hurts, "spares": runner.spares, "outcome": runner.outcome,
+        "over": session.over() or runner.trouble,
         "ending": _ending(session), "violation": _violation(session, session.violation),
         "can_undo": session.can_undo, "digest": session.digest(), "budget_left": _budget(session),
     }

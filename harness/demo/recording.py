@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.demo import told
-from harness.demo.branches import Record
+from harness.demo.branches import Record, mine_after
 from harness.history.changes import changes
 from harness.model import Effects
 from harness.record import Chosen, Recorder
@@ -14,10 +14,10 @@ from harness.simulate.session import Verdict
 from harness.simulate.tables import Node
 
 if TYPE_CHECKING:
-    from harness.demo.session import LiveSession
+    from harness.demo.walk import Walk
 
 
-def first(session: LiveSession) -> Record:
+def first(session: Walk) -> Record:
     """Return the record of the initial state, in which a session is."""
     tables, node = session.tables, session.node
     state, failing = tables.state(node), node.failing or {}
@@ -30,7 +30,7 @@ def first(session: LiveSession) -> Record:
     )
 
 
-def recorded(session: LiveSession, n: int, after: Node, ahead: Chosen | None) -> Record:
+def recorded(session: Walk, n: int, after: Node, ahead: Chosen | None, by_hand: bool) -> Record:
     """Return the record of taking option n of a session's state; `ahead` is the choice of a trail that this is."""
     tables, node, before = session.tables, session.node, session.record
     option = node.options[n]
@@ -52,11 +52,11 @@ def recorded(session: LiveSession, n: int, after: Node, ahead: Chosen | None) ->
         failing, {name: before.since.get(name, number) for name in failing},
         before.witnessed.union(reached) if reached else before.witnessed,
         before.violation or _verdict(session, failing, number), before.timers + option.is_timer, recorder,
-        told.text_of(shown),
+        told.text_of(shown), by_hand, mine_after(before.mine, step, by_hand),
     )
 
 
-def _time(session: LiveSession, ahead: Chosen | None) -> int | None:
+def _time(session: Walk, ahead: Chosen | None) -> int | None:
     """Return the virtual time of the step being taken: that of the trail it comes from, or the timetable's."""
     if not session.timed:
         return None
@@ -66,6 +66,6 @@ def _time(session: LiveSession, ahead: Chosen | None) -> int | None:
     return session.runner.timetable.now_us
 
 
-def _verdict(session: LiveSession, failing: Mapping[str, str], step: int) -> Verdict | None:
+def _verdict(session: Walk, failing: Mapping[str, str], step: int) -> Verdict | None:
     found = next((name for name in failing if name in session.claimed), None)
     return Verdict(found, failing[found], step, "safety") if found is not None else None

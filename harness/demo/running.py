@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from harness.demo.branches import Mending, Record, mending
 from harness.model import Kind, Refusal, unknown
+from harness.record.words import counted
+from harness.simulate.chance import Chance
 from harness.simulate.strategies import RandomStrategy, Strategies, Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
 
 if TYPE_CHECKING:
-    from harness.demo.branches import Record
     from harness.simulate.session import Plan
 
 STRATEGIES = ("random", "pct", "guided")
@@ -19,6 +21,8 @@ WATCHED = 10
 """Steps a second, unless somebody says otherwise: a run that can be watched."""
 ONE_FAULT_IN = 7
 """Steps of which one is a fault, where faults are rare."""
+ENOUGH = "that is how many it was to take"
+"""Why a run ends that took the steps that were asked for."""
 FASTEST = 1_000
 """Steps a second that may be asked for; 0 means as fast as possible."""
 
@@ -30,7 +34,13 @@ class Runner:
         self.tables = tables
         self.plan = plan
         self.name, self.seed, self.hurts, self.speed = "random", 0, not generous, speed
-        self._sparing = generous
+        self.spares = False
+        """Whether a person's own faults are left alone: neither healed nor restarted."""
+        self.outcome: str | None = None
+        """What the last run came to, in a sentence, where there is something to say."""
+        self._began = 0
+        """The step at which the last run began."""
+        self._rare = generous
         """Whether faults are rare: where everybody may be hurt in every way, most of what is possible is a fault."""
         self.until = "violation"
         self.running = False
@@ -44,7 +54,7 @@ class Runner:
         """Whether the next step was decided here, so that the time of it is known."""
         self.timetable: Timetable | None = None
 
-    def set(self, name: str, seed: int, hurts: bool, speed: int) -> None:
+    def set(self, name: str, seed: int, hurts: bool, speed: int, spares: bool) -> None:
         """Choose who decides from now on. Raises Refusal."""
         if name not in STRATEGIES:
             raise Refusal(unknown(f"there is no strategy {name!r} here", name, STRATEGIES, "the strategies are"))
@@ -52,7 +62,7 @@ class Runner:
             raise Refusal(f"expected a speed of 0 (as fast as possible) to {FASTEST} steps a second, found {speed}")
         if seed < 0:
             raise Refusal(f"expected a seed of at least 0, found {seed}")
-        self.name, self.seed, self.hurts, self.speed = name, seed, hurts, speed
+        self.name, self.seed, self.hurts, self.speed, self.spares = name, seed, hurts, speed, spares
 
     def begin_again(self) -> None:
         """Let the strategy decide as it does from its seed on."""
@@ -76,33 +86,45 @@ class Runner:
         if not known:
             raise Refusal(f"expected to run until violation, end, action:NAME or step:N, found {until!r}")
 
-    def start(self, until: str, most: int) -> None:
-        """Begin to run."""
-        self.until, self.left, self.running, self.trouble = until, most, True, None
+    def start(self, until: str, most: int, at: int) -> None:
+        """Begin to run, at a step."""
+        self.until, self.left, self.running, self.trouble, self.outcome = until, most, True, None, None
+        self._began = at
 
-    def decide(self, node: Node, timers: int) -> int:
-        """Return the index of the option to take, or -1 where there is none."""
+    def end(self, record: Record, why: str, claimed: frozenset[str]) -> None:
+        """End the run at a step, and put its outcome into words; `why` is empty where it got as far as it was to."""
+        self.running = False
+        self.outcome = outcome(self.until, record, record.n - self._began, why, claimed)
+
+    def _may(self, option: Option, mine: frozenset[Mending]) -> bool:
+        if option.kind is Kind.FAULT:
+            return self.hurts
+        return not (self.spares and mine and option.kind is Kind.HEAL and mending(option.choice.step) in mine)
+
+    def why_none(self, node: Node, mine: frozenset[Mending]) -> str:
+        """Return why nothing of what is possible may be taken."""
+        if not node.options:
+            return "no step is possible any more"
+        left_alone = any(option.kind is Kind.HEAL and not self._may(option, mine) for option in node.options)
+        if left_alone:
+            return "only your own faults could be mended, and those are left alone"
+        return "nothing but faults is possible any more, and faults are off"
+
+    def decide(self, node: Node, timers: int, mine: frozenset[Mending] = frozenset()) -> int:
+        """Return the index of the option to take, or -1 where there is none; `mine` would mend a person's faults."""
         if self._fresh and isinstance(self._strategy, Watcher):
             self._strategy.begin(self.tables, node)
         self._fresh = False
-        kept = [n for n, option in enumerate(node.options) if self.hurts or option.kind is not Kind.FAULT]
+        kept = [n for n, option in enumerate(node.options) if self._may(option, mine)]
         if self.timetable is None and timers >= self.plan.timeouts:
             kept = [n for n in kept if not node.options[n].is_timer] or kept
         if not kept:
             return -1
-        if self._sparing and self.timetable is None:
-            kept = self._spared(node, kept)
+        if self._rare and self.timetable is None:
+            kept = rarely_faults([node.options[n] for n in kept], kept, self._strategy.chance)
         self._decided = True
         options = [node.options[n] for n in kept]
         return kept[self.timetable.pick(node, options) if self.timetable is not None else self._strategy.pick(options)]
-
-    def _spared(self, node: Node, kept: list[int]) -> list[int]:
-        """Return the options that are faults, once in a while, or those that are none."""
-        faults = [n for n in kept if node.options[n].kind is Kind.FAULT]
-        others = [n for n in kept if node.options[n].kind is not Kind.FAULT]
-        if not faults or not others:
-            return kept
-        return others if self._strategy.chance.index(ONE_FAULT_IN, "a fault") else faults
 
     def chose(self, node: Node, n: int) -> None:
         """Move virtual time to an option that a person picked."""
@@ -131,3 +153,30 @@ class Runner:
         if kind == "step":
             return now.n >= int(what)
         return kind == "violation" and bool((now.failing.keys() - before.failing.keys()) & claimed)
+
+
+def rarely_faults(options: Sequence[Option], kept: list[int], chance: Chance) -> list[int]:
+    """Return the numbers of the options that are faults, once in a while, or of those that are none."""
+    faults = [n for n, option in zip(kept, options, strict=True) if option.kind is Kind.FAULT]
+    others = [n for n, option in zip(kept, options, strict=True) if option.kind is not Kind.FAULT]
+    if not faults or not others:
+        return kept
+    return others if chance.index(ONE_FAULT_IN, "a fault") else faults
+
+
+def outcome(until: str, record: Record, steps: int, why: str, claimed: frozenset[str]) -> str | None:
+    """Return what a run of so many steps came to, or None where it did just what it was to do."""
+    kind, _, what = until.partition(":")
+    ran = f"in {counted(steps, 'step')}"
+    if kind == "violation":
+        broken = sorted(name for name, since in record.since.items() if since == record.n and name in claimed)
+        if not why:
+            return f"{' and '.join(broken)} broke at step {record.n}"
+        known = sorted(record.failing.keys() & claimed)
+        no = f"no property but {' and '.join(known)}, broken before," if known else "no property"
+        return f"{no} broke {ran}: {why}"
+    if kind == "action":
+        return f"{what} did not happen {ran}: {why}" if why else f"{what} happened at step {record.n}"
+    if kind == "step":
+        return f"step {what} was not reached: {why}" if why else None
+    return f"the run ended after {counted(steps, 'step')}: {why}" if why != ENOUGH else None

@@ -6,16 +6,12 @@ Every error is a JSON object with one sentence.
 
 from __future__ import annotations
 
-import ipaddress
-import json
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import trio
 from hypercorn.config import Config
@@ -28,32 +24,33 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from harness.demo import questions, told
+from harness.demo.answers import (
+    HEADERS,
+    LARGEST_TRAIL,
+    TYPES,
+    as_json,
+    broken,
+    content,
+    download,
+    failed,
+    fields,
+    missing,
+    number,
+    static_file,
+)
+from harness.demo.finding import MOST_RUNS
+from harness.demo.guarding import Guard, guard_of
 from harness.demo.live import Live
 from harness.demo.picture import file_name
-from harness.demo.session import LiveSession, Stale, of_trail
+from harness.demo.session import LiveSession, of_trail
+from harness.demo.walk import Stale
 from harness.model import Refusal
-from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, Kind, check_given, optional
+from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, optional
 
-STATIC = Path(__file__).parent / "static"
-TYPES = {
-    ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon",
-    ".json": "application/json", ".woff2": "font/woff2",
-}
-LARGEST = 64 * 1024
-"""Bytes of a request; a trail may be larger."""
-LARGEST_TRAIL = questions.LARGEST_TRAIL
-HEADERS = {
-    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-                               "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-}
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 GRACE = 1.0
 """Seconds that connections get to end."""
 
 T = TypeVar("T")
-Body = dict[str, Any]
 
 
 class Site:
@@ -78,7 +75,8 @@ class Site:
             "/api/take": self.take, "/api/run": self.run, "/api/pause": self.pause, "/api/rewind": self.rewind,
             "/api/forward": self.forward, "/api/undo": self.undo, "/api/branch": self.branch,
             "/api/switch": self.switch, "/api/strategy": self.strategy, "/api/open": self.open, "/api/load": self.load,
-            "/api/tour": self.tour, "/api/shrink": self.shrink,
+            "/api/tour": self.tour, "/api/shrink": self.shrink, "/api/reopen": self.reopen, "/api/find": self.find,
+            "/api/stop": self.stop,
         }
         return [
             *(Route(path, answer, methods=["GET"]) for path, answer in get.items()),
@@ -102,8 +100,9 @@ class Site:
 
     async def state(self, request: Request) -> Response:
         step, actor = number(request, "step", self.session.at), request.query_params.get("actor")
+        after = self.session.state(step)
         before = self.session.state(step - 1) if step > 0 else None
-        shown = told.state_json(self.session.lanes, before, self.session.state(step), actor)
+        shown = told.state_json(self.session.lanes, before, after, actor)
         return as_json({"step": step, **shown})
 
     async def trail(self, request: Request) -> Response:
@@ -174,9 +173,10 @@ class Site:
         await self.live.change(self.session.switch, body["name"])
 
     async def strategy(self, request: Request) -> None:
-        body = await fields(request, {"strategy": TEXT, "seed": COUNT, "hurts": TRUTH, "speed": COUNT})
+        body = await fields(request, {"strategy": TEXT, "seed": COUNT, "hurts": TRUTH, "speed": COUNT, "spares": TRUTH})
         await self.live.change(
-            self.session.set_strategy, body.get("strategy"), body.get("seed"), body.get("hurts"), body.get("speed")
+            self.session.set_strategy, body.get("strategy"), body.get("seed"), body.get("hurts"), body.get("speed"),
+            body.get("spares"),
         )
 
     async def open(self, request: Request) -> None:
@@ -195,6 +195,18 @@ class Site:
     async def tour(self, request: Request) -> None:
         body = await fields(request, {"name": TEXT}, "name")
         await self.live.change(self.session.tour, body["name"])
+
+    async def reopen(self, request: Request) -> None:
+        body = await fields(request, {"number": COUNT}, "number")
+        await self.live.change(self.session.reopen, body["number"])
+
+    async def find(self, request: Request) -> None:
+        body = await fields(request, {"runs": COUNT, "seed": COUNT})
+        await self.live.find(body.get("runs", MOST_RUNS), body.get("seed", 0))
+
+    async def stop(self, request: Request) -> None:
+        await fields(request, {})
+        self.live.finding.stop()
 
     async def shrink(self, request: Request) -> None:
         await fields(request, {})
@@ -229,7 +241,7 @@ class EventStream(Response):
             nursery.cancel_scope.cancel()
 
 
-def app_of(live: Live, guard: Callable[[Mapping[str, str]], str | None]) -> ASGIApp:
+def app_of(live: Live, guard: Guard) -> ASGIApp:
     """Return the application; `guard` says why a request with some headers is refused, or None."""
     app = Starlette(routes=Site(live).routes(), exception_handlers={
         Stale: partial(failed, 409), Refusal: partial(failed, 400), HTTPException: missing, Exception: broken,
@@ -239,7 +251,7 @@ def app_of(live: Live, guard: Callable[[Mapping[str, str]], str | None]) -> ASGI
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            why = guard(headers)
+            why = guard(headers, scope["method"])
             if why is not None:
                 await as_json({"error": why}, 403)(scope, receive, send)
                 return
@@ -248,129 +260,9 @@ def app_of(live: Live, guard: Callable[[Mapping[str, str]], str | None]) -> ASGI
     return guarded
 
 
-def guard_of(host: str) -> Callable[[Mapping[str, str]], str | None]:
-    """Return what refuses requests that are not meant for a server on this address, or come from another page."""
-    names = {*LOOPBACK, host} if is_loopback(host) else {*LOOPBACK, host, socket.gethostname()}
-
-    def why_not(headers: Mapping[str, str]) -> str | None:
-        asked = headers.get("host", "")
-        name = name_in(asked)
-        if name not in names and not (not is_loopback(host) and is_address(name)):
-            return f"this server answers for {' or '.join(sorted(names))} only, not for {name[:60]!r}"
-        origin = headers.get("origin")
-        if origin is not None and origin != f"http://{asked}":
-            return f"requests from {origin[:60]!r} are refused; open the page of this server itself"
-        return None
-
-    return why_not
-
-
-def name_in(asked: str) -> str:
-    """Return the name or address in a Host header, or nothing where it is no such thing."""
-    try:
-        found = urlsplit(f"//{asked}")
-        return found.hostname or "" if found.netloc == asked and "@" not in asked else ""
-    except ValueError:
-        return ""
-
-
-def is_address(name: str) -> bool:
-    """Say whether a name is an address in numbers, which no name server can turn into another one."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether an address is reached from this machine only."""
-    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
 async def elsewhere(work: Callable[[], T]) -> T:
     """Do long work in a thread, which is left alone when nobody waits for it any more."""
     return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
-
-
-def as_json(data: Any, status: int = 200) -> Response:
-    """Return data as a response."""
-    return Response(told.text_of(data), status, HEADERS, "application/json")
-
-
-def download(text: str, name: str, kind: str) -> Response:
-    """Return a text as a file to save."""
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text.encode(errors="backslashreplace"), 200, headers, kind)
-
-
-def static_file(path: str) -> Response:
-    """Return a file of the page. Raises HTTPException."""
-    file = (STATIC / path).resolve()
-    if not file.is_relative_to(STATIC.resolve()) or not file.is_file() or file.suffix not in TYPES:
-        raise HTTPException(404)
-    return Response(file.read_bytes(), 200, HEADERS, TYPES[file.suffix])
-
-
-async def failed(status: int, request: Request, error: Exception) -> Response:
-    return as_json({"error": str(error)}, status)
-
-
-async def missing(request: Request, error: Exception) -> Response:
-    """Answer a request that no route takes, or that is refused before it is read."""
-    assert isinstance(error, HTTPException)
-    said = {
-        404: f"there is nothing at {request.url.path[:80]}; the page is at /",
-        405: f"{request.method} is not for {request.url.path[:80]}; see docs/demo.md",
-    }
-    return as_json({"error": said.get(error.status_code, error.detail)}, error.status_code)
-
-
-async def broken(request: Request, error: Exception) -> Response:
-    return as_json({"error": f"the protocol or the demo failed with {type(error).__name__}: {error}"}, 500)
-
-
-async def content(request: Request, most: int) -> bytes:
-    """Return the body of a request. Raises HTTPException."""
-    found = bytearray()
-    async with aclosing(request.stream()) as stream:
-        async for part in stream:
-            found += part
-            if len(found) > most:
-                raise HTTPException(413, f"expected at most {most:,} bytes; send less")
-    return bytes(found)
-
-
-async def fields(request: Request, known: Mapping[str, Kind], *needed: str) -> Body:
-    """Return the JSON object in a request, its fields checked. Raises Refusal, HTTPException."""
-    data = await content(request, LARGEST)
-    try:
-        body = json.loads(data or b"{}")
-    except (ValueError, RecursionError):
-        raise Refusal("the request is not JSON; expected one JSON object") from None
-    if not isinstance(body, dict):
-        raise Refusal("expected one JSON object in the request")
-    odd = [name for name in body if name not in known]
-    if odd:
-        raise Refusal(f"there is no field {odd[0][:60]!r} here; the fields are {', '.join(known) or 'none'}")
-    lacking = [name for name in needed if name not in body]
-    if lacking:
-        raise Refusal(f'the field "{lacking[0]}" is missing')
-    try:
-        check_given(body, known)
-    except ValueError as error:
-        raise Refusal(str(error)) from None
-    return body
-
-
-def number(request: Request, name: str, default: int) -> int:
-    """Return a whole number of a request's query. Raises Refusal."""
-    given = request.query_params.get(name)
-    if given is None:
-        return default
-    if not given.isdecimal() or len(given) > 9:
-        raise Refusal(f"expected a whole number for {name}, found {given[:40]!r}")
-    return int(given)
 
 
 def listen(host: str, port: int) -> socket.socket:

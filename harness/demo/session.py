@@ -1,9 +1,7 @@
-"""One interactive run: a person decides what happens next, goes back, and chooses otherwise. Knows no HTTP, no trio.
+"""What a demo shows: a session that is opened, held against its spec, left for another one, and reopened.
 
-A session is at one state of one of its branches. Steps after it are kept until another step is taken there; then a new
-branch is made. Every verb raises Refusal, with one sentence, where it cannot be done, and then nothing has changed.
-Whoever hosts the state elsewhere asks what to take (`chosen`, `kept`, `decide`) and tells when it is done (`took`);
-`take`, `forward` and `run` do both. What a step costs does not grow with the run.
+`walk` has the verbs that step it. Every verb raises Refusal, with one sentence, where it cannot be done, and then
+nothing has changed.
 """
 
 from __future__ import annotations
@@ -13,327 +11,38 @@ from typing import Any
 
 import attrs
 
-from harness.demo import told
+from harness.demo import walk
 from harness.demo.asked import Asker
-from harness.demo.branches import Branch, Ending, Memento, Record
-from harness.demo.flights import Flights
+from harness.demo.branches import Branch, Ending, Left
 from harness.demo.opened import Opened, open_trail, open_what
-from harness.demo.recording import first, recorded
 from harness.demo.refined import UNKNOWN, Judge
-from harness.demo.running import WATCHED, Runner
-from harness.model import Kind, Refusal, Tour, Value, View, find_tour, unknown
+from harness.demo.shelf import Kept, Shelf
+from harness.demo.walk import MOST_STEPS, MOST_UNDONE, Stale, Walk
+from harness.model import Kind, Refusal, Tour, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
-from harness.simulate.replay import DEADLOCK, find, misfit, replay_plain
-from harness.simulate.session import Verdict, without_choices
+from harness.simulate.replay import DEADLOCK, replay_plain
+from harness.simulate.session import without_choices
 from harness.simulate.shrink import Shrunk
-from harness.simulate.tables import Node, Tables
 
-MOST_STEPS = 20_000
-"""Steps of a branch; a run that is longer is one for `kafka-proto simulate`."""
-MOST_UNDONE = 500
-"""Verbs that can be undone."""
+LASTING = ("version", "epoch", "keep", "shelf", "_told", "_speed")
+"""What stays when something else is shown."""
 
 
-class LiveSession:
-    """An interactive run of what was opened."""
+class LiveSession(Walk):
+    """An interactive run of what was opened, and those that were left for it."""
 
     def __init__(self, opened: Opened) -> None:
-        self.version = 0
-        """Grows with every change."""
-        self.epoch = 0
-        """Grows whenever something else is opened."""
-        self._told = -1
-        self._speed = WATCHED
-        self.keep: int | None = None
-        """The last step that is still what it was at the last `news`; None where everything is new."""
-        self._begin(opened)
-
-    def _begin(self, opened: Opened) -> None:
-        """Show something else."""
-        tables = Tables(opened.model)
-        if not 0 <= opened.initial < tables.initial_count:
-            raise Refusal(f"expected an initial state from 0 to {tables.initial_count - 1}, found {opened.initial}")
-        self.opened, self.model, self.plan, self.tables = opened, opened.model, opened.plan, tables
-        self.lanes = told.lifelines(self.model)
-        self.runner = Runner(tables, self.plan, opened.budget == "generous", self._speed)
-        self.node: Node = tables.start(opened.initial)
-        """The state of the session, in its tables."""
-        self.flights = Flights(self.model)
-        self.claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
-        self.branch = Branch("main", [first(self)])
-        self.branches = {self.branch.name: self.branch}
-        self.at = 0
-        self.toured: Tour | None = None
-        """The tour that was opened, if one was."""
-        self.toured_on: Branch | None = None
-        """The branch that the tour goes along."""
-        self._judge: Judge | None = None
+        super().__init__(opened)
+        self.shelf = Shelf()
         self.asker = Asker(self.model)
-        self._mementos: list[Memento] = []
-        self.epoch += 1
-        self.runner.resume(0, ())
-        self._changed(None)
-
-    def news(self) -> int | None:
-        """Return the last step that is the same as at the last call, or None where nothing is."""
-        keep, self.keep = self.keep, self.at
-        self._told = self.version
-        return keep
-
-    @property
-    def is_told(self) -> bool:
-        """Say whether nothing is new."""
-        return self._told == self.version
-
-    def _changed(self, keep: int | None) -> None:
-        self.version += 1
-        self.keep = None if keep is None or self.keep is None else min(self.keep, keep)
-
-    @property
-    def can_undo(self) -> bool:
-        return bool(self._mementos)
-
-    @property
-    def timed(self) -> bool:
-        return self.plan.mode == "timed"
-
-    @property
-    def record(self) -> Record:
-        """The step that the session is at."""
-        return self.branch.records[self.at]
-
-    def state(self, step: int) -> Mapping[str, Value]:
-        """Return the state after a step of this branch. Raises Refusal."""
-        return dict(zip(self.tables.slots, self.record_of(step).state, strict=True))
-
-    def record_of(self, step: int) -> Record:
-        """Return a step of this branch. Raises Refusal."""
-        if not 0 <= step < len(self.branch.records):
-            raise Refusal(f"expected a step from 0 to {len(self.branch.records) - 1}, found {step}")
-        return self.branch.records[step]
-
-    # What to take, and that it was taken
-
-    def chosen(self, index: int | None = None, label: str | None = None, at: int | None = None) -> int:
-        """Return the option that a person means, by its index or label, and note that they take it. Raises Refusal."""
-        if at is not None and at != self.at:
-            raise Stale(f"the run is at step {self.at} by now, not {at}; look again and choose there")
-        n = find(self.node, label) if label is not None else index
-        if n is None or not 0 <= n < len(self.node.options):
-            if label is not None:
-                raise Refusal(misfit(self.at + 1, label, self.node).replace("the trail does", "that does", 1))
-            raise Refusal(f"expected an index from 0 to {len(self.node.options) - 1}, found {index}")
-        self._check_room()
-        self.pause()
-        self._remember()
-        self.runner.chose(self.node, n)
-        return n
-
-    def _check_room(self) -> None:
-        if self.at >= MOST_STEPS:
-            raise Refusal(f"a demo ends after {MOST_STEPS:,} steps; go back, or use kafka-proto simulate for long runs")
-
-    def kept(self) -> int:
-        """Return the option that is the next kept step of this branch, or -1 where none is kept. Raises Refusal."""
-        if self.at >= self.branch.length:
-            return -1
-        choice = self.branch.choice(self.at + 1)
-        n = find(self.node, choice.label)
-        if n is None:
-            raise Refusal(misfit(self.at + 1, choice.label, self.node))
-        return n
-
-    def decide(self) -> int:
-        """Return the option that the strategy takes next while it runs, or -1 when it has gone far enough."""
-        if not self.runner.running:
-            return -1
-        n = self.runner.decide(self.node, self.record.timers) if self.runner.left and self.at < MOST_STEPS else -1
-        if n < 0:
-            self.pause()
-        return n
-
-    def took(self, n: int, after: Node) -> None:
-        """Note that option n of the state was taken and led to `after`: as the kept step, or as one of a new branch."""
-        option = self.node.options[n]
-        branch, before = self.branch, self.record
-        ahead = branch.choice(self.at + 1) if self.at < branch.length else None
-        if ahead is not None and ahead.label != option.label:
-            self._fork()
-            ahead = None
-        if self.at + 1 < len(self.branch.records):
-            following = self.branch.records[self.at + 1]
-            self.flights.apply(following.moved)
-        else:
-            following = recorded(self, n, after, ahead)
-            self.branch.records.append(following)
-            if ahead is not None:
-                del self.branch.ahead[0]
-        self._changed(self.at)
-        self.at += 1
-        self.node = after
-        self.runner.took(option, after, following.chosen.at_us)
-        if self.tables.is_full:
-            self.node = self.tables.renewed(after)
-            self.runner.renewed(self.node)
-        if self.runner.running:
-            self.runner.left -= 1
-            if self.runner.is_there(before, following, self.claimed):
-                self.pause()
-
-    def _fork(self) -> None:
-        """Begin a branch of one's own: the steps ahead stay in the other one."""
-        name = self._unused(f"branch {len(self.branches) + 1}")
-        made = Branch(name, self.branch.records[: self.at + 1], origin=self.branch.name, fork=self.at)
-        self.branch.at = self.at
-        self.branch = self.branches[made.name] = made
-
-    # Verbs
-
-    def take(self, index: int | None = None, label: str | None = None, at: int | None = None) -> None:
-        """Take a step that is possible now, by its index or label; `at` is the step it was offered at."""
-        n = self.chosen(index, label, at)
-        self.took(n, self.tables.follow(self.node, n))
-
-    def start(self, until: str = "violation", steps: int | None = None, speed: int | None = None) -> None:
-        """Let the strategy decide, until something happens or for so many steps; `run` takes them."""
-        if steps is not None and steps < 1:
-            raise Refusal(f"expected at least 1 step to run, found {steps}")
-        self.runner.check(until)
-        self._check_room()
-        if speed is not None:
-            self.set_strategy(speed=speed)
-        self.runner.start(until, steps if steps is not None else MOST_STEPS)
-        self._remember()
-        self._changed(self.at)
-
-    def run(self, most: int = MOST_STEPS) -> bool:
-        """Take at most so many steps of a run that was started; say whether it goes on."""
-        for _ in range(most):
-            n = self.decide()
-            if n < 0:
-                break
-            self.took(n, self.tables.follow(self.node, n))
-        return self.runner.running
-
-    def pause(self) -> None:
-        """Let the person decide again."""
-        if self.runner.running:
-            self.runner.running = False
-            self._changed(self.at)
-
-    def rewind(self, to: int) -> None:
-        """Go back to an earlier step; those after it are kept."""
-        if not 0 <= to <= self.at:
-            raise Refusal(f"expected a step from 0 to {self.at} to go back to, found {to}")
-        self.pause()
-        self._remember()
-        self._go_back(to)
-
-    def _go_back(self, to: int) -> None:
-        for record in reversed(self.branch.records[to + 1 : self.at + 1]):
-            self.flights.take_back(record.moved)
-        self.at = to
-        self._land()
-        self._changed(to)
-
-    def _land(self) -> None:
-        """Find the node of the state that the session is at, after it was not reached by a step."""
-        if self.tables.is_full:
-            self.tables.start_over()
-        record = self.record
-        self.node = self.tables.node(self.tables.intern(dict(zip(self.tables.slots, record.state, strict=True))))
-        self._resume()
-
-    def _resume(self) -> None:
-        """Let the strategy go on from here."""
-        names = (r.step.name for r in self.branch.records[1 : self.at + 1] if r.step) if self.timed else ()
-        self.runner.resume(self.record.chosen.at_us, names)
-
-    def begin_forward(self, to: int) -> None:
-        """Check that there are kept steps up to a step, and note that a person goes there."""
-        if not self.at <= to <= self.branch.length:
-            raise Refusal(f"expected a step from {self.at} to {self.branch.length} to go on to, found {to}")
-        self.pause()
-        self._remember()
-
-    def forward(self, to: int) -> None:
-        """Go on along the steps of this branch that are kept."""
-        self.begin_forward(to)
-        while self.at < to:
-            n = self.kept()
-            self.took(n, self.tables.follow(self.node, n))
-
-    def name_branch(self, name: str) -> None:
-        """Give the branch another name."""
-        name = " ".join(name.split())
-        if not name or len(name) > 60 or (name in self.branches and name != self.branch.name):
-            raise Refusal(f"expected a new name of 1 to 60 characters for the branch, found {name[:60]!r}")
-        old = self.branch.name
-        self.branches = {name if known == old else known: branch for known, branch in self.branches.items()}
-        for branch in self.branches.values():
-            branch.origin = name if branch.origin == old else branch.origin
-        self.branch.name = name
-        self._mementos = [_renamed(memento, old, name) for memento in self._mementos]
-        self._changed(self.at)
-
-    def switch(self, name: str) -> None:
-        """Go to another branch, to where somebody was last."""
-        if name not in self.branches:
-            raise Refusal(unknown(f"there is no branch {name!r}", name, self.branches, "the branches are"))
-        self.pause()
-        self._remember()
-        self._go_to(self.branches[name], self.branches[name].at)
-
-    def _go_to(self, branch: Branch, at: int) -> None:
-        """Go to a step of a branch, by what both branches have in common."""
-        self.branch.at = self.at
-        common = 0
-        here, there = self.branch.records, branch.records
-        while common < min(self.at, at) and here[common + 1] is there[common + 1]:
-            common += 1
-        for record in reversed(here[common + 1 : self.at + 1]):
-            self.flights.take_back(record.moved)
-        for record in there[common + 1 : at + 1]:
-            self.flights.apply(record.moved)
-        self.branch, self.at = branch, at
-        self._land()
-        self._changed(common)
-
-    def undo(self) -> None:
-        """Go back to before the last verb that took, went back, went on or switched."""
-        if not self._mementos:
-            raise Refusal("there is nothing to undo")
-        self.pause()
-        memento = self._mementos.pop()
-        self._go_to(self.branches[memento.current], memento.at)
-        self.branches = {name: self.branches[name] for name in memento.names}
-        self.branch.cut(memento.length)
-
-    def _remember(self) -> None:
-        self._mementos.append(Memento(tuple(self.branches), self.branch.name, self.at, self.branch.length))
-        del self._mementos[:-MOST_UNDONE]
-
-    def set_strategy(
-        self, strategy: str | None = None, seed: int | None = None, hurts: bool | None = None, speed: int | None = None
-    ) -> None:
-        """Choose who decides in a run: a strategy, its seed, whether it may hurt, steps a second (0: all it can)."""
-        runner = self.runner
-        runner.set(
-            runner.name if strategy is None else strategy, runner.seed if seed is None else seed,
-            runner.hurts if hurts is None else hurts, runner.speed if speed is None else speed,
-        )
-        self._speed = runner.speed
-        if strategy is not None or seed is not None:
-            runner.begin_again()
-            self._resume()
-        self._changed(self.at)
+        self._judge: Judge | None = None
 
     def open(
         self, what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
         budget: str | None = None, initial: int = 0,
     ) -> None:
         """Show a model or a scenario from its start."""
-        self._begin(attrs.evolve(open_what(what, sizes, settings, budget), initial=initial))
+        self.become(LiveSession(attrs.evolve(open_what(what, sizes, settings, budget), initial=initial)))
 
     def load(self, text: str) -> None:
         """Show the end of a trail, given as the text of its file; nothing changes where it does not fit."""
@@ -345,8 +54,8 @@ class LiveSession:
 
     def put_ahead(self, trail: Trail, name: str) -> None:
         """Keep the steps of a trail of this model ahead of the first state, in a branch that was not gone along yet."""
-        if len(trail.choices) > MOST_STEPS:
-            raise Refusal(f"a demo shows at most {MOST_STEPS:,} steps, this trail has {len(trail.choices):,}")
+        if len(trail.choices) > walk.MOST_STEPS:
+            raise Refusal(f"a demo shows at most {walk.MOST_STEPS:,} steps, this trail has {len(trail.choices):,}")
         self.branches = {name: self.branch}
         self.branch.name = name
         self.branch.ahead = list(trail.choices)
@@ -363,30 +72,58 @@ class LiveSession:
         self.branches[made.name] = made
         self._go_to(made, 0)
 
-    def _unused(self, name: str) -> str:
-        """Return a name for a branch that begins like this one, and that no branch has."""
-        number, found = 1, name
-        while found in self.branches:
-            number += 1
-            found = f"{name} {number}"
-        return found
-
     def become(self, other: LiveSession) -> None:
-        """Show what another session shows."""
-        version, epoch, speed = self.version, self.epoch, self._speed
-        self.__dict__.update(other.__dict__)
-        self.version, self.epoch, self._speed, self._mementos = version, epoch + 1, speed, []
-        self.runner.speed = speed
+        """Show what another session shows; this one is kept, and undo leads back to it."""
+        left = self._leave()
+        self._show(other.__dict__)
+        self.number, self._mementos = self.shelf.number(), [Left(left)]
+
+    def reopen(self, number: int) -> None:
+        """Show a session again that was left, as it was then; this one is kept, and undo leads back to it."""
+        kept = self.shelf.find(number)
+        left = self._leave()
+        self._return_to(kept)
+        self._mementos.append(Left(left))
+        del self._mementos[:-MOST_UNDONE]
+
+    def undo(self) -> None:
+        """Go back to before the last verb: in this session, or to the one that was left for it."""
+        last = self._mementos[-1] if self._mementos else None
+        if not isinstance(last, Left):
+            super().undo()
+            return
+        kept = self.shelf.find(last.number)
+        self._mementos.pop()
+        self._leave()
+        self._return_to(kept)
+
+    def _leave(self) -> int:
+        """Keep this session as it is, and return its number. Its tables are made anew when it is reopened."""
+        self.pause()
+        self.branch.at = self.at
+        self.tables.start_over()
+        self._judge, self.asker = None, Asker(self.model)
+        verdict, branches = self.violation, self.branches.values()
+        self.shelf.put(Kept(
+            self.number, self.toured.name if self.toured is not None else self.plan.scenario or self.model.name,
+            self.opened.title, self.at, self.branch.length, len(branches),
+            verdict.violated if verdict is not None else None, any(len(branch.records) > 1 for branch in branches),
+            {name: value for name, value in self.__dict__.items() if name not in LASTING},
+        ))
+        return self.number
+
+    def _return_to(self, kept: Kept) -> None:
+        self.shelf.take(kept.number)
+        self._show(kept.contents)
+        self._land()
+
+    def _show(self, contents: Mapping[str, Any]) -> None:
+        self.__dict__.update({name: value for name, value in contents.items() if name not in LASTING})
+        self.runner.speed = self._speed
+        self.epoch += 1
         self._changed(None)
 
     # What there is to see
-
-    @property
-    def violation(self) -> Verdict | None:
-        """What is violated on the way to the present: an invariant that is claimed, or liveness, at a trail's end."""
-        ending = self.branch.ending
-        at_end = ending is not None and self.at == ending.steps
-        return self.record.violation or (ending.verdict if ending is not None and at_end else None)
 
     def judge(self) -> Judge | None:
         """Return what holds the steps against the spec, or None where the model has none."""
@@ -433,8 +170,8 @@ class LiveSession:
         """Return why nothing more can happen, or None."""
         if not self.node.options:
             return "no step is possible any more"
-        if self.at >= MOST_STEPS:
-            return f"a demo ends after {MOST_STEPS:,} steps"
+        if self.at >= walk.MOST_STEPS:
+            return f"a demo ends after {walk.MOST_STEPS:,} steps"
         if all(option.kind is Kind.FAULT for option in self.node.options):
             return "nothing but faults is possible any more"
         return None
@@ -487,12 +224,3 @@ def of_tour(tour: Tour) -> LiveSession:
     session.put_ahead(trail, "tour")
     session.toured, session.toured_on = tour, session.branch
     return session
-
-
-class Stale(Refusal):
-    """What was asked for belongs to an older state of the session."""
-
-
-def _renamed(memento: Memento, old: str, new: str) -> Memento:
-    names = tuple(new if name == old else name for name in memento.names)
-    return attrs.evolve(memento, names=names, current=new if memento.current == old else memento.current)
