@@ -107,6 +107,8 @@ class Tab:
         self.picture: Json = {}
         self.kinds: list[str] = []
         self.longest = 0
+        self.found: Json | None = None
+        """What was told last of a search for a violation."""
 
     def event(self) -> str:
         """Take the next event, and return its kind."""
@@ -123,6 +125,8 @@ class Tab:
         elif fields["event"] == "change":
             self.picture |= {**data, "steps": [*self.picture["steps"][: data["keep"]], *data["steps"]]}
             self.longest = max(self.longest, len(data["steps"]))
+        elif fields["event"] == "finding":
+            self.found = data
         if fields["event"] != "bye":
             assert data["version"] == int(fields["id"])
         self.kinds.append(fields["event"])
