@@ -54,7 +54,7 @@ def refused(*arguments: object) -> str:
         ((), "expected a command"),
         (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, demo, graph, hunt,"),
         (("--frobnicate",), "no such option"),
-        (("list", "extra"), "unexpected extra argument"),
+        (("list", "xyzzy"), "no model, scenario or tour has 'xyzzy' in what it is called or about; kafka-proto list"),
         (("hunt", "nope"), "there is no scenario 'nope'"),
         (("hunt", "s4"), "did you mean s4-copied-tail or s4-copied-tail-repaired?"),
         (("hunt", "--seeds", "0"), "expected a whole number of at least 1, found '0'"),

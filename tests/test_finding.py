@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 
-from harness.model import did_you_mean, unknown
+from harness.model import did_you_mean, find_model, model_specs, scenarios, tours, unknown
 from harness.model.similar import similar
 
 MODELS = ("transactions/diary-01", "transactions/gist", "transactions/repaired", "transactions/repaired/actors")
@@ -81,3 +81,114 @@ def test_mistyped_name_is_answered_with_the_one_that_was_meant(arguments: tuple[
     """Wherever the command line takes a name, a slip gets a question, in one sentence with exit code 2."""
     assert said in call(*arguments).refusal
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_list_without_words_ends_with_what_else_it_can() -> None:
+    """How many there are of each kind, and how one of them is shown in full."""
+    counts = f"{len(list(model_specs()))} models, {len(list(scenarios()))} scenarios, {len(tours())} tours; "
+    assert counts + "kafka-proto list NAME shows one in full" in " ".join(call("list").out.split())
+
+
+@pytest.mark.parametrize(("words", "models", "rows", "guided"), [
+    (("KAFKA-1211",), [], ["rp-01-truncate-to-high-watermark"], ["rp-01"]),
+    (("kafka-6880", "epoch"), [], ["rp-05-unfenced-fetch"], []),
+    (("gist", "tail"), [], ["s4-copied-tail", "s4-copied-tail-repaired"], []),
+    (("compactedledgerleak",), ["compaction/pulsar", "compaction/pulsar/actors"], [], []),
+    (("Diary-01", "INITPID"), ["transactions/diary-01"], [], []),
+    (("one_way", "cluster"), [], ["stack-isolated-leader"], []),
+])
+def test_words_choose_what_has_all_of_them(
+    words: tuple[str, ...], models: list[str], rows: list[str], guided: list[str]
+) -> None:
+    """In any order and case, in name, title, model, faults, properties or their sources; the same as text."""
+    listed = call("list", *words, "--json")
+    told = listed.json
+    assert [[one["name"] for one in told[kind]] for kind in ("models", "scenarios", "tours")] == [models, rows, guided]
+    lines = call("list", *words).out.splitlines()
+    assert [name for name in (*models, *rows, *guided) if f"  {name}" not in lines] == []
+    assert ("Models" in lines[0], "Tours (kafka-proto demo TOUR)" in lines) == (bool(models), bool(guided))
+    assert set(told["models"][0] if models else {}) <= {"name", "title", "networks", "faults", "sizes", "settings"}
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("transactions/gits",), "did you mean transactions/gist? kafka-proto list shows them all"),
+    (("trunkate",), "did you mean logtruncated or truncation?"),
+    (("crash", "TLA+"), "no model, scenario or tour has 'crash' and 'TLA+' in what it is called or about"),
+    (("gist", "compaction"), "each of the words is in one of them, but no one has all; give fewer"),
+])
+def test_words_that_nothing_has_are_one_sentence(words: tuple[str, ...], said: str) -> None:
+    """With the name or word that may have been meant."""
+    assert said in call("list", *words).refusal
+    assert said in call("list", *words, "--json").refusal
+
+
+def test_model_is_shown_in_full() -> None:
+    """Sizes with ranges and what they are, settings, faults, actors, properties, its spec, its scenarios, commands."""
+    name = "replication/kip-279/actors"
+    text, told = call("list", name).out, call("list", name, "--json").json
+    assert (len(told["models"]), told["scenarios"], told["tours"]) == (1, [], [])
+    model = told["models"][0]
+    spec, built = find_model(name), find_model(name).make()
+    assert model["sizes"]["replicas"] == {"default": 2, "minimum": 1, "maximum": 5, "doc": spec.sizes["replicas"].doc}
+    assert model["actors"] == list(built.actors)
+    assert [prop["name"] for prop in model["properties"]] == [prop.name for prop in built.properties]
+    assert model["refines"]["model"] == "replication/kip-279"
+    assert model["scenarios"] == [row.name for row in scenarios() if row.model == name] != []
+    assert "crash" in model["fault_kinds"]
+    said = " ".join(text.split())
+    for part in (
+        "replicas=2 1 to 5;", "acks=all all|1|mixed;", "faults drop, duplicate,", "p1, r1, r2, controller",
+        "StrongIsr always; KafkaReplication; R1", "replication/kip-279 held against it",
+        *model["refines"]["extensions"], "rp-05-unfenced-fetch expected to violate StrongIsr", *model["commands"],
+    ):
+        assert part in said
+    spec_text = " ".join(call("list", "replication/kip-320").out.split())
+    assert "faults none; what can go wrong are steps of the spec's own" in spec_text
+    assert "kafka-proto check replication/kip-320 " in spec_text
+    assert "always, not claimed" in " ".join(call("list", "compaction/pulsar").out.split())
+
+
+def test_scenario_and_tour_are_shown_in_full() -> None:
+    """What differs from the model, what may go wrong, what is claimed and expected, and the twin."""
+    text = " ".join(call("list", "deaf-client").out.split())
+    assert "one_way 1 time whom b1 between b1-c1 one_way b1 and c1, at 5 to 300 ms" in text
+    assert "expected silent: every claim holds" in text and "mode timed: the earliest event in virtual time" in text
+    text = " ".join(call("list", "lost-responses").out.split())
+    assert "drop number 1 of InitPidResponse drop number 1 of AddPartitionsToTxnResponse" in text
+    flawed = " ".join(call("list", "rp-05-unfenced-fetch").out.split())
+    assert "replicas=3 2 in the model" in flawed and "StrongIsr expected to be violated" in flawed
+    assert "repaired rp-05-unfenced-fetch-repaired in a spec replication/kip-279 violates StrongIsr" in flawed
+    assert "See also rp-05-unfenced-fetch-repaired" in flawed
+    twin = " ".join(call("list", "rp-05-unfenced-fetch-repaired").out.split())
+    assert "repairs rp-05-unfenced-fetch" in twin
+    row = call("list", "lost-responses", "--json").json["scenarios"][0]
+    assert row["faults"]["drop"] == 1 and len(row["faults"]["rules"]) == 2 and row["runs"] > 0
+    tour = " ".join(call("list", "rp-01").out.split())
+    for part in ("AckDurability violated in the last state", "16 steps", "kafka-proto demo rp-01"):
+        assert part in tour
+    assert call("list", "rp-01", "--json").json["tours"][0]["intro"]
+
+
+def test_everything_can_be_shown_in_full_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line is longer than the terminal, but for commands, which are to be copied."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for some in (model_specs(), scenarios(), tours()):
+        for one in some:
+            shown = call("list", one.name)
+            assert shown.code == 0 and f"{one.name}: " in shown.out
+            long = [line for line in shown.out.splitlines() if len(line) > 80 and "kafka-proto" not in line]
+            assert long == []
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["transactions/gist", "transactions/repaired/actors", "s4-copied-tail", "fencing"])
+def test_commands_that_are_shown_can_be_run(name: str) -> None:
+    """As they stand, but for fewer runs; the demo, which goes on until it is ended, is asked for its help."""
+    told = call("list", name, "--json").json
+    shown = [*told["models"], *told["scenarios"]][0]["commands"]
+    assert {command.split()[1] for command in shown} >= {"simulate", "demo"}
+    for command in shown:
+        words = command.replace("--seeds 1000", "--seeds 3").replace("--seeds 100", "--seeds 3").split()[1:]
+        if words[0] != "hunt":
+            more = ["--help"] if words[0] == "demo" else ["--json"]
+            assert call(*words, *more).code in (0, 1), command

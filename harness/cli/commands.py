@@ -1,4 +1,4 @@
-"""The commands `kafka-proto list | hunt | simulate | replay | shrink | show`; `check` and `graph` have their own files.
+"""The commands `kafka-proto hunt | simulate | replay | shrink | show`; the others have their own files.
 
 Exit codes: 0 the outcome is as expected (or nothing is violated), 1 a violation, and those of `harness.cli`: 2 wrong
 use or bad input, 130 interrupted. With `--json`, stdout carries one JSON object and nothing else.
@@ -22,14 +22,9 @@ from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_f
 from harness.explore.flaw import fewest_steps
 from harness.history import FORMS, render, tla
 from harness.model import (
-    ModelSpec,
     Refusal,
     Scenario,
-    Tour,
     find_runnable,
-    model_specs,
-    scenarios,
-    tours,
     unknown,
 )
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
@@ -50,17 +45,6 @@ from harness.simulate.tables import Tables
 TEXT_WIDTH = 100
 """Columns of a timeline that does not go to a terminal."""
 RUNTIMES = OneOf(["plain", "trio"])
-
-
-@cli.command("list")
-@AS_JSON
-def list_(as_json: bool) -> None:
-    """List models (with sizes and settings), scenarios and tours."""
-    if as_json:
-        emit({"models": [_model_json(m) for m in model_specs()], "scenarios": [_scenario_json(s) for s in scenarios()],
-              "tours": [_tour_json(t) for t in tours()]})
-        return
-    Screen().catalogue(tuple(model_specs()), tuple(scenarios()), tours())
 
 
 @cli.command()
@@ -369,24 +353,3 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
 def _columns(out: Path | None) -> int:
     """Return the width of the terminal that a timeline goes to."""
     return max(60, shutil.get_terminal_size((TEXT_WIDTH, 24)).columns) if out is None else TEXT_WIDTH
-
-
-def _model_json(spec: ModelSpec) -> dict[str, Any]:
-    return {
-        "name": spec.name, "title": spec.title, "networks": list(spec.networks), "faults": spec.may_fault,
-        "sizes": {n: {"default": s.default, "minimum": s.minimum, "maximum": s.maximum} for n, s in spec.sizes.items()},
-        "settings": {n: {"values": list(s.values), "default": s.default} for n, s in spec.settings.items()},
-    }
-
-
-def _scenario_json(scenario: Scenario) -> dict[str, Any]:
-    return {
-        "name": scenario.name, "title": scenario.title, "model": scenario.model, "sizes": dict(scenario.sizes),
-        "settings": dict(scenario.settings), "claims": list(scenario.claims), "witnesses": list(scenario.witnesses),
-        "expected": scenario.expected, "repaired": scenario.repaired, "mode": scenario.mode,
-    }
-
-
-def _tour_json(tour: Tour) -> dict[str, Any]:
-    return {"name": tour.name, "title": tour.title, "model": tour.model, "sizes": dict(tour.sizes),
-            "settings": dict(tour.settings), "steps": len(tour.steps), "violates": tour.violates}

@@ -14,7 +14,7 @@ from harness.model import Refusal, unknown
 from harness.record.files import reason_of
 
 COMMANDS = {
-    "list": "commands", "hunt": "commands", "simulate": "commands", "replay": "commands", "shrink": "commands",
+    "list": "listing", "hunt": "commands", "simulate": "commands", "replay": "commands", "shrink": "commands",
     "show": "commands", "check": "check", "graph": "graph", "verify": "verify",
     "campaign": "campaign", "import": "importing", "report": "report", "compare": "report",
     "demo": "demo",

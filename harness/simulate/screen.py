@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from harness.model import ModelSpec, Scenario, Tour
 from harness.record import Trail
 from harness.record.words import counted
 from harness.simulate.hunt import Row
@@ -70,7 +69,7 @@ class Screen:
         lines = scoreboard(rows, planned, self.width, _coloured)
         if any(row.trail for row in rows):
             lines.append("kafka-proto show TRAIL tells what was found step by step")
-        self._print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
+        self.print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
 
     def simulated(self, result: Mapping[str, Any], trail: Trail, interrupted: bool) -> None:
         """Print what `simulate` came to."""
@@ -92,7 +91,7 @@ class Screen:
         lines += self._covered(result["coverage"]) if "coverage" in result else []
         path = shlex.quote(result["trail"])
         lines += [f"  trail    {result['trail']}", f"  history  {result['history']}"]
-        self._print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
+        self.print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
 
     def _covered(self, told: Mapping[str, Any]) -> list[str]:
         """Return the lines that tell what the runs reached."""
@@ -123,40 +122,16 @@ class Screen:
             lines += self._wrapped(f"violates also {', '.join(others)}", "  ")
         if trail.violates not in (None, verdict.get("violated"), *others):
             lines += self._wrapped(f"the trail says that it violates {trail.violates}; this replay does not", "  ")
-        self._print([*lines, f"  digest {result['digest']}"])
+        self.print([*lines, f"  digest {result['digest']}"])
 
     def shrunk(self, result: Mapping[str, Any], trail: Trail) -> None:
         """Print what `shrink` came to."""
         proof = ", proved shortest at this size" if result["proved_shortest"] else ""
         said = f"{result['violates']}: {result['had']} -> {length(trail)}{proof} ({counted(result['tried'], 'try')})"
-        self._print([*self._wrapped(said), f"  {result['replay']}"])
+        self.print([*self._wrapped(said), f"  {result['replay']}"])
 
-    def catalogue(self, models: Sequence[ModelSpec], rows: Sequence[Scenario], tours: Sequence[Tour]) -> None:
-        """Print the models, scenarios and tours."""
-        lines = ["Models (kafka-proto simulate MODEL --size NAME=N --set NAME=VALUE)"]
-        for spec in models:
-            lines += ["", f"  {spec.name}", *self._wrapped(spec.title, "    ")]
-            sizes = " ".join(f"{name}={size.default}" for name, size in spec.sizes.items())
-            lines += self._wrapped(f"sizes     {sizes}", "    ", "              ")
-            for name, setting in spec.settings.items():
-                many = "any of " if setting.several else ""
-                default = f" ({setting.default})" if setting.default else ""
-                values = f"{name}={many}{(', ' if setting.several else '|').join(setting.values)}{default}"
-                lines += self._wrapped(f"settings  {values}", "    ", "              ")
-        lines += ["", "Scenarios (kafka-proto hunt [SCENARIO ...] or kafka-proto simulate SCENARIO)"]
-        for row in rows:
-            mode = ", timed" if row.mode == "timed" else ""
-            lines += ["", f"  {row.name}", *self._wrapped(row.title, "    "), f"    {row.model}{mode}"]
-            if row.expected:
-                lines.append(f"    expected to violate {row.expected}")
-        lines += ["", "Tours (kafka-proto demo TOUR)"]
-        for tour in tours:
-            ends = f", ends in a violation of {tour.violates}" if tour.violates else ""
-            lines += ["", f"  {tour.name}", *self._wrapped(tour.title, "    "), f"    {tour.model}"]
-            lines += self._wrapped(f"{counted(len(tour.steps), 'step')}{ends}", "    ")
-        self._print(lines)
-
-    def _print(self, lines: Iterable[str]) -> None:
+    def print(self, lines: Iterable[str]) -> None:
+        """Print lines, unless nothing is to be shown."""
         if not self.quiet:
             click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
 
