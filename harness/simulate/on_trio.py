@@ -21,8 +21,22 @@ from typing import Any, Protocol
 import trio
 import trio.testing
 
-from harness.model import Actor, Message, Model, OperationFailed, Turn, Value, durable, slot, survivor, unknown
+from harness.model import (
+    NO_FAULTS,
+    Actor,
+    Faults,
+    Message,
+    Model,
+    OperationFailed,
+    Turn,
+    Value,
+    durable,
+    slot,
+    survivor,
+    unknown,
+)
 from harness.record import Recorder, Trail
+from harness.simulate.injecting import Wish
 from harness.simulate.replay import Replay
 from harness.simulate.session import Plan, Run, Session, resolve, safety_only
 from harness.simulate.strategies import Strategies, Strategy
@@ -113,6 +127,16 @@ class Cluster:
             return await self._host.command(name, f"{action}({','.join((name, *args))})")
 
         return model.application(command)
+
+    async def inject(self, action: str, *who: str, message: str = "", source: str = "", dest: str = "") -> str:
+        """Let the environment do something as soon as it is possible, and return the label of that step.
+
+        `action` is a fault (`Crash`, `Pause`, `SkewClock`, `Partition`, `Cut`, `Drop`, `Duplicate`, `Delay`,
+        `Reconnect`), a mending (`Restart`, `Resume`, `SetClock`, `Heal`, `Release`) or an election of the protocol's.
+        `who` are the step's arguments, or the first of them; the faults of messages take the `message`'s type,
+        `source` and `dest` instead. Raises OperationFailed when the run ends before it was possible.
+        """
+        return await self._host.inject(Wish(action, who, message, source, dest))
 
     @property
     def step(self) -> int:
@@ -260,6 +284,10 @@ class Host(Stage):
         self._news = trio.Event()
         self._pending: dict[str, tuple[str, trio.lowlevel.Task]] = {}
         self._results: dict[str, tuple[str, Value]] = {}
+        self._wishes: dict[trio.lowlevel.Task, Wish] = {}
+        """What applications want the environment to do, by the task that waits, in the order of asking."""
+        self._injected: dict[trio.lowlevel.Task, str] = {}
+        """The labels of the steps that these came to, or nothing."""
 
     async def run(self, application: Application | None = None) -> Run:
         """Run the session to its end, driven by an application if there is one."""
@@ -304,6 +332,40 @@ class Host(Stage):
 
         return abandon
 
+    async def inject(self, wish: Wish) -> str:
+        """Wait until the environment has done what an application wishes for; returns the label of that step."""
+        task = trio.lowlevel.current_task()
+        self._wishes[task] = wish
+        self._news.set()
+
+        def abandon(_: Any) -> trio.lowlevel.Abort:
+            self._wishes.pop(task, None)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abandon)
+        label = self._injected.pop(task)
+        if not label:
+            faults = self.session.model.faults
+            why = "" if faults != NO_FAULTS else "; the model has no faults, give the budget with injected=Faults(...)"
+            raise OperationFailed("fail", f"{wish} was not possible before the run ended{why}")
+        return label
+
+    def _fulfil(self) -> int:
+        """Return the option of the present state that an application wishes for, or -1."""
+        if self.session.may_go_on:
+            for task, wish in self._wishes.items():
+                n = wish.among(self.session.node.options)
+                if n >= 0:
+                    self._answer(task, self.session.node.options[n].label)
+                    self.session.choose(n)
+                    return n
+        return -1
+
+    def _answer(self, task: trio.lowlevel.Task, label: str) -> None:
+        del self._wishes[task]
+        self._injected[task] = label
+        trio.lowlevel.reschedule(task)
+
     async def _with_application(self, nursery: trio.Nursery, application: Application) -> None:
         """Let the application run until it waits, then take a step; until it is done and the session ends."""
         done = False
@@ -325,7 +387,9 @@ class Host(Stage):
             wanted = {process: label for process, (label, _) in self._pending.items()}
             session.allowed_commands = frozenset(label for process, label in wanted.items() if process not in under_way)
             session.held = not done
-            n = session.decide()
+            n = self._fulfil()
+            if n < 0:
+                n = session.decide()
             if n >= 0:
                 option = session.node.options[n]
                 under_way |= {process: self._pending[process] for process in wanted if option.label == wanted[process]}
@@ -335,6 +399,8 @@ class Host(Stage):
                     begun = under_way.pop(op.process, None)
                     if begun is not None and begun is self._pending.get(op.process):
                         self._resolve(op.process, op.outcome, op.value)
+            elif self._wishes:
+                self._answer(next(iter(self._wishes)), "")
             elif wanted:
                 process = min(wanted)
                 if under_way.get(process) is self._pending[process]:
@@ -378,28 +444,36 @@ def replay_on_trio(trail: Trail, recorder: Recorder | None = None, tables: Table
 
 
 def run_application(
-    tables: Tables, plan: Plan, strategy: Strategy, application: Application, recorder: Recorder | None = None
+    tables: Tables, plan: Plan, strategy: Strategy, application: Application, recorder: Recorder | None = None,
+    by_hand: bool = False,
 ) -> tuple[Run, Exception | None]:
-    """Make one run on trio in which application code decides what the clients do; return what it raised, or None."""
+    """Make one run on trio in which application code decides what the clients do; return what it raised, or None.
+
+    With `by_hand` nothing goes wrong but what the application injects.
+    """
     host = Host(Session(tables, plan, strategy, recorder))
+    host.session.by_hand = by_hand
     run = trio.run(host.run, application)
     return run, host.application_error
 
 
 @asynccontextmanager
 async def open_cluster(
-    what: str, *, seed: int = 0, strategy: str = "random", recorder: Recorder | None = None
+    what: str, *, seed: int = 0, strategy: str = "random", recorder: Recorder | None = None,
+    injected: Faults | None = None,
 ) -> AsyncIterator[Cluster]:
     """Run a scenario or model beside the code inside `async with`, in a trio program that is already running.
 
     When the block is left, by an exception too, the run goes on until nothing is left to do; then `cluster.result` is
-    the finished run. Only invariants are claimed.
+    the finished run. Only invariants are claimed. `injected` is the budget of the faults that the code injects itself;
+    then nothing else goes wrong.
     """
-    model, plan = resolve(what)
+    model, plan = resolve(what, injected)
     plan = safety_only(plan, model)
     chosen = Strategies(strategy).run(seed)
     assert chosen is not None
     host = Host(Session(Tables(model), plan, chosen, recorder))
+    host.session.by_hand = injected is not None
     cluster, closed = Cluster(host), trio.Event()
     failed: Exception | None = None
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Kind, Model, Scenario, find_runnable, model_of
+from harness.model import NO_FAULTS, Faults, Kind, Model, Scenario, find_runnable, model_of
 from harness.record import Chosen, Recorder, SpooledChoices, Trail
 from harness.simulate.strategies import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
@@ -48,12 +48,15 @@ def plan_of(scenario: Scenario) -> Plan:
     return Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
 
 
-def resolve(what: str) -> tuple[Model, Plan]:
-    """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal."""
+def resolve(what: str, faults: Faults | None = None) -> tuple[Model, Plan]:
+    """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal.
+
+    Faults that are given take the place of the scenario's own.
+    """
     scenario, spec = find_runnable(what)
     if scenario is not None:
-        return model_of(scenario), plan_of(scenario)
-    model = spec.make()
+        return model_of(scenario if faults is None else attrs.evolve(scenario, faults=faults)), plan_of(scenario)
+    model = spec.make(faults=NO_FAULTS if faults is None else faults)
     return model, everything(model)
 
 
@@ -120,6 +123,8 @@ class Session:
         self.recorder = recorder
         self.allowed_commands: frozenset[str] | None = None
         """With an application attached: the labels of the commands it is waiting for."""
+        self.by_hand = False
+        """With an application attached: what the environment does is its affair while it runs, not the strategy's."""
         self.held = False
         """With an application that is still running: the fair ending must wait for it."""
         if tables.is_full:
@@ -166,6 +171,17 @@ class Session:
             self.fair_from = len(self.labels)
         return self._decide_fairly()
 
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the main part is not over."""
+        over = self.stopped or self.fair_from is not None or (self.verdicts and self.plan.stop_at_violation)
+        return not over and len(self.labels) < self.plan.steps
+
+    def choose(self, n: int) -> None:
+        """Hear that somebody else picked an option of the present state, which will be taken next."""
+        if self._timetable is not None:
+            self._timetable.choose(self.node, self.node.options, n)
+
     def _decide_main(self) -> int:
         node = self.node
         options: Sequence[Option] = node.options
@@ -193,6 +209,8 @@ class Session:
 
     def _may(self, option: Option) -> bool:
         assert self.allowed_commands is not None
+        if self.by_hand and (option.kind in UNFAIR or (option.kind is Kind.HEAL and self.held)):
+            return False
         return option.kind is not Kind.COMMAND or option.label in self.allowed_commands
 
     def took(self, n: int, after: Node) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from harness.model import Faults
 from harness.record import Recorder, Trail
 from harness.simulate.guards import Guards
 from harness.simulate.replay import replay_plain, try_choices
@@ -40,7 +41,8 @@ class SimulationFailed(AssertionError):
 
 
 def simulated(
-    what: str, seeds: int | Iterable[int] = 20, *, strategy: str = "random", claims: Iterable[str] | None = None
+    what: str, seeds: int | Iterable[int] = 20, *, strategy: str = "random", claims: Iterable[str] | None = None,
+    injected: Faults | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[[], None]]:
     """Run a test once per seed on a scenario (or a model at its default sizes).
 
@@ -48,16 +50,24 @@ def simulated(
     application: it runs on trio and its commands decide what the clients do. Either fails when a claimed property is
     violated. `claims` replaces the scenario's own; for an application these are the invariants only, since clients that
     it leaves idle never get anywhere.
+
+    `injected` is the budget of the faults that the application injects itself, with `await cluster.inject(...)`. Then
+    nothing else goes wrong: no fault of the scenario, no election, and what is broken stays so until the application
+    mends it or is over. Without it, both the scheduler and the application spend the scenario's faults.
     """
 
     def decorate(test: Callable[..., Any]) -> Callable[[], None]:
+        if injected is not None and not inspect.iscoroutinefunction(test):
+            raise TypeError(f"{test.__name__} cannot inject faults; make it an async def, which gets a cluster")
+
         def run_all() -> None:
-            model, plan = resolve(what)
+            model, plan = resolve(what, injected)
             if claims is not None:
                 plan = attrs.evolve(plan, claims=tuple(claims))
             elif inspect.iscoroutinefunction(test):
                 plan = safety_only(plan, model)
-            case = _Case(test, Tables(model, Guards() if strategy == "guided" else None), plan, strategy)
+            tables = Tables(model, Guards() if strategy == "guided" else None)
+            case = _Case(test, tables, plan, strategy, injected is not None)
             wanted = range(seeds) if isinstance(seeds, int) else tuple(seeds)
             if SETTINGS.seeds is not None:
                 wanted = range(SETTINGS.seeds)
@@ -85,13 +95,15 @@ class _Case:
     tables: Tables
     plan: Plan
     strategy: str
+    by_hand: bool
+    """Whether nothing goes wrong but what the test injects."""
 
     def run(self, chosen: Any, seed: int) -> None:
         """Run the test with one seed; raise SimulationFailed with what to do next."""
         if inspect.iscoroutinefunction(self.test):
             from harness.simulate.on_trio import run_application
 
-            run, error = run_application(self.tables, self.plan, chosen, self.test)
+            run, error = run_application(self.tables, self.plan, chosen, self.test, by_hand=self.by_hand)
             if not run.verdict.ok:
                 self._violated(run, seed)
             if error is not None:

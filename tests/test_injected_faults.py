@@ -1,0 +1,158 @@
+"""Faults that a test injects itself happen when asked for, are choices of the trail, and nothing else goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import harness
+from harness.model import Faults, OperationFailed
+from harness.record import Recorder, Trail, read_trail
+from harness.simulate import testing
+from harness.simulate.on_trio import Cluster, replay_on_trio
+from harness.simulate.replay import replay_plain
+
+BROKERS = ("b1", "b2")
+ENVIRONMENT = ("Crash", "Restart", "Drop", "Duplicate", "Delay", "Release", "Partition", "Cut", "Heal", "ElectLeader")
+
+
+@pytest.fixture(autouse=True)
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for the trails of simulated tests that fail on purpose; nothing of them is reported."""
+    monkeypatch.setattr(testing.SETTINGS, "out", tmp_path)
+    yield tmp_path
+    testing.REPORTS.clear()
+
+
+def environment(trail: Trail) -> list[str]:
+    """What the environment did in a run."""
+    return [chosen.label for chosen in trail.choices if chosen.label.startswith(ENVIRONMENT)]
+
+
+def trails_of(what: str, injected: Faults, test: Any, out: Path, seeds: int = 5) -> list[Trail]:
+    """The trails of an application's runs: it is made to fail at its end, so that each is written."""
+    found = []
+    for seed in range(seeds):
+        async def fails_at_the_end(cluster: Cluster) -> None:
+            await test(cluster)
+            raise KeyError("over")
+
+        with pytest.raises(testing.SimulationFailed, match="KeyError"):
+            harness.simulated(what, [seed], injected=injected)(fails_at_the_end)()
+        found.append(read_trail(out / "fails_at_the_end.trail.jsonl"))
+    return found
+
+
+@pytest.mark.parametrize(
+    "what", ["coordinator-crash", "fencing-battle", "three-brokers", "transactions/repaired/actors"]
+)
+def test_injected_crash_and_restart_are_all_that_happens(what: str, out: Path) -> None:
+    """The coordinator crashes and restarts between two operations; no other fault and no election is in the trail."""
+    async def crashes(cluster: Cluster) -> None:
+        producer = cluster.client("c1")
+        await producer.init()
+        assert await cluster.inject("Crash", "b1") == "Crash(b1)"
+        assert await cluster.inject("Restart", "b1") == "Restart(b1)"
+        await producer.add_partitions("tp1")
+
+    for trail in trails_of(what, Faults(crash=1, targets=BROKERS), crashes, out):
+        assert environment(trail) == ["Crash(b1)", "Restart(b1)"]
+        plain, on_trio = replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())
+        assert plain.digest == on_trio.digest is not None
+        assert plain.verdict.ok
+
+
+def test_injected_drop_hits_the_message_that_is_named(out: Path) -> None:
+    """A response is dropped as soon as it is under way; the client times out, tries again, and gets its id."""
+    async def drops(cluster: Cluster) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.client("c1").init)
+            label = await cluster.inject("Drop", message="InitPidResponse", dest="c1")
+            assert label.startswith("Drop InitPidResponse")
+
+    for trail in trails_of("transactions/repaired/actors", Faults(drop=1), drops, out):
+        assert len(environment(trail)) == 1
+        labels = [chosen.label for chosen in trail.choices]
+        assert any(label.startswith("RequestTimeout(c1) init") for label in labels)
+
+
+def test_injected_delay_is_released_by_hand(out: Path) -> None:
+    """A request that is held back stays so until the test releases it."""
+    async def delays(cluster: Cluster) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.client("c1").init)
+            await cluster.inject("Delay", message="InitPidRequest")
+            await cluster.inject("Release", message="InitPidRequest", source="c1")
+
+    for trail in trails_of("transactions/repaired/actors", Faults(delay=1), delays, out):
+        assert [label.split()[0] for label in environment(trail)] == ["Delay", "Release"]
+
+
+def test_injected_election_moves_the_coordinator(out: Path) -> None:
+    """With no budget at all the test can still have the controller elect somebody, which only it does."""
+    async def elects(cluster: Cluster) -> None:
+        await cluster.client("c1").init()
+        assert (await cluster.inject("ElectLeader", "b2")).startswith("ElectLeader(b2")
+        await cluster.client("c1").add_partitions("tp1")
+
+    for trail in trails_of("transactions/repaired/actors", Faults(), elects, out):
+        assert len(environment(trail)) == 1
+
+
+@pytest.mark.parametrize(("injected", "action", "why"), [
+    (None, "Crash", "give the budget with injected=Faults"),
+    (Faults(drop=1), "Crash", r"Crash\(b1\) was not possible before the run ended"),
+    (Faults(crash=1, targets=("b2",)), "Crash", r"Crash\(b1\) was not possible"),
+    (Faults(crash=1, targets=("b1",)), "Explode", r"Explode\(b1\) was not possible"),
+])
+def test_injected_fault_that_cannot_happen_is_an_operation_that_failed(
+    injected: Faults | None, action: str, why: str
+) -> None:
+    """Without a budget, for somebody whom it does not reach, or where there is no such step."""
+    async def asks(cluster: Cluster) -> None:
+        await cluster.inject(action, "b1")
+
+    with pytest.raises(testing.SimulationFailed, match=why) as error:
+        harness.simulated("fencing", [0], injected=injected)(asks)()
+    assert isinstance(error.value.__cause__, OperationFailed)
+
+
+def test_injected_crash_for_good_leaves_an_outcome_unknown() -> None:
+    """A broker that is down and not restarted answers nobody: the operation ends with the run, its outcome unknown."""
+    outcomes: list[str] = []
+
+    async def waits(cluster: Cluster) -> None:
+        await cluster.inject("Crash", "b1")
+        with pytest.raises(OperationFailed) as error:
+            await cluster.client("c1").init()
+        outcomes.append(error.value.outcome)
+
+    harness.simulated("coordinator-crash", 3, injected=Faults(crash=1, targets=("b1",)))(waits)()
+    assert outcomes == ["info"] * 3
+
+
+async def open_and_crash() -> Any:
+    async with harness.open_cluster(
+        "coordinator-crash", injected=Faults(crash=1, targets=("b1",)), recorder=Recorder()
+    ) as cluster:
+        await cluster.client("c1").init()
+        await cluster.inject("Crash", "b1")
+    assert cluster.result is not None
+    return cluster.result
+
+
+def test_injected_faults_in_an_open_cluster() -> None:
+    """A trio program injects likewise; what it leaves broken is mended when it is over."""
+    run = trio.run(open_and_crash)
+    assert environment(run.trail)[:1] == ["Crash(b1)"]
+    assert "ElectLeader" not in " ".join(environment(run.trail))
+
+
+def test_injected_faults_need_an_application() -> None:
+    """A plain function gets finished runs, in which it cannot inject anything."""
+    with pytest.raises(TypeError, match="make it an async def"):
+        harness.simulated("fencing", injected=Faults(drop=1))(lambda run: None)
