@@ -31,9 +31,9 @@ The environment variable KAFKA_PROTO_VENV names another folder than .venv.
 """
 
 # Nothing above, and no syntax below, may need a recent Python: an old one must get as far as this sentence.
-if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+if sys.version_info[:2] < (3, 11):
     found = ".".join(str(part) for part in sys.version_info[:3])
-    print(f"needs Python 3.11 to 3.13, found {found}; run it with e.g. python3.11 bootstrap.py", file=sys.stderr)
+    print(f"needs Python 3.11 or later, found {found}; run it with e.g. python3.11 bootstrap.py", file=sys.stderr)
     sys.exit(2)
 
 WINDOWS = os.name == "nt"
@@ -46,6 +46,9 @@ SCRIPT = BIN / ("kafka-proto.exe" if WINDOWS else "kafka-proto")
 STAMP = VENV / "kafka-proto.stamp"
 
 PIP = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
+EXTRAS = ("test", "search", "spark", "demo")
+# Never compiled here: where one of them has no wheel yet for a Python, the extra that asks for it is left out.
+WHEELS = ["--only-binary", "numpy,scipy,pandas,pyarrow,matplotlib"]
 RUFF = ["-m", "ruff", "check", "."]
 MYPY = ["-m", "mypy"]
 # All cores, but no more processes than fit in the memory of a laptop.
@@ -70,7 +73,7 @@ def digest() -> str:
     for part in (
         (ROOT / "pyproject.toml").read_bytes(),
         (ROOT / "bootstrap.py").read_bytes(),
-        f"{sys.version_info[0]}.{sys.version_info[1]} {ROOT} {VENV}".encode(),
+        f"{version()} {ROOT} {VENV}".encode(),
     ):
         state.update(hashlib.sha256(part).digest())
     return state.hexdigest()
@@ -79,7 +82,12 @@ def digest() -> str:
 def is_current() -> bool:
     if not (PYTHON.exists() and SCRIPT.exists() and STAMP.is_file()):
         return False
-    return STAMP.read_text(encoding="utf-8").strip() == digest()
+    return stamped()[:1] == [digest()]
+
+
+def stamped() -> list[str]:
+    """The lines of the stamp: the digest, then the extras that are left out."""
+    return STAMP.read_text(encoding="utf-8").split()
 
 
 def remove_venv() -> None:
@@ -111,8 +119,7 @@ def setup() -> bool:
     """Make the environment unless it is up to date; tell whether there was anything to do."""
     if is_current():
         return False
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    print(f"setting up {VENV} with Python {version} (about a minute)", file=sys.stderr, flush=True)
+    print(f"setting up {VENV} with Python {version()} (about a minute)", file=sys.stderr, flush=True)
     expected = digest()
     remove_venv()
     VENV.mkdir(parents=True, exist_ok=True)
@@ -121,16 +128,45 @@ def setup() -> bool:
     base = getattr(sys, "_base_executable", None) or sys.executable
     step(
         [base, "-m", "venv", str(VENV)],
-        f"could not make the virtual environment {VENV}; install the venv module of Python {version} and try again",
+        f"could not make the virtual environment {VENV}; install the venv module of Python {version()} and try again",
     )
+    left_out = install()
+    compile_kernel()
+    STAMP.write_text("\n".join([expected, *left_out, ""]), encoding="utf-8")
+    return True
+
+
+def install() -> list[str]:
+    """Install the project and its extras; those that pip cannot install are left out, with a sentence, and returned."""
+    if pip(f".[{','.join(EXTRAS)}]").returncode == 0:
+        return []
     step(
-        [*PIP, "--editable", ".[test,search,spark,demo]"],
+        [*PIP, "--editable", "."],
         "pip could not install the project; give pip access to a package index (its PIP_* variables and "
         "configuration files apply) and try again",
     )
-    compile_kernel()
-    STAMP.write_text(expected + "\n", encoding="utf-8")
-    return True
+    left_out = []
+    for extra in EXTRAS:
+        done = pip(f".[{extra}]")
+        if done.returncode != 0:
+            left_out.append(extra)
+            said = [line for line in done.stdout.splitlines() if line.startswith("ERROR:")] or ["no reason given"]
+            print(
+                f"the extra `{extra}` is left out: pip cannot install it for Python {version()} "
+                f"({said[-1].removeprefix('ERROR: ').partition(';')[0]}); all else works, and what needs it says so. "
+                "To try again: python bootstrap.py clean, then setup",
+                file=sys.stderr,
+            )
+    return left_out
+
+
+def pip(project: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*PIP, *WHEELS, "--editable", project], cwd=ROOT, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False)
+
+
+def version() -> str:
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def compile_kernel() -> None:
@@ -221,6 +257,9 @@ def main(arguments: list[str]) -> None:
 
     fresh = setup()
     python = str(PYTHON)
+    if command in ("test", "test-large", "test-browser", "lint") and "test" in stamped():
+        fail(f"{command} needs the extra `test`, which pip could not install for Python {version()}; run it with "
+             f"another Python (make {command} PYTHON=python3.13), or try again: python bootstrap.py clean, then setup")
     if command == "setup":
         print(f"{VENV} is {'ready' if fresh else 'up to date'}")
     elif command == "run":
