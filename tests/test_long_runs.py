@@ -34,7 +34,8 @@ from harness.record import (
     write_history,
 )
 from harness.record.choices import choice_line
-from harness.record.files import remove_parts, writing
+from harness.record.files import writing
+from harness.record.parts import remove_parts
 from harness.simulate import session
 from harness.simulate import tables as tables_module
 from harness.simulate.hunt import record_run

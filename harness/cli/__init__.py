@@ -103,7 +103,7 @@ def after_the_run() -> Iterator[Callable[[], bool]]:
         nonlocal count
         count += 1
         if count == 3:
-            from harness.record.files import remove_parts
+            from harness.record.parts import remove_parts
 
             remove_parts()
             _say("interrupted; the run under way was given up and nothing was written", INTERRUPTED)

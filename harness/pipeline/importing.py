@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from harness.pipeline.work import HURTS
 from harness.record import Recorder, faults_to_json, model_of_history, read_events, read_trail
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
+from harness.record.parts import folder_of
 from harness.simulate.session import Verdict
 
 KINDS = ("kafka-proto", "jepsen")
@@ -81,15 +80,13 @@ def import_files(
     """
     check_free(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
     try:
-        found = _import(files, kind, part, what, day, progress)
-        os.chmod(part, 0o755)
-        os.replace(part, folder)
+        with folder_of(folder) as part:
+            found = _import(files, kind, part, what, day, progress)
+            os.chmod(part, 0o755)
+            os.replace(part, folder)
     except OSError as error:
         raise Refusal(f"cannot write {folder}: {reason_of(error)}; give another place with --out") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return found
 
 

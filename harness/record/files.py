@@ -6,19 +6,15 @@ import gzip
 import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from harness.model import Refusal
+from harness.record.parts import part_of
 
 COMPRESSION = 6
-
-
-_PARTS: set[str] = set()
-"""The hidden files that are being written, so that a program that ends at once can take them away."""
 
 
 def write_atomically(path: Path, lines: Iterable[str], compress: bool = False) -> None:
@@ -42,17 +38,11 @@ def writing(path: Path, compress: bool = False) -> Iterator[TextIO]:
                 yield text
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        _PARTS.add(name)
-        try:
+        with part_of(target) as (handle, name):
             with os.fdopen(handle, "wb") as file, _as_text(file, compress) as text:
                 yield text
             os.chmod(name, 0o644)
             os.replace(name, target)
-        finally:
-            if os.path.exists(name):
-                os.unlink(name)
-            _PARTS.discard(name)
     except OSError as error:
         raise Refusal(f"cannot write {path}: {reason_of(error)}; give another place with --out") from None
 
@@ -73,13 +63,6 @@ def _as_text(file: BinaryIO, compress: bool) -> Iterator[TextIO]:
         return
     with io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace") as text:
         yield text
-
-
-def remove_parts() -> None:
-    """Remove the hidden files that are being written: for a program that ends at once, in the middle of its work."""
-    for name in sorted(_PARTS):
-        with suppress(OSError):
-            os.unlink(name)
 
 
 def reason_of(error: Exception) -> str:
