@@ -224,7 +224,7 @@ def test_everything_is_done_by_keyboard(tab: Tab) -> None:
     tab.post("open", what=FIRST, budget="generous")
     page, press = tab.page, tab.page.keyboard.press
     press("o")
-    page.wait_for_selector("dialog[open] #open-what:focus")
+    page.wait_for_selector("dialog[open] #open-search:focus")
     press("Escape")
     page.wait_for_selector("#dialog:not([open])", state="attached")
     press("e")

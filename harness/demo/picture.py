@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from harness.demo import told
+from harness.demo.possible import refusals
 from harness.demo.running import STRATEGIES
 from harness.history.story import ENVIRONMENT
 from harness.simulate.session import Verdict
@@ -121,7 +122,7 @@ def present(session: LiveSession) -> Json:
     view = session.view()
     ready = [m for process in model.processes for m in model.arrivals(process, view)]
     state = dict(zip(session.tables.slots, record.state, strict=True))
-    return {
+    found: Json = {
         "step": session.at, "at_us": record.chosen.at_us,
         "enabled": [
             told.enabled_json(n, option, session.lanes, session.flights)
@@ -135,6 +136,7 @@ def present(session: LiveSession) -> Json:
         "ending": _ending(session), "violation": _violation(session, session.violation),
         "can_undo": session.can_undo, "digest": session.digest(), "budget_left": _budget(session),
     }
+    return {**found, "not": refusals(model, found, session.lanes)}
 
 
 def _budget(session: LiveSession) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.demo.console import MOST_SHOWN, Console, Json, Verb, either, never, nothing, number, one, shown_steps
+from harness.demo.possible import no_fault, why_no_actor, why_no_message
 from harness.model import Refusal
 
 # Messages
@@ -20,7 +21,8 @@ def on_message(verb: str, name: str) -> Callable[[Console, list[str]], None]:
         if not fits:
             fits = [option for option in console.possible(verb) if same(console, option, message)]
         if not fits:
-            raise Refusal(f"cannot {name} {text} now: {why_no_message(console, verb, message)}")
+            why = why_no_message(console.session.model, console.present(), verb, message)
+            raise Refusal(f"cannot {name} {text} now: {why}")
         console.take_one(fits, f"{name} {text}")
 
     return do
@@ -31,34 +33,6 @@ def same(console: Console, option: Json, message: Json) -> bool:
     other = next((m for m in console.present()["in_flight"] if m["id"] == option["message"]), None)
     alike = ("from", "to", "type", "fields", "state")
     return other is not None and all(other[key] == message[key] for key in alike)
-
-
-def why_no_message(console: Console, verb: str, message: Json) -> str:
-    """Return why nothing of a kind can be done to a message."""
-    gate = console.present()["gates"].get(message["to"], {"status": "up", "deaf_to": []})
-    if verb == "release":
-        return "it is not held"
-    if message["state"] == "held":
-        return "it is held; release lets it go on"
-    if verb == "deliver":
-        if gate["status"] != "up":
-            return f"{message['to']} is {gate['status']}"
-        if message["from"] in gate["deaf_to"]:
-            return f"{message['to']} cannot hear {message['from']}; heal them first"
-        waits = message["state"] == "waiting"
-        return "it waits behind another message" if waits else f"{message['to']} does not take it in this state"
-    if message["reliable"]:
-        return "it travels on a reliable connection, which nothing hurts"
-    return no_fault(console, "delay" if verb == "hold" else verb)
-
-
-def no_fault(console: Console, kind: str) -> str:
-    """Return why a fault of a kind is not possible at all, or not any more."""
-    if not console.session.model.faulty:
-        return "this run takes no faults; open the model itself to hurt anybody"
-    if not getattr(console.session.model.faults, kind, 0):
-        return f"this run has no {kind} in its budget; open {console.session.model.name} gives one for everything"
-    return f"no {kind} is left in the budget, or there is nothing that it could hit"
 
 
 def numbered(console: Console, words: list[str]) -> Iterable[str]:
@@ -76,21 +50,21 @@ def on_actor(verb: str) -> Callable[[Console, list[str]], None]:
         who = one(words, f"an actor to {verb}")
         fits = [option for option in console.possible(verb) if option["args"][:1] == [who]]
         if not fits:
-            raise Refusal(f"cannot {verb} {who} now: {why_no_actor(console, verb, who)}")
+            raise Refusal(f"cannot {verb} {who} now: {why_not(console, verb, who)}")
         console.take_one(fits, f"{verb} {who}")
 
     return do
 
 
-def why_no_actor(console: Console, verb: str, who: str) -> str:
-    """Return why an actor cannot be hurt or mended."""
+def why_not(console: Console, verb: str, who: str) -> str:
+    """Return why an actor cannot be crashed, paused, restarted or resumed."""
     if who not in console.session.lanes:
         return f"there is nobody of that name; there are {', '.join(console.session.lanes)}"
-    status = console.present()["gates"].get(who, {}).get("status", "up")
-    if (verb, status) in (("restart", "up"), ("resume", "up")) or status != "up":
-        return f"it is {status}"
     others = [option["args"][0] for option in console.possible(verb)]
-    return f"possible are {', '.join(others)}" if others else no_fault(console, verb)
+    status = console.present()["gates"].get(who, {}).get("status", "up")
+    if others and verb in ("crash", "pause") and status == "up":
+        return f"possible are {', '.join(others)}"
+    return why_no_actor(console.session.model, console.present(), verb, who)
 
 
 def able(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
@@ -120,7 +94,7 @@ def on_link(verb: str, name: str) -> Callable[[Console, list[str]], None]:
 
 
 def no_link(console: Console, verb: str) -> str:
-    return "nobody is cut off" if verb == "heal" else no_fault(console, verb)
+    return "nobody is cut off" if verb == "heal" else no_fault(console.session.model, verb)
 
 
 def linked(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:

@@ -328,6 +328,7 @@ class Walk:
         if not self._mementos:
             raise Refusal("there is nothing to undo")
         self.pause()
+        self.runner.outcome = None
         memento = self._mementos.pop()
         assert isinstance(memento, Memento)
         self._go_to(self.branches[memento.current], memento.at)
@@ -335,6 +336,7 @@ class Walk:
         self.branch.cut(memento.length)
 
     def _remember(self) -> None:
+        self.runner.outcome = None
         self._mementos.append(Memento(tuple(self.branches), self.branch.name, self.at, self.branch.length))
         del self._mementos[:-MOST_UNDONE]
 

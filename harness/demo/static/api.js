@@ -4,14 +4,14 @@
 export async function get(path, query) {
   const given = Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null);
   const tail = given.length ? `?${new URLSearchParams(given)}` : "";
-  return told(await fetch(`/api/${path}${tail}`));
+  return told(await reach(`/api/${path}${tail}`));
 }
 
 /** Do something to the session; what comes of it arrives by the stream. Throws an Error as `get` does. */
 export async function post(verb, body) {
   const isText = typeof body === "string";
   return told(
-    await fetch(`/api/${verb}`, {
+    await reach(`/api/${verb}`, {
       method: "POST",
       headers: { "Content-Type": isText ? "text/plain" : "application/json" },
       body: isText ? body : JSON.stringify(body || {}),
@@ -21,10 +21,19 @@ export async function post(verb, body) {
 
 /** Fetch a file: its name and its content. Throws as `get` does. */
 export async function getFile(address) {
-  const response = await fetch(address);
+  const response = await reach(address);
   if (!response.ok) await told(response);
   const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") || "")?.[1];
   return { name: name || "download", content: await response.blob() };
+}
+
+/** Fetch, or throw an Error that says that nobody answers. */
+async function reach(address, how) {
+  try {
+    return await fetch(address, how);
+  } catch {
+    throw new Error("The server does not answer, so nothing was done; is it still running?");
+  }
 }
 
 async function told(response) {
@@ -43,11 +52,12 @@ async function told(response) {
   return data;
 }
 
-/** Listen to the session: `on` has the functions `session`, `change`, `bye` and `link` (is the stream up?). */
+/** Listen to the session: `on` has the functions `session`, `change`, `finding`, `bye` and `link` (is it up?). */
 export function listen(on) {
   const stream = new EventSource("/api/events");
   stream.addEventListener("session", (event) => on.session(JSON.parse(event.data)));
   stream.addEventListener("change", (event) => on.change(JSON.parse(event.data)));
+  stream.addEventListener("finding", (event) => on.finding(JSON.parse(event.data)));
   stream.addEventListener("bye", () => {
     stream.close();
     on.bye();

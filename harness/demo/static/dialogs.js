@@ -3,10 +3,9 @@
 import { getFile, post } from "./api.js";
 import { h, render, s } from "./dom.js";
 import { SPEC } from "./diagram.js";
-import { closeDialog, dialog, note } from "./float.js";
+import { dialog, note } from "./float.js";
 import { end, light, NAMES, sign } from "./glyphs.js";
-import { store } from "./store.js";
-import { ask, copy, load, read } from "./verbs.js";
+import { copy, load, read } from "./verbs.js";
 import { KEYS } from "./keys.js";
 
 export const FORMATS = [
@@ -83,77 +82,6 @@ export async function takeFragment() {
   } catch (failure) {
     note(failure.message, true);
   }
-}
-
-let chosen = null;
-
-/** Ask what to open: a model with its sizes and settings, or a scenario. */
-export function openWhat() {
-  chosen = chosen || store.session.scenario || store.session.model;
-  drawOpen();
-}
-
-function drawOpen() {
-  const { models, scenarios } = store.session.catalogue;
-  const model = models.find((one) => one.name === chosen);
-  const found = model || scenarios.find((one) => one.name === chosen) || models[0];
-  const options = (list) => list.map((one) => h("option", { key: one.name, value: one.name }, one.name));
-  dialog(
-    "Open", "",
-    h("form", { class: "open-form", key: "open", onsubmit: submitOpen },
-      h("label", { class: "field tall" }, h("span", {}, "Model or scenario"),
-        h("select", { id: "open-what", name: "what", autofocus: true, value: found.name, onchange: (event) => {
-          chosen = event.target.value;
-          drawOpen();
-        } },
-          h("optgroup", { label: "Scenarios" }, options(scenarios)),
-          h("optgroup", { label: "Models" }, options(models)))),
-      h("p", { class: "open-title" }, found.title, found.model ? ` (${found.model})` : ""),
-      model && h("div", { class: "open-grid", key: `form-${model.name}` },
-        Object.entries(model.sizes || {}).map(([name, size]) => sizeField(name, size)),
-        Object.entries(model.settings || {}).map(([name, setting]) => settingField(name, setting))),
-      found.name === store.session.model && store.session.initial?.count > 1 && h(
-        "label", { class: "field tall", key: "initial" },
-        h("span", {}, `Initial state, of 0 to ${store.session.initial.count - 1}`),
-        h("input", { type: "number", name: "initial", min: 0, max: store.session.initial.count - 1,
-          value: String(store.session.initial.number) })),
-      h("label", { class: "field tall", key: "budget" }, h("span", {}, "Faults"),
-        h("select", { name: "budget", value: model ? "generous" : "own" },
-          h("option", { value: "own" }, model ? "none" : "as the scenario has them"),
-          h("option", { value: "generous" }, "any, as many as I like"))),
-      h("div", { class: "dialog-verbs" },
-        h("button", { type: "submit", class: "primary", id: "open-go" }, "Open"))),
-  );
-}
-
-function sizeField(name, size) {
-  const about = typeof size === "object" ? size : { default: size };
-  return h("label", { class: "field tall", key: `size-${name}`, title: about.doc || null }, h("span", {}, name),
-    h("input", { type: "number", name: `size:${name}`, value: String(about.default), min: about.minimum,
-      max: about.maximum }));
-}
-
-function settingField(name, setting) {
-  const several = setting.several;
-  const control = several
-    ? h("input", { name: `set:${name}`, value: setting.default, title: `any of ${setting.values.join(", ")}`,
-      placeholder: setting.values.join(",") })
-    : h("select", { name: `set:${name}`, value: setting.default },
-      [...new Set([setting.default, ...setting.values])].map((one) =>
-        h("option", { key: one, value: one }, one || "–")));
-  return h("label", { class: "field tall", key: `set-${name}`, title: setting.doc || null },
-    h("span", {}, name), control);
-}
-
-async function submitOpen(event) {
-  event.preventDefault();
-  const body = { what: "", sizes: {}, settings: {}, budget: "own" };
-  for (const [name, value] of new FormData(event.currentTarget)) {
-    if (name.startsWith("size:")) body.sizes[name.slice(5)] = Number(value);
-    else if (name.startsWith("set:")) body.settings[name.slice(4)] = value;
-    else body[name] = name === "initial" ? Number(value) : value;
-  }
-  if (await ask("open", body)) closeDialog();
 }
 
 /** Show all keys, and what the signs mean. */

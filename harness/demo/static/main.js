@@ -1,8 +1,11 @@
 // Begins: listens to the server, draws what it tells, and takes the keys of the whole page.
 
 import { listen } from "./api.js";
-import { openHelp, openShare, openWhat, pickFile, recallTheme, saveTrail, takeFragment, turnTheme } from "./dialogs.js";
+import { openHelp, openShare, pickFile, recallTheme, saveTrail, takeFragment, turnTheme } from "./dialogs.js";
+import { drawBanner } from "./banner.js";
+import { openFind } from "./finding.js";
 import { closeMenu, note } from "./float.js";
+import { openWhat } from "./open.js";
 import { drawPanel, show, strip } from "./panel.js";
 import { drawStage, goToPresent } from "./stage.js";
 import { changed, onChange, store, takeChange, takeSession } from "./store.js";
@@ -14,6 +17,7 @@ import { forward, rewind, run, select, toggleRun, undo } from "./verbs.js";
 recallTheme();
 
 onChange(() => {
+  drawBanner(begin);
   drawTop();
   drawTransport();
   drawTour();
@@ -23,27 +27,44 @@ onChange(() => {
   document.title = `${what} · step ${store.present?.step ?? 0}`;
 });
 
+const WAIT_MS = 3000;
 let stream = null;
+let again = 0;
 
 function begin() {
+  clearTimeout(again);
   stream?.close();
   stream = listen({
     session: takeSession,
     change: (told) => {
       if (!takeChange(told)) begin();
     },
+    finding: takeFinding,
     bye: () => {
       store.connected = false;
       store.ended = true;
-      note("The server has ended; this page keeps what it shows.");
       changed();
+      // Whoever starts the server again finds the page there.
+      again = setTimeout(begin, WAIT_MS);
     },
     link: (up) => {
+      if (!up && stream.readyState === EventSource.CLOSED) {
+        clearTimeout(again);
+        again = setTimeout(begin, WAIT_MS);
+      }
       if (store.connected === up) return;
       store.connected = up;
       changed();
     },
   });
+}
+
+/** Note how far a search is; when one ends, say what it came to. */
+function takeFinding(told) {
+  const was = store.finding;
+  store.finding = told;
+  if (was?.on && !told.on) note(told.outcome);
+  changed();
 }
 
 takeFragment().then(begin);
@@ -95,6 +116,7 @@ const KEY = {
   b: () => goTo("branches", "[data-list=branches] [tabindex='0']"),
   w: () => goTo("why", "#why-action"),
   o: openWhat,
+  f: openFind,
   t: () => openTours(),
   l: pickFile,
   S: saveTrail,

@@ -9,6 +9,7 @@ import { drawStep } from "./view_step.js";
 import { drawProperties, howIs } from "./view_properties.js";
 import { drawBranches } from "./view_branches.js";
 import { drawWhy } from "./view_why.js";
+import { drawFinding, drawOutcome } from "./finding.js";
 import { drawViolation } from "./violation.js";
 
 export const VIEWS = [
@@ -29,7 +30,7 @@ const violation = document.getElementById("violation");
 export function drawPanel() {
   if (!store.session) return;
   drawLamps();
-  render(violation, drawViolation());
+  render(violation, drawViolation(), drawFinding(), drawOutcome());
   render(
     tabs,
     VIEWS.map(([name, title, key]) =>

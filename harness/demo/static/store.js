@@ -20,6 +20,10 @@ export const store = {
   tab: "now",
   connected: true,
   ended: false,
+  /** The action that is asked about, or null for the first one. */
+  why: null,
+  /** How far a search for a violation is, or what the last one came to; null before the first. */
+  finding: null,
 };
 
 const listeners = new Set();
@@ -46,7 +50,7 @@ export function changed() {
 
 /** Take over a whole session. */
 export function takeSession(told) {
-  const other = store.session?.epoch !== told.epoch;
+  const other = store.session?.epoch !== told.epoch || store.ended;
   store.session = told;
   store.steps = told.steps;
   take(told);
@@ -58,6 +62,7 @@ export function takeSession(told) {
     store.heads = [];
     store.lane = null;
     store.selected = null;
+    store.why = null;
   }
   tidy();
   changed();

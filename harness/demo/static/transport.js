@@ -5,8 +5,10 @@ import { icon } from "./glyphs.js";
 import { menu } from "./float.js";
 import { store } from "./store.js";
 import { actions } from "./view_why.js";
+import { openFind } from "./finding.js";
+import { openWhat } from "./open.js";
 import { ask, forward, rewind, run, toggleRun, undo } from "./verbs.js";
-import { exportAs, openHelp, openShare, openWhat, pickFile, saveTrail, turnTheme, FORMATS } from "./dialogs.js";
+import { exportAs, openHelp, openShare, pickFile, saveTrail, turnTheme, FORMATS } from "./dialogs.js";
 
 const top = document.getElementById("top");
 const bar = document.getElementById("transport");
@@ -31,9 +33,8 @@ export function drawTop() {
     h("div", { class: "what" },
       h("h1", { title: session.title }, session.scenario || session.model),
       h("span", { class: "about", title: `${session.title}\n${about}` }, about)),
-    !store.connected && h("span", { class: "offline", role: "alert" }, store.ended ? "the server has ended"
-      : "no connection, trying again"),
-    button("open", "Open…", "Open a model or a scenario (O)", openWhat),
+    button("open", "Open…", "Open a model, a scenario, a tour or an earlier session (O)", openWhat),
+    button("find", "Find…", "Find a violation: try seeds and strategies in the background (F)", openFind),
     button("tours", "Tours", "Guided tours (T)", (event) => openTours(event.currentTarget)),
     button("load", "Load", "Load a trail from a file (L)", pickFile),
     button("save", "Save", "Save the trail (Shift+S)", saveTrail),
@@ -72,21 +73,24 @@ export function drawTransport() {
     until = "violation";
   }
   const at = present.step;
-  const act = (name, sign, title, does, disabled) =>
-    h("button", { key: name, id: `go-${name}`, type: "button", class: "icon-button", title, "aria-label": title,
-      disabled, onclick: does }, icon(sign));
+  // `not` says why it cannot be done now.
+  const act = (name, sign, title, does, not) =>
+    h("button", { key: name, id: `go-${name}`, type: "button", class: "icon-button", "aria-label": title,
+      title: not ? `${title}: ${not}` : title, disabled: Boolean(not), onclick: does }, icon(sign));
+  const atStart = at ? "" : "this is the start";
+  const atEnd = store.ahead ? "" : "no step is kept ahead";
   render(
     bar,
     h("div", { class: "group", role: "group", "aria-label": "Time travel" },
-      act("start", "start", "Rewind to the start (Shift+[)", () => rewind(0), !at),
-      act("back", "back", "Rewind one step ([)", () => rewind(at - 1), !at),
+      act("start", "start", "Rewind to the start (Shift+[)", () => rewind(0), atStart),
+      act("back", "back", "Rewind one step ([)", () => rewind(at - 1), atStart),
       h("button", { key: "run", id: "go-run", type: "button", class: "primary", "aria-pressed": present.running
         ? "true" : "false", title: "Run or pause (Space)", onclick: () => toggleRun(wanted()) },
       icon(present.running ? "stop" : "play"), present.running ? "Pause" : "Run"),
-      act("step", "one", "One step, chosen by the strategy (.)", () => run({ steps: 1 }), Boolean(present.over)),
-      act("forward", "forward", "Forward one step of those that are kept (])", () => forward(at + 1), !store.ahead),
-      act("end", "end", "Forward to the end of the branch (Shift+])", () => forward(at + store.ahead), !store.ahead),
-      act("undo", "undo", "Undo (U)", undo, !present.can_undo)),
+      act("step", "one", "One step, chosen by the strategy (.)", () => run({ steps: 1 }), present.over || ""),
+      act("forward", "forward", "Forward one step of those that are kept (])", () => forward(at + 1), atEnd),
+      act("end", "end", "Forward to the end of the branch (Shift+])", () => forward(at + store.ahead), atEnd),
+      act("undo", "undo", "Undo (U)", undo, present.can_undo ? "" : "nothing was done yet")),
     field("until", "until", untilChoice()),
     until.startsWith("step:") && h("input", { key: "number", type: "number", min: at + 1, value: stepNumber,
       "aria-label": "Run until this step", onchange: (event) => {
@@ -105,6 +109,10 @@ export function drawTransport() {
     h("label", { key: "hurts", class: "check", title: "May the strategy choose faults?" },
       h("input", { id: "set-hurts", type: "checkbox", checked: Boolean(present.hurts),
         onchange: (event) => ask("strategy", { hurts: event.target.checked }) }), "faults"),
+    h("label", { key: "spares", class: "check", title: "Leave my faults alone: in a run, and for a single step, the "
+      + "strategy neither heals nor restarts what I cut, crashed, paused or held" },
+      h("input", { id: "set-spares", type: "checkbox", checked: Boolean(present.spares),
+        onchange: (event) => ask("strategy", { spares: event.target.checked }) }), "leave my faults alone"),
     h("span", { class: "push" }),
     h("span", { class: "state", id: "run-state" }, present.running ? "running" : present.over ? "at rest" : "paused",
       ` · step ${at}${store.ahead ? ` of ${at + store.ahead}` : ""}`),

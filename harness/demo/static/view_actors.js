@@ -50,6 +50,9 @@ function drawActor({ name }, cell) {
     ["Elect", of("elect")],
     ["Clock", of("skew")],
   ];
+  const why = store.present.not?.actors[name] || {};
+  const verbs = [status === "down" ? "restart" : "crash", status === "paused" ? "resume" : "pause", "timer", "elect",
+    "skew"];
   return h(
     "div",
     { class: store.lane === name ? "actor chosen" : "actor" },
@@ -61,7 +64,7 @@ function drawActor({ name }, cell) {
     groups.map(([word, ways], n) => h(
       "button",
       { ...cell(n + 1), type: "button", class: "small", disabled: !ways.length, "data-deed": word,
-        title: ways.length ? ways.map((one) => one.label).join("\n") : `${word}: not possible now`,
+        title: ways.length ? ways.map((one) => one.label).join("\n") : `${word}: ${why[verbs[n]] || "not possible now"}`,
         onclick: (event) => several(event.currentTarget, word, ways) },
       word)),
   );

@@ -73,7 +73,7 @@ function drawMessage(message, cell) {
     return h(
       "button",
       { ...cell(n), type: "button", class: `deed deed-${verb}`, disabled: !ways.length, "data-verb": verb,
-        title: ways.length ? `${word} ${message.type}` : `${word}: not possible now`,
+        title: ways.length ? `${word} ${message.type}` : `${word}: ${whyNot(message, verb)}`,
         "aria-label": `${word} ${message.type} from ${message.from} to ${message.to}`,
         onclick: (event) => several(event.currentTarget, word, ways) },
       icon(sign),
@@ -91,6 +91,11 @@ function drawMessage(message, cell) {
       h("div", { class: "message-fields" }, note && h("em", {}, note), message.copy_of && h("em", {}, "copy"), fields)),
     h("div", { class: "deeds-row" }, columns),
   );
+}
+
+/** Return why a deed cannot be done to a message now. */
+function whyNot(message, verb) {
+  return store.present.not?.messages[message.id]?.[verb] || "not possible now";
 }
 
 /** Take the only way, or ask which one. */

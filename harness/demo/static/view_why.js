@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { Lines, reading, rewindPage } from "./paged.js";
 import { changed, store } from "./store.js";
 
-let shown = { key: null, answer: null, error: null };
+let shown = { key: null, about: null, answer: null, error: null };
 
 /** Draw the view into so much room. */
 export function drawWhy({ wide, high }) {
@@ -56,12 +56,18 @@ function tell(lines, answer) {
 }
 
 function fetchWhy(action) {
-  const key = `${action}|${store.version}`;
+  const about = `${store.session.epoch}|${action}`;
+  const key = `${about}|${store.version}`;
   if (shown.key === key) return;
+  // An answer stays until the next one is there, but not one about another session or another action.
+  if (shown.about !== about) {
+    rewindPage("why");
+    shown = { about, answer: null, error: null };
+  }
   shown = { ...shown, key };
   get("why", { action }).then(
-    (answer) => finish(key, { key, answer, error: null }),
-    (failure) => finish(key, { key, answer: null, error: failure.message }),
+    (answer) => finish(key, { key, about, answer, error: null }),
+    (failure) => finish(key, { key, about, answer: null, error: failure.message }),
   );
 }
 
