@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.simulate.on_trio import open_cluster
-    from harness.simulate.testing import simulated
+    from harness.simulate.testing import SimulationFailed, simulated
 
-__all__ = ["open_cluster", "simulated"]
+__all__ = ["SimulationFailed", "open_cluster", "simulated"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "simulated":
-        from harness.simulate.testing import simulated
+    if name in ("simulated", "SimulationFailed"):
+        from harness.simulate import testing
 
-        return simulated
+        return getattr(testing, name)
     if name == "open_cluster":
         from harness.simulate.on_trio import open_cluster
 

@@ -36,6 +36,7 @@ from harness.model import (
     unknown,
 )
 from harness.record import Recorder, Trail
+from harness.simulate.failures import alone
 from harness.simulate.injecting import Wish
 from harness.simulate.replay import Replay
 from harness.simulate.session import Plan, Run, Session, resolve, safety_only
@@ -117,6 +118,7 @@ class Cluster:
 
     def client(self, name: str) -> Any:
         """Return the application object of a client, as the protocol defines it. Raises KeyError, LookupError."""
+        __tracebackhide__ = True
         model = self._host.session.model
         if name not in model.actors:
             raise KeyError(unknown(f"there is no client {name!r}", name, model.actors, "the actors are"))
@@ -124,6 +126,7 @@ class Cluster:
             raise LookupError(f"model {model.name} defines no application interface")
 
         async def command(action: str, *args: str) -> Value:
+            __tracebackhide__ = True
             return await self._host.command(name, f"{action}({','.join((name, *args))})")
 
         return model.application(command)
@@ -315,6 +318,7 @@ class Host(Stage):
 
     async def command(self, process: str, label: str) -> Value:
         """Carry out a command of an application: wait until its operation ends."""
+        __tracebackhide__ = True
         if process in self._pending:
             raise RuntimeError(f"{process} has an operation under way; await it before the next one")
         self._pending[process] = (label, trio.lowlevel.current_task())
@@ -419,13 +423,6 @@ class Host(Stage):
         _, task = self._pending.pop(process)
         self._results[process] = (outcome, value)
         trio.lowlevel.reschedule(task)
-
-
-def alone(error: BaseException) -> BaseException:
-    """Return the one error that a nursery raised in a group, or the group where there are several."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:

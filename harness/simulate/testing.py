@@ -7,6 +7,7 @@ options and a section to the report.
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import attrs
 
 from harness.model import Faults
 from harness.record import Recorder, Trail
+from harness.simulate.failures import of_the_test
 from harness.simulate.guards import Guards
 from harness.simulate.replay import replay_plain, try_choices
 from harness.simulate.session import Plan, Run, resolve, run_plain, safety_only
@@ -39,6 +41,8 @@ REPORTS: list[str] = []
 class SimulationFailed(AssertionError):
     """A simulated test failed: a claimed property was violated, or the test itself raised."""
 
+    __module__ = "harness"
+
 
 def simulated(
     what: str, seeds: int | Iterable[int] = 20, *, strategy: str = "random", claims: Iterable[str] | None = None,
@@ -61,6 +65,7 @@ def simulated(
             raise TypeError(f"{test.__name__} cannot inject faults; make it an async def, which gets a cluster")
 
         def run_all() -> None:
+            __tracebackhide__ = True
             model, plan = resolve(what, injected)
             if claims is not None:
                 plan = attrs.evolve(plan, claims=tuple(claims))
@@ -100,6 +105,7 @@ class _Case:
 
     def run(self, chosen: Any, seed: int) -> None:
         """Run the test with one seed; raise SimulationFailed with what to do next."""
+        __tracebackhide__ = True
         if inspect.iscoroutinefunction(self.test):
             from harness.simulate.on_trio import run_application
 
@@ -131,14 +137,21 @@ class _Case:
         return fitting if isinstance(self._error(run), kind) else None
 
     def _violated(self, run: Run, seed: int) -> None:
+        __tracebackhide__ = True
         short = shrink(run.trail, tables=self.tables)
         verdict = run.verdict
-        said = f"seed {seed} violates {verdict.violated}: {verdict.reason}"
-        raise SimulationFailed(self._report(short.trail, f"{said} ({short.had} -> {short.has} steps)"))
+        said = f"{verdict.violated} is violated: {verdict.reason} (seed {seed}, {short.had} -> {short.has} steps)"
+        raise SimulationFailed(self._report(short.trail, said))
 
-    def _raised(self, trail: Trail, seed: int, error: Exception) -> None:
-        said = f"seed {seed}: the test raised {type(error).__name__}: {error}"
-        raise SimulationFailed(self._report(trail, said)) from error
+    def _raised(self, trail: Trail, seed: int, raised: Exception) -> None:
+        __tracebackhide__ = True
+        error = of_the_test(raised)
+        first = next(iter(str(error).splitlines()), "")
+        said = f"seed {seed}: the test raised {type(error).__name__}: {first}"
+        if not isinstance(error, BaseExceptionGroup):
+            raise SimulationFailed(self._report(trail, said)) from error
+        whole = "".join(traceback.format_exception(error)).rstrip()  # a runner would show the frames around it again
+        raise SimulationFailed(f"{self._report(trail, said)}\n{whole}") from None
 
     def _report(self, trail: Trail, said: str) -> str:
         path = SETTINGS.out / f"{self.test.__name__}.trail.jsonl"
