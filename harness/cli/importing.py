@@ -28,13 +28,14 @@ MOST_TOLD = 20
               help="Folder of the tables, a new one.")
 @click.option("--name", default="jepsen", show_default=True, metavar="NAME",
               help="What the system that Jepsen tested is called in the tables.")
+@click.option("--check", is_flag=True, help="End with exit code 1 where a history violates something.")
 @AS_JSON
-def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, as_json: bool) -> int:
+def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, check: bool, as_json: bool) -> int:
     """Make tables of histories that were recorded elsewhere.
 
     Histories of this program keep the verdict that they have. Jepsen's histories of logs (operations send, poll and
     txn) are judged: an acknowledged record must be read by those who read past it, and what was read once must stay.
-    Violations are data: the exit code is 0 when all files were read.
+    Violations are data: the exit code is 0 when all files were read, unless --check is given.
     """
     require_packages()
     from harness.pipeline.importing import check_free, import_files
@@ -49,7 +50,7 @@ def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, as_json: b
     violating = [one for one in found if one.violated is not None]
     if as_json:
         emit({"out": str(out), "files": [attrs.asdict(one) for one in found], "violating": len(violating)})
-        return 0
+        return 1 if check and violating else 0
     events = sum(one.events for one in found)
     click.echo(f"{counted(len(found), 'history')}, {counted(events, 'event')}: "
                f"{counted(len(violating), 'history')} violate something; the tables are in {out}")
@@ -57,7 +58,7 @@ def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, as_json: b
         click.echo(f"{one.file}: {one.violated} at step {one.step}: {one.reason}")
     if violating[MOST_TOLD:]:
         click.echo(f"and {len(violating) - MOST_TOLD:,} more")
-    return 0
+    return 1 if check and violating else 0
 
 
 def _found(given: Path, pattern: str) -> list[Path]:
