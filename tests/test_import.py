@@ -280,3 +280,11 @@ def test_a_folder_in_use_and_one_without_histories_are_refused(imported: Path, t
     (tmp_path / "empty").mkdir()
     assert call("import", JEPSEN / "lost-write.edn", "--as", "jepsen", "--out", tmp_path / "empty").code == 0
     assert "there is no *.edn in" in call("import", tmp_path, "--as", "jepsen", "--out", tmp_path / "t").refusal
+
+
+def test_import_with_check_ends_with_1_where_a_history_violates_something(tmp_path: Path) -> None:
+    """`--check` makes violations an exit code; what is written is the same."""
+    codes = {name: call("import", JEPSEN / f"{name}.edn", "--as", "jepsen", "--out", tmp_path / name, "--check").code
+             for name in ("lost-write", "kept-writes")}
+    assert codes == {"lost-write": 1, "kept-writes": 0}
+    assert (tmp_path / "lost-write" / "imported.json").is_file()

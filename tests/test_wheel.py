@@ -13,6 +13,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from docs_blocks import PAGES
+from docs_runner import LEFT_OUT, RAN, follow, guide
+from spark_session import need_java
 
 ROOT = Path(__file__).resolve().parents[1]
 STATIC = ROOT / "harness" / "demo" / "static"
@@ -39,6 +42,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", folder, copy)
     (found,) = folder.glob("*.whl")
     return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the commands of a clean environment with the wheel, its extra for campaigns, and pytest."""
+    need_java()
+    venv = tmp_path_factory.mktemp("guides") / "venv"
+    run(sys.executable, "-m", "venv", venv)
+    run(venv / "bin" / "pip", "install", "--disable-pip-version-check", "--quiet", f"{wheel}[spark]", "pytest")
+    return venv / "bin"
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("page", [page for page in PAGES if guide(page)], ids=lambda page: page.stem)
+def test_guide_is_followed_in_an_empty_folder_with_nothing_but_the_wheel(
+    page: Path, installed: Path, tmp_path: Path
+) -> None:
+    """Every block of the guide, campaigns too, in a clean environment: files saved, commands run, outputs as shown."""
+    assert set(follow(page, tmp_path, large=True, installed=installed).values()) <= {RAN, LEFT_OUT}
 
 
 def get(address: str) -> bytes:
