@@ -1,12 +1,16 @@
 // The sequence diagram: draws the rows that can be seen, and the messages that cross them.
 
-import { fit, h, render, s, width } from "./dom.js";
-import { badge, end, sign, sortOf } from "./glyphs.js";
+import { fit, render, s, width } from "./dom.js";
+import { end, sign, sortOf } from "./glyphs.js";
 import { BANNER, LEG } from "./layout.js";
 import { clock, onTour, store } from "./store.js";
 
-const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
-const BOLD = '600 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+const FAMILY = 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+const FONT = `11px ${FAMILY}`;
+const TYPE = `500 11px ${FAMILY}`;
+const BOLD = `600 12px ${FAMILY}`;
+const SECOND = `10px ${FAMILY}`;
+const SMALL = `600 ${SECOND}`;
 const OVER = 600;
 
 let serial = 0;
@@ -16,24 +20,6 @@ const serials = new WeakMap();
 function serialOf(step) {
   if (!serials.has(step)) serials.set(step, (serial += 1));
   return serials.get(step);
-}
-
-/** Where the lanes are, for a width in pixels. */
-export function geometry(wide) {
-  const names = store.session?.lifelines || [];
-  const gutter = store.session?.mode === "timed" ? 112 : 52;
-  // The environment says little and gets a narrow lane of its own, at the right.
-  const narrow = names.at(-1) === "environment" ? 62 : 0;
-  const wideLanes = Math.max(1, names.length - (narrow ? 1 : 0));
-  // Lanes of 84 pixels come first, then labels of 300, then both grow.
-  const slack = wide - gutter - narrow - wideLanes * 84;
-  const label = Math.round(slack < 300 ? Math.max(204, slack) : Math.min(460, 300 + (slack - 300) * 0.3));
-  const gap = (wide - gutter - narrow - label) / wideLanes;
-  const at = new Map(names.map((name, n) => [name, gutter + gap * (n + 0.5)]));
-  if (narrow) at.set("environment", gutter + gap * wideLanes + narrow / 2);
-  const other = at.get("environment") ?? gutter;
-  const lane = (name) => (narrow && name === "environment" ? narrow : gap);
-  return { wide, gutter, gap, lane, label: wide - label, room: label - 34, names, x: (name) => at.get(name) ?? other };
 }
 
 let drawn = [0, 0];
@@ -49,31 +35,31 @@ export function draw(canvas, place, top, high) {
   const from = Math.max(0, top - OVER);
   const to = Math.min(layout.height, top + high + OVER);
   drawn = [from, to];
-  const first = layout.rowAt(from);
-  const last = layout.rowAt(to);
+  const [first, last] = [layout.rowAt(from), layout.rowAt(to)];
+  canvas.style.top = `${layout.tops[first]}px`;
+  render(canvas, picture(place, first, last));
+}
+
+/** Describe the rows from one to another. */
+export function picture(place, first, last) {
+  const layout = store.layout;
   const begin = layout.tops[first];
   // The tail below the last row is for messages that are under way.
-  const below = to >= layout.height ? 22 : 0;
+  const below = last >= layout.length - 1 ? 22 : 0;
   const tall = Math.max(1, (layout.tops[Math.min(last + 1, layout.length)] || 0) - begin + below);
-  canvas.style.top = `${begin}px`;
-  render(
-    canvas,
-    s(
-      "svg",
-      {
-        width: place.wide,
-        height: tall,
-        viewBox: `0 ${begin} ${place.wide} ${tall}`,
-        class: "run",
-        "aria-hidden": "true",
-      },
-      rows(place, first, last),
-      lifelines(place, first, last, below),
-      ending(place, first, last),
-      layout.within(first, last).map((flight) => drawFlight(place, flight)),
-      nodes(place, first, last),
-      allBanners(place, first, last),
-    ),
+  const flights = layout.within(first, last)
+    .filter(({ message }) => place.isShown(message.from) || place.isShown(message.to));
+  return s(
+    "svg",
+    { width: place.wide, height: tall, viewBox: `0 ${begin} ${place.wide} ${tall}`, class: "run", "aria-hidden": "true" },
+    rows(place, first, last),
+    lifelines(place, first, last, below),
+    ending(place, first, last),
+    bars(place, first, last),
+    flights.map((flight) => drawFlight(place, flight)),
+    flights.filter(({ row }) => row >= first && row <= last).map((flight) => legend(place, flight)),
+    nodes(place, first, last),
+    allBanners(place, first, last),
   );
 }
 
@@ -83,16 +69,15 @@ function rows(place, first, last) {
   for (let row = first; row <= last && row < store.steps.length; row += 1) {
     const step = store.steps[row];
     const picked = store.selected === step.n;
-    const failing = Object.keys(step.failing || {}).some(claimed);
-    const memo = `${serialOf(step)}|${picked}|${place.wide}|${place.names.length}|${captions.has(step.n)}`;
+    const hit = store.found.has(step.n);
+    const css = `row${picked ? " picked" : ""}${hit ? " hit" : ""}${place.isShown(step.process) ? "" : " away"}`;
     found.push(
-      s(
-        "g",
-        { key: `row${step.n}`, memo, class: picked ? "row picked" : "row", "data-n": step.n },
-        ground(place, row, failing),
+      s("g", { key: `row${step.n}`, memo: `${serialOf(step)}|${css}|${place.key}|${captions.has(step.n)}`, class: css,
+        "data-n": step.n }, () => [
+        ground(place, row, Object.keys(step.failing || {}).some(claimed)),
         numbering(place, row, step, captions.has(step.n)),
         wording(place, row, step),
-      ),
+      ]),
     );
   }
   return found;
@@ -139,18 +124,24 @@ export const SPEC = {
 
 function wording(place, row, step) {
   const y = store.layout.nodeY(row) + 4;
-  const action = fit(step.action, place.room, BOLD);
-  const left = place.room - width(action, BOLD) - 3;
-  const rest = step.args?.length ? `(${step.args.join(", ")})` : step.label.slice(step.action.length);
-  const args = rest && left > 26 ? fit(rest, left, FONT) : "";
+  const rest = step.args?.length ? `(${step.args.join(", ")})` : step.label.slice(step.action.length).trim();
+  const gap = step.args?.length ? 0 : 5;
+  const isLong = width(step.action, BOLD) + (rest ? width(rest, FONT) + gap + 3 : 0) > place.room;
   const more = (step.sent?.length || store.layout.wordy) && step.changed?.length;
   const changed = more ? fit(step.changed.join(" · "), place.room, FONT) : "";
+  // What is too long for a line goes on in a second one, and the row has room for both.
+  const [action, tail] = broken(step.action, place.room);
+  const isTwo = Boolean(tail || (isLong && rest));
+  const second = isTwo ? fit(rest, place.room - width(tail, SMALL), SECOND) : "";
   return s(
     "g",
     { class: "wording" },
     s("title", {}, [step.label, ...(step.changed || [])].join("\n")),
-    s("text", { x: place.label, y, class: "action" }, action, args && s("tspan", { class: "args" }, args)),
-    changed && s("text", { x: place.label, y: y + 15, class: "quiet" }, changed),
+    s("text", { x: place.label, y: y - (isTwo ? 5 : 0), class: "action" }, action,
+      rest && !isTwo && s("tspan", { class: "args", dx: gap || null }, rest)),
+    isTwo && s("text", { x: place.label, y: y + 6, class: "quiet second" }, tail && s("tspan", { class: "tail" }, tail),
+      second),
+    changed && s("text", { x: place.label, y: y + (isTwo ? 17 : 15), class: "quiet" }, changed),
     step.spec &&
       s(
         "g",
@@ -160,6 +151,15 @@ function wording(place, row, step) {
         s("path", { d: SPEC[step.spec.kind] || SPEC.outside }),
       ),
   );
+}
+
+/** Return a name in one part, or broken before a capital letter into two, where it is too long for the room. */
+function broken(name, room) {
+  if (width(name, BOLD) <= room) return [name, ""];
+  const parts = name.split(/(?=[A-Z])/);
+  let head = parts.shift();
+  while (parts.length > 1 && width(head + parts[0], BOLD) <= room) head += parts.shift();
+  return [fit(head, room, BOLD), fit(parts.join(""), room, SMALL)];
 }
 
 const claimed = (name) => store.session.properties.some((one) => one.name === name && one.claimed);
@@ -195,7 +195,9 @@ function lifelines(place, first, last, below) {
   const tops = store.layout.tops;
   const bottom = (tops[Math.min(last + 1, store.layout.length)] || 0) + below;
   const statusAt = (row, name) => (row >= 0 ? store.steps[row]?.status?.[name] : "") || "up";
-  return place.names.map((name) => {
+  const rest = place.rest !== null && s("path", { key: "rest", d: `M${place.rest} ${tops[first]}V${bottom}`,
+    class: "life rest" });
+  return [rest, ...place.names.map((name) => {
     const x = place.x(name);
     const kind = store.session.kinds_of_lifeline[name];
     const spans = [];
@@ -215,29 +217,40 @@ function lifelines(place, first, last, below) {
       { key: `life${name}` },
       spans.map(([how, y0, y1]) => s("path", { d: `M${x} ${y0}V${y1}`, class: `life ${kind} ${how}` })),
     );
-  });
+  })];
+}
+
+/** Where a message leaves, where it waits, and on which side of its taker. */
+function course(place, flight) {
+  const { message } = flight;
+  const xs = place.x(message.from);
+  const xt = place.x(message.to);
+  const side = xs < xt ? -1 : 1;
+  const lane = place.lane(message.to);
+  const apart = Math.min(9, Math.max(5, lane / 16));
+  const most = Math.max(0, Math.floor((lane / 2 - 20) / apart));
+  const tx = xt + side * (15 + apart * Math.min(flight.track, most));
+  return { xs, xt, tx, side, yl: store.layout.legY(flight), start: xs === xt ? xs + 4 : xs - side * 4 };
 }
 
 /** Draw one message from its leg to its end. */
 function drawFlight(place, flight) {
-  const { message } = flight;
+  const { message, how } = flight;
+  const until = flight.end === Infinity ? store.layout.height : flight.end;
+  return s("g", {
+    key: `m${message.id}`, class: `flight ${how.replace(" ", "-")}`, "data-m": message.id,
+    memo: `${serialOf(message)}|${how}|${until}|${flight.track}|${flight.holds.join(";")}|${place.key}`,
+  }, () => drawCourse(place, flight));
+}
+
+function drawCourse(place, flight) {
   const layout = store.layout;
-  const xs = place.x(message.from);
-  const xt = place.x(message.to);
-  const side = xs < xt ? -1 : 1;
-  const apart = Math.min(9, Math.max(5, place.gap / 16));
-  const most = Math.max(0, Math.floor((place.gap / 2 - 20) / apart));
-  const tx = xt + side * (15 + apart * Math.min(flight.track, most));
-  const yl = layout.legY(flight);
-  const start = xs === xt ? xs + 4 : xs - side * 4;
-  const copy = message.copy_of ? "copy" : "";
-  const key = `m${message.id}`;
+  const { xt, tx, side, yl, start } = course(place, flight);
+  const copy = flight.message.copy_of ? "copy" : "";
   const parts = [];
   let outline = `M${start} ${yl}H${tx}`;
-  if (flight.how === "lost" && flight.end === flight.row) {
-    parts.push(...line(`M${start} ${yl}H${tx}`, `leg ${copy}`), ...end("lost", tx, yl, side));
-  } else if (flight.how === "merged" && flight.end === flight.row) {
-    parts.push(...line(`M${start} ${yl}H${tx}`, `leg ${copy}`), ...end("merged", tx, yl, side));
+  if (["lost", "merged"].includes(flight.how) && flight.end === flight.row) {
+    parts.push(...line(`M${start} ${yl}H${tx}`, `leg ${copy}`), ...end(flight.how, tx, yl, side));
   } else {
     const bend = Math.min(6, Math.abs(tx - start));
     const enter = tx > start ? tx - bend : tx + bend;
@@ -251,14 +264,7 @@ function drawFlight(place, flight) {
     } else parts.push(...end(flight.how, tx, flight.end === Infinity ? ye + 6 : ye, 0));
     outline += `V${ye}`;
   }
-  const name = `${message.type} ${message.from} → ${message.to}: ${flight.how}`;
-  return s(
-    "g",
-    { key, class: `flight ${flight.how.replace(" ", "-")}`, "data-m": message.id },
-    s("path", { d: outline, class: "touch" }),
-    parts,
-    legend(place, flight, start, tx, yl, name),
-  );
+  return [s("path", { d: outline, class: "touch" }), ...parts];
 }
 
 /** A line; a copy of a message has two strokes, which tells it without colour. */
@@ -283,27 +289,55 @@ function waiting(flight, x, from, to, copy) {
   return parts;
 }
 
-function legend(place, flight, start, tx, y, full) {
+/**
+ * Name a message beside its leg: the whole type, and what tells it from the message of its type before and after it.
+ * Each leg has a height of its own, so that the text may be longer than the leg; other fields come where they fit.
+ */
+function legend(place, flight) {
   const { message } = flight;
-  const self = message.from === message.to;
-  const room = self ? place.gap - 30 : Math.abs(tx - start) - 8;
-  if (room < 20) return null;
-  const type = fit(message.type, room, FONT);
-  const fields = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`);
-  const left = room - width(type, FONT) - 6;
-  const rest = type === message.type && left > 30 && fields.length ? fit(fields.join(" "), left, FONT) : "";
-  return s(
-    "text",
-    {
-      x: self ? tx + 8 : (start + tx) / 2,
-      y: y - 4.5,
-      "text-anchor": self ? "start" : "middle",
-      class: "type",
-    },
-    s("title", {}, full),
-    type,
-    rest && s("tspan", { class: "fields", dx: 5 }, rest),
-  );
+  const telling = store.layout.kinds.apart(message);
+  return s("g", {
+    key: `name${message.id}`, class: "flight named", "data-m": message.id,
+    memo: `${serialOf(message)}|${flight.how}|${telling.join(" ")}|${flight.track}|${place.key}`,
+  }, () => {
+    const { xs, xt, tx, yl, start } = course(place, flight);
+    const away = !place.isShown(message.from) ? ` ← ${message.from}` : !place.isShown(message.to) ? ` → ${message.to}` : "";
+    const [low, high] = [place.gutter + 2, place.label - 8];
+    const type = fit(message.type + away, high - low, TYPE);
+    const leg = (xs === xt ? place.lane(message.to) - 30 : Math.abs(tx - start) - 8) - width(type, TYPE) - 6;
+    const others = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`);
+    const all = [...telling, ...others.filter((one) => !telling.includes(one))];
+    const least = telling.join(" ");
+    const fields = width(least, FONT) < leg ? whole(all, leg) : fit(least, high - low - width(type, TYPE) - 6, FONT);
+    const long = width(type, TYPE) + (fields ? width(fields, FONT) + 6 : 0);
+    // It begins at its sender where it is longer than the leg, and stays within the lanes.
+    const middle = xs === xt ? tx + 8 + long / 2 : long <= Math.abs(tx - start) ? (start + tx) / 2
+      : xs < xt ? xs + 7 + long / 2 : xs - 7 - long / 2;
+    const x = Math.max(low, Math.min(high - long, middle - long / 2));
+    return [
+      s("title", {}, `${message.type} ${message.from} → ${message.to}: ${flight.how}`),
+      s("text", { x: x.toFixed(1), y: yl - 4.5, class: "type" }, type,
+        fields && s("tspan", { class: "fields", dx: 5 }, fields)),
+    ];
+  });
+}
+
+/** Return as many of these words as fit. */
+function whole(words, room) {
+  let text = "";
+  for (const word of words) {
+    const longer = text ? `${text} ${word}` : word;
+    if (width(longer, FONT) > room) break;
+    text = longer;
+  }
+  return text;
+}
+
+/** The bars beside which the messages of a step leave. They lie below the names of messages. */
+function bars(place, first, last) {
+  return store.steps.slice(first, last + 1).filter((step) => step.sent?.length).map((step) =>
+    s("rect", { key: `bar${step.n}`, class: "bar", x: place.x(step.process) - 3, y: store.layout.nodeY(step.n - 1),
+      width: 6, height: LEG * step.sent.length + 6, rx: 2 }));
 }
 
 function nodes(place, first, last) {
@@ -313,21 +347,18 @@ function nodes(place, first, last) {
     const x = place.x(step.process);
     const y = store.layout.nodeY(row);
     const sort = sortOf(step);
-    const legs = step.sent?.length || 0;
     const picked = store.selected === step.n;
     const cell = picked && store.lane !== null && store.lane !== step.process;
     found.push(
-      s(
-        "g",
-        {
-          key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${store.lane}|${place.wide}`, class: `sort-${sort}`,
-        },
-        legs > 0 && s("rect", { class: "bar", x: x - 3, y, width: 6, height: LEG * legs + 6, rx: 2 }),
+      s("g", {
+        key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${cell && store.lane}|${place.key}`,
+        class: `sort-${sort}`,
+      }, () => [
         ["partition", "one_way", "heal"].includes(sort) && step.args?.length === 2 && torn(place, step, y, sort),
         picked && s("circle", { cx: x, cy: y, r: 11, class: "halo" }),
         cell && s("circle", { cx: place.x(store.lane), cy: y, r: 8, class: "halo cell" }),
         sign(sort, x, y),
-      ),
+      ]),
     );
   }
   return found;
@@ -336,6 +367,7 @@ function nodes(place, first, last) {
 /** The zigzag between two lifelines that are separated, a straight double line where they are joined again. */
 function torn(place, step, y, sort) {
   const [a, b] = step.args.map((name) => place.x(name)).sort((one, other) => one - other);
+  if (a === b) return null;
   const to = place.x(step.args[1]);
   const inward = to === a ? 1 : -1;
   if (sort === "heal") return s("path", { class: "joined", d: `M${a} ${y - 2}H${b}M${a} ${y + 2}H${b}` });
@@ -350,36 +382,5 @@ function torn(place, step, y, sort) {
 
 /** Return the lane near a place of the diagram, or null. */
 export function laneAt(place, x) {
-  return place.names.find((name) => Math.abs(place.x(name) - x) < Math.min(14, place.gap / 2)) ?? null;
-}
-
-/** The heads of the lifelines: buttons in their lanes. */
-export function heads(place, on) {
-  const gates = store.present?.gates || {};
-  const roving = store.lane && place.names.includes(store.lane) ? store.lane : place.names[0];
-  return place.names.map((name) => {
-    const gate = gates[name];
-    const status = gate?.status && gate.status !== "up" ? gate.status : "";
-    const deaf = gate?.deaf_to?.length ? `cannot hear ${gate.deaf_to.join(", ")}` : "";
-    const skew = gate?.skew && gate.skew !== 100 ? `clock at ${gate.skew} %` : "";
-    const notes = [store.session.kinds_of_lifeline[name], status, deaf, skew].filter(Boolean).join("; ");
-    const marks = [status, deaf && "deaf", skew && "skew"].filter(Boolean);
-    return h(
-      "button",
-      {
-        key: name,
-        type: "button",
-        class: `lane-head ${store.session.kinds_of_lifeline[name]} ${status}`,
-        "aria-pressed": store.heads.includes(name) ? "true" : "false",
-        "aria-label": `${name}, ${notes}`,
-        title: `${name} (${notes})`,
-        tabindex: name === roving ? "0" : "-1",
-        "data-lane": name,
-        place: { left: `${place.x(name)}px`, maxWidth: `${Math.max(24, place.lane(name) - 6)}px` },
-        onclick: () => on.pick(name),
-      },
-      h("span", { class: "lane-name" }, name === "environment" ? "env" : name),
-      marks.length > 0 && h("span", { class: "lane-marks" }, marks.map((mark) => badge(mark))),
-    );
-  });
+  return place.names.find((name) => Math.abs(place.x(name) - x) < Math.min(14, place.lane(name) / 2)) ?? null;
 }

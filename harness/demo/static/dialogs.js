@@ -5,11 +5,14 @@ import { h, render, s } from "./dom.js";
 import { SPEC } from "./diagram.js";
 import { dialog, note } from "./float.js";
 import { end, light, NAMES, sign } from "./glyphs.js";
+import { pictureOf } from "./snapshot.js";
+import { store } from "./store.js";
 import { copy, load, read } from "./verbs.js";
 import { KEYS } from "./keys.js";
 
 export const FORMATS = [
-  ["svg", "Picture", "SVG"],
+  ["screen", "Picture", "as on the screen, SVG"],
+  ["whole", "All steps", "the same lifelines and colours, SVG"],
   ["text", "Columns", "text"],
   ["mermaid", "Mermaid", "diagram source"],
   ["itf", "ITF", "Apalache, Quint"],
@@ -20,7 +23,13 @@ export const FORMATS = [
 ];
 
 /** Have the browser download the run in a format. */
-export const exportAs = (as) => download(`/api/export?as=${as}`);
+export const exportAs = (as) => (as === "screen" || as === "whole" ? savePicture(as === "whole")
+  : download(`/api/export?as=${as}`));
+
+function savePicture(whole) {
+  const name = (store.session.scenario || store.session.model).replaceAll("/", "-");
+  save(`${name}.svg`, new Blob([pictureOf(whole)], { type: "image/svg+xml" }));
+}
 
 /** Save the trail of the present. */
 export const saveTrail = () => download("/api/trail");
@@ -28,14 +37,18 @@ export const saveTrail = () => download("/api/trail");
 async function download(address) {
   try {
     const file = await getFile(address);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(file.content);
-    link.download = file.name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    save(file.name, file.content);
   } catch (failure) {
     note(failure.message, true);
   }
+}
+
+function save(name, content) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 /** Ask for a file and load it as a trail. */

@@ -2,8 +2,12 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Describe an element. `key` finds it again among its siblings; an equal `memo` means that nothing changed in it. */
+/**
+ * Describe an element. `key` finds it again among its siblings; an equal `memo` means that nothing changed in it. Where
+ * its only child is a function, that describes the children, and is called only if the memo is another one.
+ */
 export function h(tag, props, ...children) {
+  if (typeof children[0] === "function") return { tag, props: props || {}, children: [], later: children[0] };
   const kept = [];
   flatten(children, kept);
   return { tag, props: props || {}, children: kept };
@@ -73,6 +77,15 @@ function children(parent, wanted) {
   parent.described = wanted;
 }
 
+/** Return the children of what is described, which may have been left for later. */
+function inside(one) {
+  if (one.later) {
+    flatten([one.later()], one.children);
+    one.later = null;
+  }
+  return one.children;
+}
+
 function alike(a, b) {
   return a.tag === b.tag && (a.text === undefined) === (b.text === undefined);
 }
@@ -82,7 +95,7 @@ function create(one) {
   const node = one.svg ? document.createElementNS(SVG, one.tag) : document.createElement(one.tag);
   one.node = node;
   // Options come before the value of their select.
-  children(node, one.children);
+  children(node, inside(one));
   for (const [name, value] of Object.entries(one.props)) set(node, name, value, undefined);
   return node;
 }
@@ -95,9 +108,10 @@ function update(from, one) {
   if (one.props.memo !== undefined && one.props.memo === from.props.memo) {
     one.props = from.props;
     one.children = from.children;
+    one.later = null;
     return;
   }
-  children(one.node, one.children);
+  children(one.node, inside(one));
   for (const name of Object.keys(from.props)) {
     if (!(name in one.props)) set(one.node, name, undefined, from.props[name]);
   }
@@ -113,7 +127,9 @@ function set(node, name, value, before) {
   }
   if (value === before) return;
   if (name === "place") {
-    for (const [property, at] of Object.entries(value || {})) node.style[property] = at;
+    for (const [property, at] of Object.entries(value || {})) {
+      if (before?.[property] !== at) node.style[property] = at;
+    }
   } else if (name.startsWith("on")) node[name] = value || null;
   else if (value === undefined || value === null || value === false) node.removeAttribute(name);
   else node.setAttribute(name, value === true ? "" : String(value));

@@ -1,5 +1,7 @@
 // Where everything stands: heights of rows, and the life of each message from its leg to its end. Knows no page.
 
+import { Kinds } from "./telling.js";
+
 export const ROW = 24;
 export const LEG = 17;
 export const BANNER = 22;
@@ -28,6 +30,7 @@ export class Layout {
     this.taken = new Map();
     this.fresh = [];
     this.length = 0;
+    this.kinds = new Kinds();
     /** Where there are no messages, each row has a second line that says what it changed. */
     this.wordy = false;
     /** For each property the spans [from, to] of steps after which it fails. */
@@ -58,11 +61,12 @@ export class Layout {
     this.length = keep;
     this.taken.clear();
     const kept = [];
+    for (let n = this.flights.length - 1; n >= 0 && this.flights[n].row >= keep; n -= 1) {
+      this.byId.delete(this.flights[n].message.id);
+      this.kinds.drop(this.flights[n].message);
+    }
     for (const flight of this.flights) {
-      if (flight.row >= keep) {
-        this.byId.delete(flight.message.id);
-        continue;
-      }
+      if (flight.row >= keep) continue;
       if (flight.end >= keep) {
         flight.end = Infinity;
         flight.how = "under way";
@@ -112,6 +116,7 @@ export class Layout {
     const flight = new Flight(message, row, leg);
     this.flights.push(flight);
     this.byId.set(message.id, flight);
+    this.kinds.add(message);
     flight.track = this.free(flight);
     this.occupy(flight);
   }

@@ -7,6 +7,9 @@ import { openFind } from "./finding.js";
 import { closeMenu, note } from "./float.js";
 import { openWhat } from "./open.js";
 import { drawPanel, show, strip } from "./panel.js";
+import { openLanes } from "./heads.js";
+import { drawSearch, openSearch } from "./search.js";
+import { recallSplit } from "./splitter.js";
 import { drawStage, goToPresent } from "./stage.js";
 import { changed, onChange, store, takeChange, takeSession } from "./store.js";
 import { untell } from "./tips.js";
@@ -15,6 +18,7 @@ import { drawTop, drawTransport, openTours, wanted } from "./transport.js";
 import { forward, rewind, run, select, toggleRun, undo } from "./verbs.js";
 
 recallTheme();
+recallSplit();
 
 onChange(() => {
   drawBanner(begin);
@@ -22,6 +26,7 @@ onChange(() => {
   drawTransport();
   drawTour();
   drawPanel();
+  drawSearch();
   drawStage();
   const what = store.session?.scenario || store.session?.model || "kafka-proto";
   document.title = `${what} · step ${store.present?.step ?? 0}`;
@@ -108,13 +113,15 @@ const KEY = {
   },
   m: () => goTo("now", "[data-list=messages] button:not(:disabled)"),
   e: () => goTo("now", "[data-list=enabled] [tabindex='0']"),
+  H: openLanes,
   h: () => focus("#heads [tabindex='0']"),
   c: () => focus("#deed button"),
   a: () => goTo("actors", "#tab-actors"),
   s: () => goTo("step", "#tab-step"),
   p: () => goTo("properties", "[data-list=properties] [tabindex='0']"),
   b: () => goTo("branches", "[data-list=branches] [tabindex='0']"),
-  w: () => goTo("why", "#why-action"),
+  w: () => goTo("why", "[data-list=why] [tabindex='0']"),
+  "/": openSearch,
   o: openWhat,
   f: openFind,
   t: () => openTours(),

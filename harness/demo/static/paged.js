@@ -6,62 +6,83 @@ import { changed } from "./store.js";
 const pages = new Map();
 const active = new Map();
 
+const PAGER = 28;
+
 export const SMALL = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const STRONG = `600 ${SMALL}`;
 export const MONO = '11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 
 /**
- * Describe a list. `rows` is how many fit, the pager's line included; `draw(item, cell)` describes one row, where
- * `cell(column)` gives the properties of what can be focused in it.
+ * Describe a list. `rows` is how many fit, the pager's line included, where all are `tall` pixels high; where `tall` is
+ * a function of an item, `rows` is the room in pixels. `draw(item, cell)` describes one row, where `cell(column)` gives
+ * the properties of what can be focused in it.
  */
 export function paged(id, items, rows, draw, { label, empty, tall = 28 }) {
   if (!items.length) return h("p", { key: `${id}-empty`, class: "empty" }, empty || "Nothing.");
-  const fits = Math.max(1, rows);
-  const per = items.length <= fits ? fits : Math.max(1, fits - 1);
-  const count = Math.ceil(items.length / per);
-  const page = Math.min(pages.get(id) || 0, count - 1);
-  const from = page * per;
+  const starts = typeof tall === "function" ? unevenPages(items, rows, tall) : evenPages(items, rows);
+  const page = Math.min(pages.get(id) || 0, starts.length - 1);
+  const from = starts[page];
+  const to = starts[page + 1] ?? items.length;
   const at = active.get(id) || { row: 0, column: 0 };
-  const row = Math.min(Math.max(at.row, from), Math.min(from + per, items.length) - 1);
+  const row = Math.min(Math.max(at.row, from), to - 1);
   const list = h(
     "ul",
     {
       key: id, class: "paged", "aria-label": label, "data-list": id,
-      onkeydown: (event) => walk(event, id, per, items),
+      onkeydown: (event) => walk(event, id, starts, items),
     },
-    items.slice(from, from + per).map((item, n) => {
+    items.slice(from, to).map((item, n) => {
       const index = from + n;
       const cell = (column) => ({
         tabindex: index === row && column === at.column ? "0" : "-1",
         "data-cell": `${index}:${column}`,
         onfocus: () => active.set(id, { row: index, column }),
       });
-      return h("li", { key: item.key ?? index, place: { height: `${tall}px` } }, draw(item, cell, index));
+      const high = typeof tall === "function" ? tall(item) : tall;
+      return h("li", { key: item.key ?? index, place: { height: `${high}px` } }, draw(item, cell, index));
     }),
   );
-  return [list, count > 1 && pager(id, page, count, from, per, items.length)];
+  return [list, starts.length > 1 && pager(id, page, starts, items.length)];
 }
 
-function pager(id, page, count, from, per, total) {
+/** Return where each page begins. */
+function evenPages(items, rows) {
+  const fits = Math.max(1, rows);
+  const per = items.length <= fits ? fits : Math.max(1, fits - 1);
+  return Array.from({ length: Math.ceil(items.length / per) }, (_, n) => n * per);
+}
+
+function unevenPages(items, room, tall) {
+  if (items.reduce((sum, item) => sum + tall(item), 0) <= room) return [0];
+  const starts = [0];
+  let used = 0;
+  items.forEach((item, n) => {
+    const high = tall(item);
+    if (used && used + high > room - PAGER) {
+      starts.push(n);
+      used = 0;
+    }
+    used += high;
+  });
+  return starts;
+}
+
+function pager(id, page, starts, total) {
   const turn = (to) => {
     pages.set(id, to);
-    active.set(id, { row: to * per, column: 0 });
+    active.set(id, { row: starts[to], column: 0 });
     changed();
   };
+  const count = starts.length;
   return h(
     "div",
     { key: `${id}-pager`, class: "pager" },
-    h("span", {}, `${from + 1}–${Math.min(from + per, total)} of ${total}`),
+    h("span", {}, `${starts[page] + 1}–${starts[page + 1] ?? total} of ${total}`),
     h("button", { type: "button", disabled: page === 0, "aria-label": "Previous page", onclick: () => turn(page - 1) },
       "‹"),
     h("button", { type: "button", disabled: page === count - 1, "aria-label": "Next page",
       onclick: () => turn(page + 1) }, "›"),
   );
-}
-
-/** Show the page with an item. */
-export function reveal(id, index, per) {
-  pages.set(id, Math.floor(index / per));
 }
 
 /** Go back to the first page. */
@@ -70,15 +91,17 @@ export function rewindPage(id) {
   active.delete(id);
 }
 
-function walk(event, id, per, items) {
+function walk(event, id, starts, items) {
   const mark = event.target.dataset?.cell;
   if (!mark) return;
   const [row, column] = mark.split(":").map(Number);
+  const pageOf = (index) => starts.findLastIndex((start) => start <= index);
+  const page = pageOf(row);
   const moves = {
     ArrowDown: [row + 1, column],
     ArrowUp: [row - 1, column],
-    PageDown: [row + per, column],
-    PageUp: [row - per, column],
+    PageDown: [starts[page + 1] ?? items.length - 1, column],
+    PageUp: [starts[page - 1] ?? 0, column],
     Home: [0, column],
     End: [items.length - 1, column],
     ArrowRight: [row, column + 1],
@@ -89,7 +112,7 @@ function walk(event, id, per, items) {
   event.preventDefault();
   event.stopPropagation();
   const to = Math.min(items.length - 1, Math.max(0, move[0]));
-  pages.set(id, Math.floor(to / per));
+  pages.set(id, pageOf(to));
   const list = event.currentTarget;
   const go = () => {
     const cells = [...list.querySelectorAll("[data-cell]")].filter((cell) => cell.dataset.cell.startsWith(`${to}:`));
@@ -97,7 +120,7 @@ function walk(event, id, per, items) {
     const exact = able.find((cell) => cell.dataset.cell === `${to}:${move[1]}`);
     (exact || (move[1] === column ? able[0] : null))?.focus();
   };
-  if (Math.floor(to / per) !== Math.floor(row / per)) {
+  if (pageOf(to) !== page) {
     changed();
     requestAnimationFrame(() => requestAnimationFrame(go));
   } else go();

@@ -1,11 +1,14 @@
 // The stage: the one region that scrolls. Heads on top, the run, and the present with what can happen next.
 
 import { h, render } from "./dom.js";
-import { draw, geometry, heads, isDrawn, laneAt } from "./diagram.js";
+import { layChips } from "./chips.js";
+import { draw, isDrawn, laneAt } from "./diagram.js";
 import { icon } from "./glyphs.js";
+import { drawHeads } from "./heads.js";
+import { geometry, hide, move, shown } from "./lanes.js";
 import { ROW } from "./layout.js";
-import { changed, clock, enabled, looked, store } from "./store.js";
-import { deedsBetween, deedsOn, pick, rewind, select, take } from "./verbs.js";
+import { changed, clock, looked, store } from "./store.js";
+import { deedsBetween, deedsOn, rewind, select, take } from "./verbs.js";
 import { tellLane, tellMessage, tellStep, untell } from "./tips.js";
 
 const stage = document.getElementById("stage");
@@ -17,8 +20,8 @@ const deedBox = document.getElementById("deed");
 const toPresent = document.getElementById("to-present");
 const spoken = document.getElementById("spoken");
 
-const CHIP = 24;
-const MOST = 6;
+/** What can happen next takes this part of the stage at most. */
+const PART = 0.36;
 let place = null;
 let following = true;
 let shownSelected = null;
@@ -26,13 +29,17 @@ let shownSelected = null;
 /** Draw the stage as things stand. */
 export function drawStage() {
   if (!store.session) return;
-  place = geometry(stage.clientWidth);
-  render(headsBox, heads(place, { pick }));
-  const columns = chips();
-  const tall = Math.max(1, ...columns.map((column) => Math.min(column.items.length, MOST))) * CHIP;
+  // All that is asked of the page comes before anything is changed in it, so that it is laid out once.
+  const { clientWidth, clientHeight } = stage;
+  place = geometry(clientWidth);
+  const { chips, tall } = layChips(place, Math.max(120, clientHeight * PART));
   roll.style.height = `${store.layout.height + tall + 96}px`;
+  roll.style.width = `${place.wide}px`;
   presentBox.style.top = `${store.layout.height}px`;
-  render(presentBox, presentLine(), columns.map(column), !store.steps.length && !store.ahead && beginning(tall));
+  drawHeads(place);
+  render(
+    presentBox, presentLine(), h("div", { key: "chips", class: "chips", place: { height: `${tall}px` } }, chips),
+    !store.steps.length && !store.ahead && beginning(tall, clientWidth));
   drawDeeds();
   keepPlace();
   drawRun();
@@ -73,6 +80,18 @@ function drawRun() {
   toPresent.hidden = following || atBottom();
 }
 
+/** Return which rows are seen, and where the lanes are; or all rows. */
+export function seen(whole) {
+  const layout = store.layout;
+  const end = layout.length - 1;
+  if (whole) return { place, first: 0, last: end, atEnd: true };
+  const bottom = stage.scrollTop + stage.clientHeight - headsBox.offsetHeight;
+  return {
+    place, first: layout.rowAt(stage.scrollTop), last: Math.max(0, layout.rowAt(bottom - 1)),
+    atEnd: bottom > layout.height + 30,
+  };
+}
+
 function atBottom() {
   return stage.scrollHeight - stage.scrollTop - stage.clientHeight < 48;
 }
@@ -104,55 +123,10 @@ function presentLine() {
 }
 
 /** What to do where nothing has happened yet. */
-function beginning(below) {
-  return h("p", { key: "beginning", class: "beginning", place: { top: `${below + 74}px` } },
+function beginning(below, wide) {
+  return h("p", { key: "beginning", class: "beginning", place: { top: `${below + 70}px`, width: `${wide - 28}px` } },
     "Nothing has happened yet. Click what can happen next, press ", h("kbd", {}, "Space"), " to let it run, ",
     h("kbd", {}, "T"), " for a guided tour, ", h("kbd", {}, "?"), " for all keys and signs.");
-}
-
-const OFFERED = ["deliver", "act", "command", "timer", "elect"];
-
-/** What can happen next, by lane, without faults. */
-function chips() {
-  const lanes = new Map(place.names.map((name) => [name, []]));
-  for (const one of enabled((step) => OFFERED.includes(step.verb))) {
-    (lanes.get(one.process) || lanes.get("environment") || []).push(one);
-  }
-  return [...lanes].map(([name, items]) => ({ name, items }));
-}
-
-function column({ name, items }) {
-  const shown = items.length > MOST ? items.slice(0, MOST - 1) : items;
-  return h(
-    "div",
-    { key: name, class: "chips", place: { left: `${place.x(name) - place.lane(name) / 2 + 2}px`,
-      width: `${place.lane(name) - 4}px` } },
-    shown.map((one) => chip(one)),
-    items.length > shown.length && h(
-      "button",
-      { key: "more", type: "button", tabindex: "-1", class: "chip more", title: `${items.length} steps of ${name}`,
-        onclick: () => {
-          store.tab = "now";
-          store.only = name;
-          changed();
-        } },
-      `+${items.length - shown.length}`,
-    ),
-  );
-}
-
-function chip(one) {
-  const message = one.message && store.present.in_flight.find((other) => other.id === one.message);
-  const text = message ? message.type : one.action;
-  return h(
-    "button",
-    {
-      key: one.label, type: "button", tabindex: "-1", class: `chip chip-${one.verb}`, title: one.label,
-      "data-message": one.message || null, onclick: () => take(one),
-    },
-    icon({ deliver: "deliver", timer: "clock", elect: "star" }[one.verb] || "play"),
-    h("span", {}, text),
-  );
 }
 
 /** The bar for the lifelines that are chosen: what can be done to one, or to the link of two. */
@@ -172,6 +146,7 @@ function drawDeeds() {
       deeds.map((one) => h("button", { key: one.label, type: "button", title: one.label, "data-verb": one.verb,
         onclick: () => take(one) }, wordFor(one))),
       !deeds.length && h("span", { class: "empty" }, hint),
+      !b && laneDeeds(a),
       !b && h("span", { class: "deed-hint" }, "choose another lifeline to part the two"),
       h("button", { type: "button", class: "quiet-button", "aria-label": "Choose none",
         onclick: () => {
@@ -179,7 +154,20 @@ function drawDeeds() {
           changed();
         } }, "✕")),
   );
-  deedBox.style.top = `${headsBox.getBoundingClientRect().bottom}px`;
+  deedBox.style.top = `${headsBox.getBoundingClientRect().bottom + window.scrollY}px`;
+}
+
+/** Where a lifeline stands, and whether it is shown. */
+function laneDeeds(name) {
+  const names = shown();
+  const at = names.indexOf(name);
+  const deed = (word, title, act, disabled) => h("button", { key: word, type: "button", class: "lane-deed", title,
+    "aria-label": title, disabled, onclick: act }, word);
+  return [
+    deed("←", `Move ${name} to the left`, () => move(name, -1), at === 0),
+    deed("→", `Move ${name} to the right`, () => move(name, 1), at === names.length - 1),
+    deed("Hide", `Hide ${name}`, () => hide(name), names.length === 1),
+  ];
 }
 
 /** A deed in a word or two. */
@@ -240,18 +228,6 @@ presentBox.addEventListener("pointerover", (event) => {
 });
 presentBox.addEventListener("pointerleave", untell);
 
-headsBox.addEventListener("keydown", (event) => {
-  const to = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  const names = store.session?.lifelines || [];
-  const at = names.indexOf(document.activeElement?.dataset?.lane);
-  if (!to || at < 0) return;
-  event.preventDefault();
-  event.stopPropagation();
-  store.lane = names[(at + to + names.length) % names.length];
-  [...headsBox.querySelectorAll("[data-lane]")].find((one) => one.dataset.lane === store.lane)?.focus();
-  changed();
-});
-
 stage.addEventListener("keydown", (event) => {
   if (event.target !== stage || event.ctrlKey || event.metaKey || event.altKey) return;
   const last = store.steps.length;
@@ -263,7 +239,7 @@ stage.addEventListener("keydown", (event) => {
     if (last) select(Math.max(1, rows[event.key]));
     if (store.selected === null) following = true;
   } else if (event.key in sides) {
-    const names = store.session.lifelines;
+    const names = shown();
     const from = names.indexOf(store.lane ?? looked()?.process ?? names[0]);
     store.lane = names[(from + sides[event.key] + names.length) % names.length];
     changed();

@@ -17,6 +17,8 @@ export const store = {
   /** Whose messages and steps are listed, and which sort of steps; empty for all, and for those of the protocol. */
   only: "",
   sort: "",
+  /** The numbers of the steps that the search found. */
+  found: new Set(),
   tab: "now",
   connected: true,
   ended: false,

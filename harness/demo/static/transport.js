@@ -3,6 +3,7 @@
 import { h, render } from "./dom.js";
 import { icon } from "./glyphs.js";
 import { menu } from "./float.js";
+import { openSearch } from "./search.js";
 import { store } from "./store.js";
 import { actions } from "./view_why.js";
 import { openFind } from "./finding.js";
@@ -42,6 +43,7 @@ export function drawTop() {
       menu(event.currentTarget, "Export", FORMATS.map(([as, label, hint]) =>
         ({ label, hint, act: () => exportAs(as) })))),
     button("share", "Link", "A link that carries this session (K)", openShare),
+    button("find", icon("find"), "Search in the steps (/)", openSearch),
     button("theme", icon("theme"), "Light or dark (Shift+D)", turnTheme),
     button("help", icon("help"), "Keys and signs (?)", openHelp),
   );

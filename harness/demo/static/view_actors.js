@@ -1,6 +1,7 @@
 // The actors: what can be done to each, the links that are cut, and the state of the one that is looked at.
 
 import { h } from "./dom.js";
+import { ENVIRONMENT, ordered } from "./lanes.js";
 import { Lines, paged, reading } from "./paged.js";
 import { changed, enabled, looked, store } from "./store.js";
 import { several } from "./view_now.js";
@@ -12,7 +13,7 @@ let shown = { key: null, slots: null };
 
 /** Draw the view into so much room. */
 export function drawActors({ wide, high }) {
-  const names = store.session.lifelines.filter((name) => name !== "environment");
+  const names = ordered().filter((name) => name !== ENVIRONMENT);
   const cuts = enabled((one) => one.verb === "heal");
   const cutRows = Math.min(cuts.length, high > 800 ? 5 : 2);
   const forCuts = cuts.length ? 36 + cutRows * ROW : 0;

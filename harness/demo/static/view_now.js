@@ -3,12 +3,18 @@
 import { h } from "./dom.js";
 import { menu } from "./float.js";
 import { icon } from "./glyphs.js";
-import { paged } from "./paged.js";
+import { ordered } from "./lanes.js";
+import { paged, wrap } from "./paged.js";
 import { changed, enabled, store } from "./store.js";
 import { deedsOf, take } from "./verbs.js";
 
 const MESSAGE = 42;
 const STEP = 28;
+const LINE = 15;
+const FIELDS = '11px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
+/** What the buttons of a message and its frame take of its width, and how many lines its fields may have. */
+const BESIDE = 160;
+const LINES = 5;
 const FAULTS = ["crash", "restart", "pause", "resume", "skew", "partition", "one_way", "heal", "reorder"];
 const BUTTONS = [
   ["deliver", "Deliver", "deliver"],
@@ -18,17 +24,18 @@ const BUTTONS = [
 ];
 
 /** Draw the view into so much room. */
-export function drawNow({ high }) {
-  const messages = store.present.in_flight.filter((one) => !store.only || [one.to, one.from].includes(store.only));
+export function drawNow({ wide, high }) {
+  const messages = store.present.in_flight.filter((one) => !store.only || [one.to, one.from].includes(store.only))
+    .map((one) => ({ ...one, key: one.id, lines: fieldLines(one, wide - BESIDE) }));
   const steps = offered();
   const room = high - 2 * 36 - 8;
   const forSteps = Math.min(steps.length + 1, Math.max(6, Math.floor((room * 0.5) / STEP))) * STEP;
-  const rows = Math.max(2, Math.floor((room - forSteps) / MESSAGE));
-  const used = Math.min(Math.max(1, messages.length), rows) * MESSAGE + (messages.length > rows ? 4 : 0);
+  const forMessages = Math.max(2 * MESSAGE, room - forSteps);
+  const used = Math.min(messages.reduce((sum, one) => sum + tallOf(one), 0) || MESSAGE, forMessages) + 4;
   return [
     h("div", { class: "view-head" }, h("h2", {}, "Messages in flight"), h("span", { class: "count" }, messages.length)),
-    paged("messages", messages.map((one) => ({ ...one, key: one.id })), rows, drawMessage,
-      { label: "Messages in flight", empty: "None is under way.", tall: MESSAGE }),
+    paged("messages", messages, forMessages, drawMessage,
+      { label: "Messages in flight", empty: "None is under way.", tall: tallOf }),
     h("div", { class: "view-head" },
       h("h2", {}, "Enabled steps"), h("span", { class: "count" }, steps.length), chooser("only", "Whose", whose()),
       chooser("sort", "Which", [["", "protocol"], ["faults", "faults"], ["all", "all"]])),
@@ -36,6 +43,18 @@ export function drawNow({ high }) {
       { label: "Enabled steps", empty: store.present.over || "No step of this sort is enabled.", tall: STEP }),
   ];
 }
+
+/** Return the fields of a message in lines that fit. */
+function fieldLines(message, room) {
+  const note = { held: "held", waiting: "behind others" }[message.state];
+  const marks = [note, message.copy_of && "copy"].filter(Boolean).map((mark) => `${mark}   `).join("");
+  const fields = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`).join(" ");
+  const lines = wrap(marks + fields, room, FIELDS);
+  lines[0] = lines[0].slice(Math.min(marks.length, lines[0].length)).trimStart();
+  return lines.length > LINES ? [...lines.slice(0, LINES - 1), `${lines[LINES - 1].slice(0, -1)}…`] : lines;
+}
+
+const tallOf = (message) => MESSAGE + LINE * (message.lines.length - 1);
 
 function offered() {
   const sort = store.sort || "";
@@ -47,7 +66,7 @@ function offered() {
 }
 
 function whose() {
-  return [["", "everybody"], ...store.session.lifelines.map((name) => [name, name])];
+  return [["", "everybody"], ...ordered().map((name) => [name, name])];
 }
 
 function chooser(field, label, options) {
@@ -88,7 +107,8 @@ function drawMessage(message, cell) {
     h("div", { class: "message-text" },
       h("div", { class: "message-type" }, h("strong", {}, message.type),
         h("span", { class: "route" }, `${message.from} → ${message.to}`)),
-      h("div", { class: "message-fields" }, note && h("em", {}, note), message.copy_of && h("em", {}, "copy"), fields)),
+      h("div", { class: "message-fields" }, note && h("em", {}, note), message.copy_of && h("em", {}, "copy"),
+        message.lines.map((line, n) => h("span", { key: n }, line)))),
     h("div", { class: "deeds-row" }, columns),
   );
 }
