@@ -49,9 +49,12 @@ export function drawPanel() {
   render(body, h("div", { key: store.tab, class: `view view-${store.tab}` }, view(space())));
 }
 
+/** What the page last said of its size. To ask it while it is drawn would have it laid out once more. */
+let size = { wide: body.clientWidth, high: body.clientHeight };
+
 /** The room of a view in pixels. */
 function space() {
-  return { wide: body.clientWidth - 24, high: body.clientHeight - 16 };
+  return { wide: size.wide - 24, high: size.high - 16 };
 }
 
 /** Show a view. */
@@ -64,7 +67,7 @@ function drawLamps() {
   const { properties } = store.session;
   const failing = properties.filter((one) => howIs(one) === "fails").length;
   const words = failing ? `${failing} of ${properties.length} fail` : "";
-  const room = Math.floor((lamps.clientWidth - (words ? 110 : 24)) / 22);
+  const room = Math.floor((size.wide - (words ? 110 : 24)) / 22);
   const shown = properties.length > room ? properties.slice(0, room - 1) : properties;
   render(
     lamps,
@@ -102,4 +105,7 @@ export function strip(box, act) {
 
 strip(tabs, true);
 strip(lamps, false);
-new ResizeObserver(() => changed()).observe(body);
+new ResizeObserver(() => {
+  size = { wide: body.clientWidth, high: body.clientHeight };
+  changed();
+}).observe(body);

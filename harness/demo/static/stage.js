@@ -20,64 +20,59 @@ const deedBox = document.getElementById("deed");
 const toPresent = document.getElementById("to-present");
 const spoken = document.getElementById("spoken");
 
+const HEADS = 46;
 /** What can happen next takes this part of the stage at most. */
 const PART = 0.36;
+/** What the page last said of the stage's size, and how high what scrolls in it is. */
+let size = { wide: stage.clientWidth, high: stage.clientHeight };
+let total = 0;
 let place = null;
 let following = true;
 let shownSelected = null;
+let scrolled = 0;
 
 /** Draw the stage as things stand. */
 export function drawStage() {
   if (!store.session) return;
-  // All that is asked of the page comes before anything is changed in it, so that it is laid out once.
-  const { clientWidth, clientHeight } = stage;
-  place = geometry(clientWidth);
-  const { chips, tall } = layChips(place, Math.max(120, clientHeight * PART));
-  roll.style.height = `${store.layout.height + tall + 96}px`;
+  // The page is asked nothing before it is drawn, so that it is laid out once.
+  place = geometry(size.wide);
+  const { chips, tall } = layChips(place, Math.max(120, size.high * PART));
+  const high = store.layout.height + tall + 96;
+  total = HEADS + high;
+  roll.style.height = `${high}px`;
   roll.style.width = `${place.wide}px`;
   presentBox.style.top = `${store.layout.height}px`;
   drawHeads(place);
   render(
     presentBox, presentLine(), h("div", { key: "chips", class: "chips", place: { height: `${tall}px` } }, chips),
-    !store.steps.length && !store.ahead && beginning(tall, clientWidth));
+    !store.steps.length && !store.ahead && beginning(tall, size.wide));
   drawDeeds();
-  keepPlace();
-  drawRun();
+  const at = Math.max(0, Math.min(total - size.high, whereTo()));
+  drawRun(at);
+  if (at !== scrolled) stage.scrollTop = scrolled = at;
 }
 
-/** Stay at the present while it is watched; show what is selected. */
-function keepPlace() {
+/** Return how far the stage is scrolled: to the present while it is watched, to what was just selected. */
+function whereTo() {
   const selected = store.selected;
-  if (selected !== shownSelected && selected !== null) bringIntoView(selected);
-  else if (following && selected === null) toBottom();
+  const isNew = selected !== shownSelected && selected !== null;
   shownSelected = selected;
-}
-
-function toBottom() {
-  stage.scrollTop = stage.scrollHeight;
+  if (isNew) return bringIntoView(selected);
+  return following && selected === null ? Infinity : scrolled;
 }
 
 function bringIntoView(n) {
-  if (n < 1) {
-    stage.scrollTop = 0;
-    return;
-  }
-  const layout = store.layout;
-  const top = layout.tops[n - 1];
-  const bottom = layout.tops[n];
-  const room = stage.clientHeight - headsBox.offsetHeight - covered();
-  if (top < stage.scrollTop + ROW) stage.scrollTop = Math.max(0, top - ROW * 2);
-  else if (bottom > stage.scrollTop + room - ROW) stage.scrollTop = bottom - room + ROW * 2;
+  if (n < 1) return 0;
+  const top = store.layout.tops[n - 1];
+  const bottom = store.layout.tops[n];
+  const room = size.high - HEADS;
+  if (top < scrolled + ROW) return top - ROW * 2;
+  return bottom > scrolled + room - ROW ? bottom - room + ROW * 2 : scrolled;
 }
 
-function covered() {
-  const card = document.getElementById("tour");
-  return card.firstChild ? card.offsetHeight : 0;
-}
-
-function drawRun() {
-  draw(canvas, place, stage.scrollTop, stage.clientHeight);
-  toPresent.hidden = following || atBottom();
+function drawRun(at) {
+  draw(canvas, place, at, size.high);
+  toPresent.hidden = following || atBottom(at);
 }
 
 /** Return which rows are seen, and where the lanes are; or all rows. */
@@ -85,15 +80,15 @@ export function seen(whole) {
   const layout = store.layout;
   const end = layout.length - 1;
   if (whole) return { place, first: 0, last: end, atEnd: true };
-  const bottom = stage.scrollTop + stage.clientHeight - headsBox.offsetHeight;
+  const bottom = scrolled + size.high - HEADS;
   return {
-    place, first: layout.rowAt(stage.scrollTop), last: Math.max(0, layout.rowAt(bottom - 1)),
+    place, first: layout.rowAt(scrolled), last: Math.max(0, layout.rowAt(bottom - 1)),
     atEnd: bottom > layout.height + 30,
   };
 }
 
-function atBottom() {
-  return stage.scrollHeight - stage.scrollTop - stage.clientHeight < 48;
+function atBottom(at) {
+  return total - at - size.high < 48;
 }
 
 /** Go to the present and stay there. */
@@ -180,9 +175,10 @@ export function wordFor(one) {
 
 stage.addEventListener("scroll", () => {
   if (!place) return;
-  following = store.selected === null && atBottom();
+  scrolled = stage.scrollTop;
+  following = store.selected === null && atBottom(scrolled);
   toPresent.hidden = following;
-  if (!isDrawn(stage.scrollTop, stage.clientHeight)) drawRun();
+  if (!isDrawn(scrolled, size.high)) drawRun(scrolled);
 }, { passive: true });
 
 toPresent.addEventListener("click", goToPresent);
@@ -232,7 +228,7 @@ stage.addEventListener("keydown", (event) => {
   if (event.target !== stage || event.ctrlKey || event.metaKey || event.altKey) return;
   const last = store.steps.length;
   const at = store.selected ?? last + 1;
-  const page = Math.max(1, Math.floor(stage.clientHeight / 60));
+  const page = Math.max(1, Math.floor(size.high / 60));
   const rows = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 1, End: last + 1 };
   const sides = { ArrowRight: 1, ArrowLeft: -1 };
   if (event.key in rows) {
@@ -267,4 +263,7 @@ function speak() {
   }));
 }
 
-new ResizeObserver(() => changed()).observe(stage);
+new ResizeObserver(() => {
+  size = { wide: stage.clientWidth, high: stage.clientHeight };
+  changed();
+}).observe(stage);

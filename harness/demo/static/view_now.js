@@ -108,7 +108,7 @@ function drawMessage(message, cell) {
       h("div", { class: "message-type" }, h("strong", {}, message.type),
         h("span", { class: "route" }, `${message.from} → ${message.to}`)),
       h("div", { class: "message-fields" }, note && h("em", {}, note), message.copy_of && h("em", {}, "copy"),
-        message.lines.map((line, n) => h("span", { key: n }, line)))),
+        message.lines.join("\n"))),
     h("div", { class: "deeds-row" }, columns),
   );
 }
