@@ -22,7 +22,7 @@ const spoken = document.getElementById("spoken");
 
 const HEADS = 46;
 /** What can happen next takes this part of the stage at most. */
-const PART = 0.36;
+const PART = 0.45;
 /** What the page last said of the stage's size, and how high what scrolls in it is. */
 let size = { wide: stage.clientWidth, high: stage.clientHeight };
 let total = 0;
@@ -36,7 +36,7 @@ export function drawStage() {
   if (!store.session) return;
   // The page is asked nothing before it is drawn, so that it is laid out once.
   place = geometry(size.wide);
-  const { chips, tall } = layChips(place, Math.max(120, size.high * PART));
+  const { chips, tall } = layChips(place, Math.max(200, size.high * PART));
   const high = store.layout.height + tall + 96;
   total = HEADS + high;
   roll.style.height = `${high}px`;

@@ -43,7 +43,7 @@ export function drawTop() {
       menu(event.currentTarget, "Export", FORMATS.map(([as, label, hint]) =>
         ({ label, hint, act: () => exportAs(as) })))),
     button("share", "Link", "A link that carries this session (K)", openShare),
-    button("find", icon("find"), "Search in the steps (/)", openSearch),
+    button("search", icon("find"), "Search in the steps (/)", openSearch),
     button("theme", icon("theme"), "Light or dark (Shift+D)", turnTheme),
     button("help", icon("help"), "Keys and signs (?)", openHelp),
   );
