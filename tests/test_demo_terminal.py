@@ -72,7 +72,7 @@ def test_help_completion_and_earlier_lines(person: Person) -> None:
     """Help fills the screen and is put away; Tab offers what may follow; Up brings back what was said."""
     person.say("help")
     person.wait("deliver M", "partition A B", "PageDown")
-    person.type(PAGE_DOWN)
+    person.type(PAGE_DOWN + PAGE_DOWN)
     person.wait("save FILE [over]")
     person.type(ESCAPE)
     person.wait("can happen")

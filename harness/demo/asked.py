@@ -11,8 +11,9 @@ from threading import Lock
 
 from harness.demo.told import Json
 from harness.history.asking import Asking, Instance
+from harness.history.conditions import decisions
 from harness.history.refine import Failure, Ids, Refiner
-from harness.history.tracing import decisions, watch
+from harness.history.tracing import watch
 from harness.history.why_not import explain
 from harness.model import Kind, Model, Process, Step, Value, View
 from harness.simulate.chance import Seeded

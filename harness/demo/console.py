@@ -39,6 +39,10 @@ class Job:
     says: str
     work: Callable[[], Any]
     then: Callable[[Any], None]
+    progress: Callable[[], str] | None = None
+    """Returns how far it is, in words, while it is worked on."""
+    stop: Callable[[], None] | None = None
+    """Ends the work before its time."""
 
     def do(self) -> None:
         """Do it at once. Raises Refusal."""
@@ -95,7 +99,10 @@ class Console:
     def why_it_stopped(self) -> str:
         """Return what a run has come to."""
         session = self.session
-        over, found = session.over(), session.violation
+        over, found, outcome = session.over(), session.violation, session.runner.outcome
+        if outcome is not None:
+            saves = "; save FILE keeps it" if found is not None and found.step == session.at else ""
+            return f"stopped at step {session.at}: {outcome}{saves}"
         began = [name for name, since in session.record.since.items() if since == session.at]
         if began:
             why = f", {', '.join(began)} fails"

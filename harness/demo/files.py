@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from harness.demo.console import Console, Verb, either, never, nothing, one
+from harness.demo.console import Console, Verb, either, never, nothing, number, one
 from harness.demo.opened import BUDGETS
+from harness.demo.picture import about_tour
 from harness.demo.questions import EXPORTS, exported, trail_of
 from harness.demo.session import of_trail
 from harness.model import Refusal, find_model, find_scenario, model_specs, scenarios, tours
@@ -103,6 +104,17 @@ def open_(console: Console, words: list[str]) -> None:
     console.said = [f"{what}: {console.session.opened.title}"]
 
 
+def reopen(console: Console, words: list[str]) -> None:
+    """Show a session again that was left for another one."""
+    console.session.reopen(number(words, "the number of a session, as sessions lists them"))
+    console.said = [f"{console.session.opened.title}: {where_it_ends(console)}"]
+
+
+def kept(console: Console, words: list[str]) -> Iterable[str]:
+    """Return the numbers of the sessions that can be reopened."""
+    return () if words else (str(session.number) for session in console.session.shelf.listed())
+
+
 def is_tour(name: str) -> bool:
     return any(found.name == name for found in tours())
 
@@ -143,7 +155,7 @@ def tour(console: Console, words: list[str]) -> None:
     """Begin a tour: before its first step, with all steps kept ahead."""
     name = one(words, "a tour")
     console.session.tour(name)
-    console.said = ["Enter on an empty line, or next, goes on"]
+    console.said = [f"{about_tour(console.session)} Enter on an empty line, or next, goes on"]
 
 
 def next_(console: Console, words: list[str]) -> None:
@@ -168,6 +180,7 @@ def export(console: Console, words: list[str]) -> None:
 FILES = (
     Verb("open", "open WHAT [NAME=N]", "show a model, scenario or tour from its start; NAME=N sets a size", open_,
          things, "this demo"),
+    Verb("reopen", "reopen N", "show session N again, which was left for another one", reopen, kept, "this demo"),
     Verb("tour", "tour NAME", "begin a guided tour", tour,
          lambda console, words: () if words else (found.name for found in tours()), "this demo"),
     Verb("next", "next", "the next step of a tour, or the next kept one", next_, never, "this demo"),

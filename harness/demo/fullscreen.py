@@ -32,6 +32,8 @@ from harness.model import Refusal
 
 SLICE = 20
 """Steps of a run between two looks at the keys."""
+TELL = 0.25
+"""Seconds between two looks at how far a job is."""
 LEAVE = "Ctrl-C again leaves, as quit does"
 
 
@@ -142,6 +144,8 @@ class FullScreen:
             self.session.pause()
         elif self._job is not None:
             self.screen.note = ("good", f"gave up {self._job.says}")
+            if self._job.stop is not None:
+                self._job.stop()
             self._job = None
         elif self._may_leave and not self.buffer.text:
             self.app.exit()
@@ -206,7 +210,12 @@ class FullScreen:
             except Refusal as error:
                 refused.append(error)
 
-        await asyncio.get_running_loop().run_in_executor(None, work)
+        done = asyncio.get_running_loop().run_in_executor(None, work)
+        while job.progress is not None and self._job is job and not done.done():
+            await asyncio.wait([done], timeout=TELL)
+            self.screen.note = ("good", f"{job.says}: {job.progress()}; Ctrl-C gives up")
+            self.app.invalidate()
+        await done
         if self._job is job:
             self._job = None
             self._does(lambda: self._result(job, found, refused))

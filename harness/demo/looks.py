@@ -165,6 +165,21 @@ def branches(console: Console, words: list[str]) -> None:
         console.said.append(f"{mark} {branch.name}: {branch.length} steps{origin}{here}")
 
 
+def sessions(console: Console, words: list[str]) -> None:
+    """List the sessions that were left for another one."""
+    nothing(words, "sessions")
+    console.said = [session_line(kept.told()) for kept in console.session.shelf.listed()]
+    console.said = console.said or ["no other session was stepped; one that is left for another is kept and listed here"]
+
+
+def session_line(kept: Json) -> str:
+    """Return a session that is kept in one line."""
+    more = [f"step {kept['at']} of {kept['steps']}"]
+    more += [f"{kept['branches']} branches"] if kept["branches"] > 1 else []
+    more += [f"violates {kept['violates']}"] if kept["violates"] else []
+    return f"{kept['number']:>3}  {kept['what']}: {', '.join(more)}"
+
+
 def tours_(console: Console, words: list[str]) -> None:
     nothing(words, "tours")
     console.said = table(((tour.name, tour.title) for tour in tours()), "")
@@ -198,6 +213,7 @@ LOOKING = (
     Verb("properties", "properties", "which properties hold, fail, were reached", properties, never, "looking"),
     Verb("tours", "tours", "the guided tours there are", tours_, never, "looking"),
     Verb("branches", "branches", "all branches, the present one marked", branches, never, "looking"),
+    Verb("sessions", "sessions", "the sessions that were left, with numbers for reopen", sessions, never, "looking"),
     Verb("where", "where", "model, sizes, step and digest", where, never, "looking"),
     Verb("help", "help [VERB]", "this, or what a verb does", help_, of_verbs, "looking"),
 )

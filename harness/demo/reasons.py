@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from harness.demo import questions
 from harness.demo.branches import Ending
 from harness.demo.console import Console, Job, Json, Verb, never, nothing, number, one
+from harness.demo.finding import MOST_RUNS, Search
+from harness.demo.session import LiveSession, of_trail
 from harness.demo.verbs import actions
 from harness.model import Refusal
 from harness.simulate.shrink import Shrunk
@@ -94,6 +96,27 @@ def shrink(console: Console, words: list[str]) -> None:
     console.job = Job("looking for a shorter run", lambda: questions.shrunk(trail), show)
 
 
+def find(console: Console, words: list[str]) -> None:
+    """Look for a violation from the start, one seed and strategy after the other, and show the first hit."""
+    runs = number(words, "how many runs to make at most") if words else MOST_RUNS
+    session = console.session
+    epoch = session.epoch
+    search = Search(session.opened, runs, 0, session.runner.hurts)
+
+    def work() -> LiveSession | None:
+        found = search.run()
+        return of_trail(found) if found is not None else None
+
+    def show(found: LiveSession | None) -> None:
+        kept = ""
+        if found is not None and session.epoch == epoch:
+            session.become(found)
+            kept = "; shrink makes it shorter, undo leads back"
+        console.said = [f"{search.outcome()}{kept}"]
+
+    console.job = Job("looking for a violation", work, show, search.progress, search.stop)
+
+
 def link(console: Console, words: list[str]) -> None:
     """Tell the link that carries the run, for the page."""
     nothing(words, "link")
@@ -109,5 +132,6 @@ REASONS = (
     Verb("spec", "spec [N]", "what step N is in the spec, and the guards it came past", spec, never, "looking"),
     Verb("why", "why ACTION", "why an action is not possible now", why, asked, "looking"),
     Verb("shrink", "shrink", "a shorter run with the same violation, in a branch", shrink, never, "time"),
+    Verb("find", "find [RUNS]", "find a violation: try seeds and strategies, show the first hit", find, never, "time"),
     Verb("link", "link", "the run as a link for the page", link, never, "this demo"),
 )

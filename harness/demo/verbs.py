@@ -190,7 +190,15 @@ def faults(console: Console, words: list[str]) -> None:
     if words not in (["on"], ["off"]):
         raise Refusal(f"expected faults on or faults off, found {' '.join(words) or 'nothing'!r}")
     console.session.set_strategy(hurts=words == ["on"])
-    console.said = [f"a run {'may' if words == ['on'] else 'does not'} hurt anybody"]
+    console.said = [f"a run {'may' if words == ['on'] else 'does not'} inject faults"]
+
+
+def spare(console: Console, words: list[str]) -> None:
+    if words not in (["on"], ["off"]):
+        raise Refusal(f"expected spare on or spare off, found {' '.join(words) or 'nothing'!r}")
+    console.session.set_strategy(spares=words == ["on"])
+    console.said = ["a run neither heals nor restarts what you cut, crashed, paused or held" if words == ["on"]
+                    else "a run may mend every fault"]
 
 
 def speed(console: Console, words: list[str]) -> None:
@@ -248,11 +256,13 @@ STEPPING = (
          runs_until, "time"),
     Verb("strategy", "strategy NAME [SEED]", "who decides in a run: random, pct or guided", strategy,
          either("random", "pct", "guided"), "time"),
-    Verb("faults", "faults on|off", "whether a run may hurt anybody", faults, either("on", "off"), "time"),
+    Verb("faults", "faults on|off", "whether a run may inject faults", faults, either("on", "off"), "time"),
+    Verb("spare", "spare on|off", "whether a run leaves alone what you cut, crashed, paused or held", spare,
+         either("on", "off"), "time"),
     Verb("speed", "speed N", "steps a second in a run; 0: as fast as possible", speed, never, "time"),
     Verb("rewind", "rewind [N]", "go back to step N, or one step; what came after is kept", rewind, never, "time"),
     Verb("forward", "forward [N|end]", "go on to a kept step", forward, either("end"), "time"),
-    Verb("undo", "undo", "undo the last step, rewind or switch", undo, never, "time"),
+    Verb("undo", "undo", "undo the last step, rewind, switch, open or reopen", undo, never, "time"),
     Verb("branch", "branch NAME", "give this branch a name", branch, never, "time"),
     Verb("switch", "switch NAME", "go to another branch", switch,
          lambda console, words: () if words else console.session.branches, "time"),

@@ -12,8 +12,9 @@ from typing import Any
 
 import attrs
 
+from harness.history.conditions import guard_of
 from harness.history.refine import Ids, target
-from harness.history.tracing import Call, guard_of, watch
+from harness.history.tracing import Call, watch
 from harness.model import Message, Model, Process, Step, View, brief_value
 from harness.simulate.memo import IdView
 from harness.simulate.tables import Tables
@@ -110,11 +111,11 @@ class Asking:
             rooted = [call for call in calls if call.code is root]
             for call in rooted:
                 if not call.gave and not call.made:
-                    yield _stopped(called, call, self._telling)
+                    yield _stopped(called, call, known, self._telling)
             if not rooted and root is not None:
                 outer = next((call for code in chain for call in reversed(calls) if call.code is code), None)
                 if outer is not None:
-                    guard, passed = guard_of(outer, self._telling)
+                    guard, passed = guard_of(outer, self._telling, (known.action, root.co_name), known.args)
                     said = f"{root.co_name} is not asked: {outer.code.co_name} stops at {guard.told()}"
                     yield Attempt(called, said, passed)
 
@@ -150,9 +151,9 @@ def _root_of(call: Call, source: Call | None, action: str) -> tuple[CodeType, li
     return chain[at].code, [around.code for around in chain[at + 1 :]]
 
 
-def _stopped(called: str, call: Call, telling: bool) -> Attempt:
+def _stopped(called: str, call: Call, known: Instance, telling: bool) -> Attempt:
     """Return an attempt that ends in a function of its own."""
-    guard, passed = guard_of(call, telling)
+    guard, passed = guard_of(call, telling, (known.action,), known.args)
     named = call.code.co_varnames[: call.code.co_argcount]
     given = {n: call.given[n] for n in named if n in call.given and isinstance(call.given[n], str | int | type(None))}
     said = ", ".join(f"{name} = {brief_value(value)}" for name, value in given.items())
