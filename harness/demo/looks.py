@@ -169,7 +169,7 @@ def sessions(console: Console, words: list[str]) -> None:
     """List the sessions that were left for another one."""
     nothing(words, "sessions")
     console.said = [session_line(kept.told()) for kept in console.session.shelf.listed()]
-    console.said = console.said or ["no other session was stepped; one that is left for another is kept and listed here"]
+    console.said = console.said or ["no other session was stepped; one that is left is kept and listed here"]
 
 
 def session_line(kept: Json) -> str:

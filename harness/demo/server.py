@@ -47,7 +47,7 @@ from harness.demo.walk import Stale
 from harness.model import Refusal
 from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, optional
 
-GRACE = 1.0
+GRACE = 0.3
 """Seconds that connections get to end."""
 
 T = TypeVar("T")
