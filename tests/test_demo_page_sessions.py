@@ -246,9 +246,10 @@ def test_dead_server_is_told_on_a_banner_and_found_again(chromium: Any, tmp_path
         page.keyboard.press(".")
         page.wait_for_selector(".note.bad >> text=The server does not answer, so nothing was done")
         assert len(labels(alone)) == 1
+        page.click("#retry")
+        assert page.locator("#banner [role=alert]").count() == 1
         again = served_at(where.rstrip("/").rpartition(":")[2])
         try:
-            page.click("#retry")
             page.wait_for_selector("#banner [role=alert]", state="detached", timeout=20_000)
             alone.until("store.steps.length === 0")
         finally:

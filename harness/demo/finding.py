@@ -81,7 +81,7 @@ class Search:
     def progress(self) -> str:
         """Return how far the search is, in words."""
         told = self.told()
-        left = f", at most {told['seconds_left']} s left" if told["seconds_left"] is not None else ""
+        left = f", at most {span(told['seconds_left'])} left" if told["seconds_left"] is not None else ""
         return f"{self.tried:,} of {counted(self.runs, 'run')}, {told['rate']:g} a second{left}; {self.now}"
 
     def outcome(self) -> str:
@@ -94,6 +94,13 @@ class Search:
             return f"the search was stopped; no violation in {tried}"
         off = "" if self.hurts or not self._faults.reaches(*FAULT_KINDS) else "; faults were off"
         return f"no violation in {tried} with {', '.join(STRATEGIES)}{off}"
+
+
+def span(seconds: int) -> str:
+    """Return a time as text."""
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{round(seconds / 60)} min" if seconds < 7200 else f"{round(seconds / 3600)} h"
 
 
 class Sparing(Watcher):

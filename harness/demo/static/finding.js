@@ -48,7 +48,7 @@ export function drawFinding() {
     });
   }
   closed.finding = null;
-  const left = found.seconds_left === null ? "" : `, at most ${found.seconds_left.toLocaleString()} s left`;
+  const left = found.seconds_left === null ? "" : `, at most ${span(found.seconds_left)} left`;
   return h(
     "section",
     { key: "finding", class: "outcome", id: "finding", "aria-label": "Looking for a violation" },
@@ -60,6 +60,12 @@ export function drawFinding() {
       `${found.tried.toLocaleString()} of ${found.runs.toLocaleString()} runs, ${found.rate} a second${left}`,
       found.now && ` · ${found.now}`),
   );
+}
+
+/** Return a time as text. */
+function span(seconds) {
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
 
 /** Describe what the last run came to, where no card of a violation says more; or nothing. */

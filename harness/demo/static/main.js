@@ -4,7 +4,7 @@ import { listen } from "./api.js";
 import { openHelp, openShare, pickFile, recallTheme, saveTrail, takeFragment, turnTheme } from "./dialogs.js";
 import { drawBanner } from "./banner.js";
 import { openFind } from "./finding.js";
-import { closeMenu, note } from "./float.js";
+import { closeMenu } from "./float.js";
 import { openWhat } from "./open.js";
 import { drawPanel, show, strip } from "./panel.js";
 import { openLanes } from "./heads.js";
@@ -64,11 +64,9 @@ function begin() {
   });
 }
 
-/** Note how far a search is; when one ends, say what it came to. */
+/** Note how far a search for a violation is; its card shows it. */
 function takeFinding(told) {
-  const was = store.finding;
   store.finding = told;
-  if (was?.on && !told.on) note(told.outcome);
   changed();
 }
 
