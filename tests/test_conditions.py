@@ -129,6 +129,17 @@ def spent(what: str) -> Any:
     return questions.why(session, "ControllerElectLeader")()["model"]
 
 
+def test_why_not_tells_the_turn_of_one_where_others_are_possible() -> None:
+    """The leader cannot be elected again, while the other replica can: the guard is told with the leader's turn."""
+    session = opened("replication/kip-320/actors")
+    session.take(label="ControllerElectLeader(r2)")
+    told = questions.why(session, "ControllerElectLeader")()["model"]
+    assert told["enabled"] == ["ControllerElectLeader(r1)"]
+    (one,) = told["not"]
+    assert one["instance"] == "ControllerElectLeader(r2)"
+    assert "if elected := quorum.elect(q, replica), with" in one["why"] and "replica = r2" in one["why"]
+
+
 def test_why_not_blames_the_spent_elections() -> None:
     """And no guard that a step past it would not have helped."""
     told = spent("replication/kip-320/actors")

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from harness.history.conditions import guard_of
+from harness.history.conditions import guard_of, turn_refused
 from harness.history.refine import Ids, target
 from harness.history.tracing import Call, watch
 from harness.model import Message, Model, Process, Step, View, brief_value
@@ -112,6 +112,8 @@ class Asking:
             for call in rooted:
                 if not call.gave and not call.made:
                     yield _stopped(called, call, known, self._telling)
+                elif self._telling and (turn := turn_refused(call, (known.action,), known.args)) is not None:
+                    yield Attempt(called, f"its guard fails: {turn[0].told()}", turn[1] + 1)
             if not rooted and root is not None:
                 outer = next((call for code in chain for call in reversed(calls) if call.code is code), None)
                 if outer is not None:

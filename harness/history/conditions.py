@@ -65,6 +65,22 @@ def guard_of(
         0, len(passed) - 1)
 
 
+def turn_refused(call: Call, wanted: Iterable[str], args: tuple[str, ...]) -> tuple[Guard, int] | None:
+    """Return the guard at which the turn of a loop ended that is about some arguments, and how many the call passed.
+
+    For calls that gave steps with other arguments. None where no such turn is known.
+    """
+    function = _function(call.code)
+    passed = _evaluated(function, call.lines) if function is not None else []
+    one = _refused(call, passed, frozenset(wanted), args)
+    if one is None or not args or _like(call, one, args) < len(args):
+        return None
+    branch = one.branch
+    read = branch.iter if isinstance(branch, ast.For) else branch.test
+    guard = _guard(call, branch.lineno, branch.body[0].lineno - 1, _read(read, True), one.at, read)
+    return guard, max(0, len(passed) - 1)
+
+
 def _refused(
     call: Call, passed: list[Evaluated], wanted: frozenset[str], args: tuple[str, ...]
 ) -> Evaluated | None:
