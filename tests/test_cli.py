@@ -250,7 +250,7 @@ def test_interrupted_hunt_keeps_its_finished_rows(how: str, tmp_path: Path) -> N
     with started("hunt", "s2-stuck-replica", "--seeds", 100_000, "--out", tmp_path) as process:
         wait_until(lambda: (tmp_path / "s2-stuck-replica.history.jsonl").exists())
         outcome = interrupted(process, how)
-    assert "1 of 2 scenarios were finished" in outcome.err
+    assert "1 of 2 scenarios was finished" in outcome.err
     assert "1 of 1 scenario as expected, 1 not finished" in outcome.out
     board = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))
     assert [row["scenario"] for row in board["scenarios"]] == ["s2-stuck-replica"]

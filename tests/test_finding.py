@@ -9,6 +9,7 @@ from command_line import call
 
 from harness.model import did_you_mean, find_model, model_specs, scenarios, tours, unknown
 from harness.model.similar import similar
+from harness.record.words import agreeing, counted, some_of
 
 MODELS = ("transactions/diary-01", "transactions/gist", "transactions/repaired", "transactions/repaired/actors")
 
@@ -192,3 +193,14 @@ def test_commands_that_are_shown_can_be_run(name: str) -> None:
         if words[0] != "hunt":
             more = ["--help"] if words[0] == "demo" else ["--json"]
             assert call(*words, *more).code in (0, 1), command
+
+
+def test_verbs_agree_with_the_number_of_what_is_counted() -> None:
+    """One history violates, two violate; verbs with a singular of their own have it."""
+    assert [counted(n, "history", "violate") for n in (0, 1, 2)] == [
+        "0 histories violate", "1 history violates", "2 histories violate"]
+    assert [counted(1, "run", verb) for verb in ("are", "were", "have")] == ["1 run is", "1 run was", "1 run has"]
+    assert [counted(1_000, "run", verb) for verb in ("are", "leave")] == ["1,000 runs are", "1,000 runs leave"]
+    assert (counted(1, "try"), agreeing(1, "leave"), agreeing(7, "leave")) == ("1 try", "leaves", "leave")
+    assert some_of(1, 200, "run", "violate") == "1 of 200 runs violates"
+    assert some_of(0, 1, "run", "are") == "0 of 1 run are"

@@ -272,7 +272,7 @@ def test_an_interrupt_keeps_what_is_committed(tmp_path: Path) -> None:
     heard = []
 
     def progress(done: int, planned: int, message: str) -> None:
-        if done and not heard:
+        if going.store.committed() and not heard:
             os.kill(os.getpid(), signal.SIGINT)
 
     going = campaigns.Campaign(tmp_path, manifest, 60, progress, lambda: heard.append(True))
@@ -282,6 +282,25 @@ def test_an_interrupt_keeps_what_is_committed(tmp_path: Path) -> None:
     assert again.complete and (again.runs, again.found >= outcome.runs) == (60, True)
     digests = {row["seed"]: row["digest"] for row in rows(tmp_path, "runs")}
     assert digests == {seed: digest for seed, (digest, _) in alone("fencing-battle", runs=60).items()}
+
+
+def test_progress_has_numbers_before_the_first_block_is_committed(tmp_path: Path) -> None:
+    """One block of all runs: what is done is seen rising from the start, and never beyond what there is."""
+    manifest = Manifest(cells(["rp-04-fast-failover"]), "failing", 0.0, 600)
+    told: list[tuple[int, int, str, int]] = []
+
+    def progress(done: int, planned: int, message: str) -> None:
+        told.append((done, planned, message, len(going.store.committed())))
+
+    going = campaigns.Campaign(tmp_path, manifest, 600, progress)
+    with going.alone():
+        going.begin("starting Spark")
+        assert told == [(0, 600, "starting Spark", 0)]
+        outcome = going.run(spark(), "2026-01-02")
+    early = [done for done, _, _, committed in told if not committed]
+    assert early == sorted(early) and 0 < early[-1] <= 600 and len(set(early)) > 2
+    assert told[-1][:3] == (600, 600, f"{outcome.failing} failing") and outcome.failing > 0
+    assert not (tmp_path / ".parts").exists()
 
 
 @pytest.fixture

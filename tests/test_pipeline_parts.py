@@ -24,6 +24,7 @@ from harness.pipeline.clusters import trail_of
 from harness.pipeline.jobs import last_words
 from harness.pipeline.judging import judge_block
 from harness.pipeline.pieces import Joiner, split
+from harness.pipeline.pulse import Pulse, under_way
 from harness.pipeline.schemas import SCHEMAS
 from harness.pipeline.store import Block, Manifest, Store
 from harness.pipeline.work import Task, Workshop, is_sampled
@@ -353,3 +354,22 @@ def test_workers_elsewhere_run_the_python_that_is_named(monkeypatch: pytest.Monk
         monkeypatch.setenv("PYSPARK_PYTHON", named)
         session._choose_python(here)
         assert (os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"]) == (chosen, sys.executable)
+
+
+def test_pulse_tells_of_blocks_that_are_not_committed(tmp_path: Path) -> None:
+    """Not of those that are, nor of those that are over; what is no word of a worker is passed over."""
+    one, other = Pulse(tmp_path, "one"), Pulse(tmp_path, "other")
+    one.beat(3, 1)
+    other.beat(40, 0)
+    assert under_way(tmp_path, ()) == (43, 1)
+    one.beat(5, 2)  # too soon after the last word
+    assert under_way(tmp_path, ("other",)) == (3, 1)
+    one._next = 0
+    one.beat(5, 2)
+    (tmp_path / "odd.making").write_text("what", encoding="utf-8")
+    assert under_way(tmp_path, ("other",)) == (5, 2)
+    one.over()
+    one.over()
+    assert under_way(tmp_path, ("other",)) == (0, 0)
+    Pulse(tmp_path / "gone", "two").beat(1, 1)
+    assert under_way(tmp_path / "gone", ()) == (0, 0)

@@ -12,7 +12,7 @@ from harness.cli import OneOf, heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.model import Refusal
 from harness.pipeline.needs import require_java, require_packages
-from harness.record.words import counted
+from harness.record.words import counted, some_of
 from harness.simulate import strategies
 from harness.simulate.screen import Screen
 
@@ -63,6 +63,7 @@ def campaign(
         going = campaigns.Campaign(out, manifest, runs, progress, heard)
         with going.alone():
             if going.open():
+                going.begin("starting Spark")
                 with spark_session(master, out / LOG, is_lean=True) as spark:
                     outcome = going.run(spark, time.strftime("%Y-%m-%d", time.gmtime()))
             else:
@@ -78,7 +79,7 @@ def campaign(
         for line in _told(result, [cell.what for cell in chosen]):
             click.echo(line)
     if outcome.interrupted:
-        kept = f"{outcome.runs:,} of {counted(outcome.planned, 'run')} are kept in {out}"
+        kept = f"{some_of(outcome.runs, outcome.planned, 'run', 'are')} kept in {out}"
         raise KeyboardInterrupt(f"interrupted; {kept}, and the same command goes on from there")
     return 0
 
@@ -88,7 +89,7 @@ def _told(result: dict[str, Any], whats: list[str]) -> list[str]:
     of = f"{len(names)} scenarios or models" if len(names) > 1 else names[0]
     made = result["runs"] - result["found"]
     lines = [f"{counted(result['runs'], 'run')} of {of}, {counted(result['steps'], 'step')}: "
-             f"{counted(result['failing'], 'run')} violate something"]
+             f"{counted(result['failing'], 'run', 'violate')} something"]
     if result["errors"]:
         lines.append(f"{counted(result['errors'], 'run')} ended in an error of the protocol's own code, see the table "
                      "runs")

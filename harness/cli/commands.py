@@ -33,7 +33,7 @@ from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.history import history_of
 from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import format_said
-from harness.record.words import counted
+from harness.record.words import counted, some_of
 from harness.simulate import strategies
 from harness.simulate.hunt import Hunt, Row, chosen_scenarios, record_run, write_run
 from harness.simulate.replay import DEADLOCK, replay_plain
@@ -76,7 +76,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool)
         screen.scoreboard(rows, len(chosen), out)
     if complete:
         return 0 if all(row.as_expected for row in rows) else 1
-    kept = f"{len(rows)} of {counted(len(chosen), 'scenario')} were finished"
+    kept = f"{some_of(len(rows), len(chosen), 'scenario', 'were')} finished"
     kept += f" and are kept in {out / 'scoreboard.json'}" if rows else ""
     if hunting.failure is not None:
         raise Refusal(f"{hunting.failure} ({kept})")
@@ -162,7 +162,7 @@ def simulate(
     if made.interrupted and alone:
         raise KeyboardInterrupt(f"interrupted; the run is written as far as it went, {counted(made.steps, 'step')}")
     if made.interrupted:
-        raise KeyboardInterrupt(f"interrupted; {made.runs:,} of {counted(len(numbers), 'run')} were finished")
+        raise KeyboardInterrupt(f"interrupted; {some_of(made.runs, len(numbers), 'run', 'were')} finished")
     return 1 if made.violations and not made.as_expected else 0
 
 

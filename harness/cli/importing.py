@@ -53,7 +53,7 @@ def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, check: boo
         return 1 if check and violating else 0
     events = sum(one.events for one in found)
     click.echo(f"{counted(len(found), 'history')}, {counted(events, 'event')}: "
-               f"{counted(len(violating), 'history')} violate something; the tables are in {out}")
+               f"{counted(len(violating), 'history', 'violate')} something; the tables are in {out}")
     for one in violating[:MOST_TOLD]:
         click.echo(f"{one.file}: {one.violated} at step {one.step}: {one.reason}")
     if violating[MOST_TOLD:]:

@@ -13,7 +13,7 @@ import click
 from harness.cli import heard, whole
 from harness.cli.group import AS_JSON, check_file, cli, emit
 from harness.pipeline.needs import require_packages
-from harness.record.words import counted
+from harness.record.words import agreeing, counted, some_of
 from harness.simulate.screen import Screen, wrapped
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def _replay(made: Report, trail: str) -> str:
 def _summary(made: Report) -> Iterator[str]:
     """Yield the lines that the terminal shows."""
     summary = made.summary
-    yield f"{counted(summary.runs, 'run')}, of which {summary.failing:,} violate something"
+    failing = summary.failing
+    yield f"{counted(summary.runs, 'run')}, of which {failing:,} {agreeing(failing, 'violate')} something"
     for verdict in summary.verdicts:
         yield from _verdict(verdict)
     yield from _clusters(made)
@@ -177,7 +178,7 @@ def _verdict(one: Verdict) -> Iterator[str]:
     from harness.pipeline.page import said_of
 
     yield f"{ {True: 'ok', False: 'NO', None: '  '}[one.as_expected]}  {one.what}"
-    yield from wrapped(f"{one.failing:,} of {counted(one.runs, 'run')} violate something: {percent(one.rate)} "
+    yield from wrapped(f"{some_of(one.failing, one.runs, 'run', 'violate')} something: {percent(one.rate)} "
                        f"({interval(one.low, one.high)})", WIDTH, "      ")
     if one.properties or one.as_expected is False:
         yield from wrapped(f"violated: {said_of(one)}", WIDTH, "      ")
@@ -186,7 +187,9 @@ def _verdict(one: Verdict) -> Iterator[str]:
 def _clusters(made: Report) -> Iterator[str]:
     found = made.summary.clusters
     for one, witness in [*zip(found, made.witnesses, strict=True)][:MOST]:
-        length = f"{one.had} -> {one.has} steps{', proved shortest' * one.proved}" if one.shrunk else f"{one.had} steps"
+        length = counted(one.had, "step")
+        if one.shrunk:
+            length = f"{one.had} -> {counted(one.has, 'step')}{', proved shortest' * one.proved}"
         yield from wrapped(f"{one.what}: {one.property} in {counted(one.runs, 'run')}, {length}", WIDTH, "", "  ")
         yield from wrapped(one.reason, WIDTH, "  ")
         yield f"  {_replay(made, witness.trail)}" if witness.trail else "  recorded elsewhere, without a trail"

@@ -18,7 +18,7 @@ from harness.history.campaign import Totals, refine_runs
 from harness.history.judge import Judge, Judged
 from harness.history.refine import Refined
 from harness.model import Refusal, Scenario, find_runnable
-from harness.record.words import counted
+from harness.record.words import counted, some_of
 from harness.simulate import strategies
 from harness.simulate.screen import Screen
 from harness.simulate.session import everything, plan_of
@@ -105,7 +105,7 @@ def _files(paths: list[Path], as_json: bool) -> int:
         for one in judged:
             click.echo("\n".join(_told(one)))
     if interrupted:
-        raise KeyboardInterrupt(f"interrupted; {len(judged):,} of {counted(len(paths), 'file')} were judged")
+        raise KeyboardInterrupt(f"interrupted; {some_of(len(judged), len(paths), 'file', 'were')} judged")
     if refused:
         more = f" ({len(refused):,} of {counted(len(paths), 'file')} cannot be read)" if refused[1:] else ""
         raise Refusal(refused[0] + more)
@@ -181,7 +181,7 @@ def _simulate(
     if as_json:
         emit({"simulated": results})
     if totals.interrupted:
-        raise KeyboardInterrupt(f"interrupted; {totals.runs:,} of {counted(seeds, 'run')} of {name} were finished")
+        raise KeyboardInterrupt(f"interrupted; of {name} {some_of(totals.runs, seeds, 'run', 'were')} finished")
     return 1 if any(result["failed"] or result["violated"] for result in results) else 0
 
 
@@ -189,8 +189,10 @@ def _summary(name: str, totals: Totals) -> list[str]:
     """Return what simulated runs came to, as lines."""
     moved = sum(totals.actions.values()) + sum(totals.extensions.values())
     said = f"all of {counted(totals.runs, 'run')} follow the spec"
+    if totals.runs == 1:
+        said = "the one run follows the spec"
     if totals.failed:
-        said = f"{totals.failed:,} of {counted(totals.runs, 'run')} leave the spec"
+        said = f"{some_of(totals.failed, totals.runs, 'run', 'leave')} the spec"
     share = f" ({100 * totals.stutters / totals.steps:.1f} %)" if totals.steps else ""
     lines = [
         f"{name}: {said}",

@@ -9,6 +9,7 @@ from harness.demo.console import Console, Json, Verb, never, nothing
 from harness.demo.verbs import numbered
 from harness.history.changes import brief
 from harness.model import OPEN, Refusal, tours
+from harness.record.words import counted
 
 TO_OTHERS = (("crash", "crash"), ("pause", "pause"), ("partition", "partition"), ("one_way", "cut"))
 TO_MESSAGES = (("drop", "drop"), ("duplicate", "duplicate"), ("delay", "hold"))
@@ -162,7 +163,7 @@ def branches(console: Console, words: list[str]) -> None:
         here = f", here at step {session.at}" if branch is session.branch else ""
         origin = f", left {branch.origin} after step {branch.fork}" if branch.origin else ""
         mark = "*" if branch is session.branch else " "
-        console.said.append(f"{mark} {branch.name}: {branch.length} steps{origin}{here}")
+        console.said.append(f"{mark} {branch.name}: {counted(branch.length, 'step')}{origin}{here}")
 
 
 def sessions(console: Console, words: list[str]) -> None:

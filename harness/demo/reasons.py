@@ -11,6 +11,7 @@ from harness.demo.finding import MOST_RUNS, Search
 from harness.demo.session import LiveSession, of_trail
 from harness.demo.verbs import actions
 from harness.model import Refusal
+from harness.record.words import counted
 from harness.simulate.shrink import Shrunk
 
 MOST_INSTANCES = 8
@@ -91,7 +92,8 @@ def shrink(console: Console, words: list[str]) -> None:
         session.add_shrunk(shorter, ending, branch)
         console.stepper.forward(session.branch.length)
         proof = ", and there is no shorter one" if shorter.proved else ""
-        console.said = [f"{shorter.had} steps became {shorter.has}{proof}; they are the branch {session.branch.name}"]
+        became = f"{counted(shorter.had, 'step')} became {shorter.has}{proof}"
+        console.said = [f"{became}; they are the branch {session.branch.name}"]
 
     console.job = Job("looking for a shorter run", lambda: questions.shrunk(trail), show)
 

@@ -11,6 +11,7 @@ from harness.explore.graph_file import Graph
 from harness.history.changes import difference
 from harness.history.text import wrap
 from harness.model import FrozenMap, Message, Value, canonical_sort
+from harness.record.words import counted
 
 LINE = 46
 """Characters of a line in a box."""
@@ -88,7 +89,7 @@ def facts(graph: Graph) -> tuple[str, ...]:
              *(f"{v}.{f}" for v, fields in sorted(graph.hidden.fields.items()) for f in sorted(fields))]
     if names:
         told.append(f"not told apart by {', '.join(names)}")
-    size = f"{len(graph.rows)} states, {len(graph.edges)} steps, depth {max(graph.depths()) + 1}"
+    size = f"{counted(len(graph.rows), 'state')}, {counted(len(graph.edges), 'step')}, depth {max(graph.depths()) + 1}"
     return (*told, size)
 
 

@@ -16,6 +16,7 @@ from harness.history.changes import changes
 from harness.model import Kind, Message, Model, Refusal, Value, parts, slot
 from harness.model.network import FIFO
 from harness.record import Event, History
+from harness.record.words import counted
 
 ENVIRONMENT = "environment"
 RECEIVED, LOST, DROPPED, MERGED, UNDER_WAY = "received", "lost", "dropped", "merged", "under way"
@@ -243,7 +244,7 @@ def facts(story: Story) -> list[tuple[str, str]]:
 def verdict(story: Story) -> str:
     """Return what a run came to, as a sentence."""
     end = story.history.end["verdict"]
-    steps = f"{len(story.rows) - 1} steps"
+    steps = counted(len(story.rows) - 1, "step")
     if end["ok"]:
         claims = len(story.history.header["claims"])
         return f"ok after {steps}: nothing violates the {claims} claimed properties" if claims else f"ok after {steps}"

@@ -18,9 +18,11 @@ import attrs
 from harness.model import Refusal
 from harness.pipeline.cells import Cell, code_version
 from harness.pipeline.jobs import Job, last_words
-from harness.pipeline.store import Block, Manifest, Store
+from harness.pipeline.pulse import Pulse, under_way
+from harness.pipeline.store import PARTS, Block, Manifest, Store
 from harness.pipeline.work import Task, Workshop
 from harness.record.files import reason_of
+from harness.record.words import some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,8 +127,9 @@ def make_blocks(
     for task in (task for some in tasks for task in some):
         if store.is_committed(task.name):
             continue
+        pulse = Pulse(store.folder / PARTS, task.name)
         try:
-            rows = _WORKSHOP[0].make(task)
+            rows = _WORKSHOP[0].make(task, pulse.beat)
             store.commit(task.cell, task.first, task.last, day, rows.tables(), rows.counts)
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own
@@ -134,6 +137,8 @@ def make_blocks(
                                ) from None
         except Refusal as error:
             raise RuntimeError(f"{STOPPED}{error}.") from None
+        finally:
+            pulse.over()
         yield rows.counts["runs"]
 
 
@@ -167,6 +172,11 @@ class Campaign:
         outcome.found = outcome.runs
         return outcome
 
+    def begin(self, message: str) -> None:
+        """Show what is there, and what goes on before the first run is made."""
+        now = self._count({})
+        self.progress(now.runs, now.planned, message)
+
     def run(self, spark: SparkSession, day: str) -> Outcome:
         """Make what is missing. An interrupt ends it in order, and everything committed is kept. Raises Refusal."""
         with self.alone():
@@ -176,13 +186,14 @@ class Campaign:
         tasks, outcome = self.open(), self.nothing_missing()
         if not tasks:
             return outcome
+        (self.store.folder / PARTS).mkdir(exist_ok=True)
         job = self._job(spark, tasks, day)
         known: dict[str, Block] = {}
         try:
             while not job.over.wait(LOOK):
                 known = self.store.committed(known)
-                now = self._count(known)
-                self.progress(now.runs, now.planned, f"{now.failing:,} failing")
+                now, (runs, failing) = self._count(known), under_way(self.store.folder / PARTS, known)
+                self.progress(min(now.runs + runs, now.planned), now.planned, f"{now.failing + failing:,} failing")
         except KeyboardInterrupt:
             self.heard()
             outcome.interrupted = True
@@ -191,7 +202,8 @@ class Campaign:
         done = self._count({})
         done.found, done.interrupted = outcome.found, outcome.interrupted
         if job.failure is not None and not outcome.interrupted:
-            raise Refusal(f"{last_words(job.failure, STOPPED)} ({done.runs:,} of {done.planned:,} runs are kept)")
+            kept = f"{some_of(done.runs, done.planned, 'run', 'are')} kept"
+            raise Refusal(f"{last_words(job.failure, STOPPED)} ({kept})")
         self.progress(done.runs, done.planned, f"{done.failing:,} failing")
         return done
 

@@ -28,6 +28,7 @@ from harness.record import Recorder, faults_to_json, model_of_history, read_even
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
 from harness.record.parts import folder_of
+from harness.record.words import agreeing
 from harness.simulate.session import Verdict
 
 KINDS = ("kafka-proto", "jepsen")
@@ -110,7 +111,8 @@ def _import(
         first = run.verdicts[0] if run.verdicts else Verdict()
         found.append(Imported(str(file), run.cell.key, shelf.add(run), len(run.events), run.digest, first.violated,
                               first.step, first.reason))
-        progress(len(found), len(files), f"{sum(one.violated is not None for one in found):,} violate something")
+        violating = sum(one.violated is not None for one in found)
+        progress(len(found), len(files), f"{violating:,} {agreeing(violating, 'violate')} something")
     for shelf in shelves.values():
         shelf.commit()
     index = {"format": FORMAT, "version": VERSION, "files": [attrs.asdict(one) for one in found]}

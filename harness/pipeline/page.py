@@ -56,8 +56,9 @@ def _head(summary: Summary) -> Iterator[Markup]:
     steps = sum(tally.steps for tally in summary.tallies)
     days = " and ".join(dict.fromkeys((summary.days[0], summary.days[-1])))
     codes = ", ".join(sorted({f"{tally.cell.package} {tally.cell.code}" for tally in summary.tallies}))
-    yield tag("p", f"{steps:,} steps, {counted(summary.failing, 'violating run')}, {counted(summary.errors, 'error')} "
-                   f"of the code. Started on {days} (UTC), by the code {codes}.", "quiet")
+    yield tag("p", f"{counted(steps, 'step')}, {counted(summary.failing, 'violating run')}, "
+                   f"{counted(summary.errors, 'error')} of the code. "
+                   f"Started on {days} (UTC), by the code {codes}.", "quiet")
     if summary.stale:
         yield tag("p", f"The code of {', '.join(summary.stale)} has changed since these runs were made. What is "
                        "replayed now may come to something else; what does not fit any more is told as found.", "bad")
@@ -160,8 +161,8 @@ def _clusters(summary: Summary, witnesses: Sequence[Witness]) -> Iterator[Markup
 
 def _steps(one: Cluster) -> str:
     if not one.shrunk:
-        return f"{one.had} steps, as found"
-    return f"{one.had} → {one.has} steps{', proved shortest' if one.proved else ''}"
+        return f"{counted(one.had, 'step')}, as found"
+    return f"{one.had} → {counted(one.has, 'step')}{', proved shortest' if one.proved else ''}"
 
 
 def _faults(rates: Sequence[Rate]) -> Iterator[Markup]:

@@ -163,9 +163,19 @@ class Rows:
                 "count": count}
 
     @property
+    def made(self) -> int:
+        """How many runs there are."""
+        return len(self._runs["seed"])
+
+    @property
+    def failing(self) -> int:
+        """How many of them violate something."""
+        return self._failing
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """How many runs, failing runs, errors and steps there are."""
-        return {"runs": len(self._runs["seed"]), "failing": self._failing, "errors": self._errors,
+        return {"runs": self.made, "failing": self._failing, "errors": self._errors,
                 "steps": self._steps}
 
     def tables(self) -> dict[str, pa.Table]:

@@ -30,6 +30,7 @@ from harness.pipeline.places import stamp, to_disk
 from harness.pipeline.session import checked_master, spark_session
 from harness.pipeline.wire import KEYS, Keys, to_bytes
 from harness.record.files import reason_of
+from harness.record.words import counted
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -191,7 +192,7 @@ class SparkSearch:
                 job.cancel()
                 return None
         if job.failure is not None:
-            raise Refusal(f"{last_words(job.failure, STOPPED)} ({last.number} levels are kept)")
+            raise Refusal(f"{last_words(job.failure, STOPPED)} ({counted(last.number, 'level', 'are')} kept)")
         return job.found
 
     def _commit(self, scratch: str, told: Told, rows: list[dict[str, Any] | None]) -> None:

@@ -7,7 +7,7 @@ another begin anew with each block, and what is covered is counted on tables of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from time import perf_counter_ns
 
@@ -80,8 +80,11 @@ class Workshop:
         self._shared: Tables | None = None
         self._told: dict[str, tuple[str, str | None]] = {}
 
-    def make(self, task: Task) -> Rows:
-        """Make the runs of a block. Raises Refusal and OSError; any other error of a run becomes its row."""
+    def make(self, task: Task, beat: Callable[[int, int], None] = lambda runs, failing: None) -> Rows:
+        """Make the runs of a block, and tell `beat` how many there are. Raises Refusal and OSError.
+
+        Any other error of a run becomes its row.
+        """
         cell, rows = task.cell, Rows(task.cell)
         plan = cell.plan
         strategies = Strategies(cell.strategy)
@@ -90,6 +93,7 @@ class Workshop:
         seeds: list[int] = []
         for seed, strategy in _strategies(strategies, task):
             self._run(task, plan, tables, strategy, rows, task.first <= seed)
+            beat(rows.made, rows.failing)
             while coverage is not None and len(seeds) < coverage.runs:
                 seeds.append(seed)
         rows.finish(task.first, coverage, seeds)

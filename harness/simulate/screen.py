@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from harness.record import Trail
-from harness.record.words import counted
+from harness.record.words import counted, some_of
 from harness.simulate.hunt import Row
 from harness.simulate.strategies import NAMES
 
@@ -81,7 +81,8 @@ class Screen:
             if expected:
                 said += ", as expected" if expected == verdict["violated"] else f", expected {expected}"
             if result["runs"] > 1:
-                said += f" ({result['violations']} of {runs} violate something; this is seed {result['seed']})"
+                violating = some_of(result["violations"], result["runs"], "run", "violate")
+                said += f" ({violating} something; this is seed {result['seed']})"
         lines = self._wrapped(f"{result['scenario'] or result['model']}: {said}")
         if interrupted:
             lines.append("  (interrupted: this is what was finished before)")
