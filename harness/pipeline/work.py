@@ -28,6 +28,8 @@ CHUNK = 1_000
 """Events whose text is joined at a time."""
 MOST_TOLD = 200_000
 """Texts of events of which is remembered what they tell."""
+BEAT_NS = 200_000_000
+"""Between two words of a worker about how far it is."""
 WHO = re.compile(r'"process":"(?:[^"\\]|\\.)*","kind":"(\w+)","action":"((?:[^"\\]|\\.)*)"')
 """How the inside of an event's object begins."""
 
@@ -91,9 +93,12 @@ class Workshop:
         tables = self._tables(task)
         coverage = strategies.cover(tables) if task.covered else None
         seeds: list[int] = []
+        due = 0
         for seed, strategy in _strategies(strategies, task):
             self._run(task, plan, tables, strategy, rows, task.first <= seed)
-            beat(rows.made, rows.failing)
+            if perf_counter_ns() >= due:
+                beat(rows.made, rows.failing)
+                due = perf_counter_ns() + BEAT_NS
             while coverage is not None and len(seeds) < coverage.runs:
                 seeds.append(seed)
         rows.finish(task.first, coverage, seeds)
