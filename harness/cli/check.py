@@ -1,4 +1,4 @@
-"""The command `check`: an exhaustive search of a spec composition, its verdict, and counterexamples as trails."""
+"""The command `check`: an exhaustive search of a model, its verdict, and counterexamples as trails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import resource
 import signal
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,11 +16,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import whole
-from harness.cli.check_options import SPARK, check_options, on_spark, refuse_together
+from harness.cli.check_limits import PLAIN_STATES, Report, Watch, ended_by
+from harness.cli.check_options import PLAIN, SPARK, check_options, engine_for, on_spark, refuse_together
+from harness.cli.check_text import print_told
+from harness.cli.check_what import Asked, asked_for
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
+from harness.explore.any_model import PlainSearch
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.search import ENGINES, Result, Search, Violation
-from harness.model import NO_FAULTS, Model, ModelSpec, Refusal, find_model
+from harness.model import Model, Refusal
 
 if TYPE_CHECKING:
     from harness.explore.liveness import Lasso
@@ -30,13 +33,23 @@ if TYPE_CHECKING:
 
 SAVED_EVERY = 30.0
 """Seconds between checkpoints."""
-Report = Callable[[int, int, int, int], None]
 
 
 @cli.command()
-@click.argument("model")
+@click.argument("what", metavar="MODEL|SCENARIO")
 @SIZES
 @SETTINGS
+@click.option("--network", metavar="NAME", help="How messages travel (default: the model's or scenario's own way).")
+@click.option("--faults", multiple=True, metavar="KIND=N,...",
+              help="How often each kind of fault may happen in a run, as in drop=1,crash=1 (a scenario's others stay; "
+                   "none: no faults at all).")
+@click.option("--target", "targets", multiple=True, metavar="ACTOR",
+              help="An actor that may crash, pause or be cut off; may be repeated (default: the scenario's, or all).")
+@click.option("--timers", multiple=True, metavar="N|NAME=N",
+              help="How many timers may fire in a run, all together or of one name; may be repeated "
+                   "(default: as many as the scenario says; of a model, any number).")
+@click.option("--states", type=whole(1), metavar="N",
+              help=f"End after so many states (default: {PLAIN_STATES:,} with --engine plain, else all).")
 @click.option("--invariant", "invariants", multiple=True, metavar="NAME",
               help="Check this invariant, and no others but those named; may be repeated.")
 @click.option("--property", "temporal", multiple=True, metavar="NAME",
@@ -47,8 +60,9 @@ Report = Callable[[int, int, int, int], None]
 @click.option("--view", is_flag=True, help="Count states as one that differ only in what the module's view hides.")
 @click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
-@click.option("--engine", type=click.Choice([*ENGINES, SPARK]), default="auto", show_default=True,
-              help="The inner loop: compiled where that is possible, one of both, or Spark. Results are the same.")
+@click.option("--engine", type=click.Choice([*ENGINES, PLAIN, SPARK]), default="auto", show_default=True,
+              help="The inner loop: compiled where that is possible, in Python, for any model, or Spark. "
+                   "Results are the same.")
 @click.option("--master", metavar="URL", help="Where Spark runs, with --engine spark (default: local[*]).")
 @click.option("--parts", type=whole(1), metavar="N",
               help="With --engine spark: parts that states are spread over (default: 4 per core).")
@@ -59,72 +73,81 @@ Report = Callable[[int, int, int, int], None]
 @OUT
 @AS_JSON
 def check(
-    model: str, sizes: tuple[str, ...], settings: tuple[str, ...], invariants: tuple[str, ...],
+    what: str, sizes: tuple[str, ...], settings: tuple[str, ...], network: str | None, faults: tuple[str, ...],
+    targets: tuple[str, ...], timers: tuple[str, ...], states: int | None, invariants: tuple[str, ...],
     temporal: tuple[str, ...], fairness: str, symmetry: bool, view: bool, no_stop: bool, deadlock: bool, engine: str,
     master: str | None, parts: int | None, fingerprints: bool, memory: float | None, checkpoint: Path | None,
     out: Path, as_json: bool,
 ) -> int:
-    """Search a spec model completely; without --invariant every invariant that the model claims is checked."""
-    spec = find_model(model)
-    given = (pairs(sizes, int), pairs(settings, str))
-    built = _model(spec, given, view)
-    names = _invariants(built, invariants)
+    """Search a model, or the model of a scenario, completely.
+
+    Without --invariant every invariant that is claimed is checked. Actors and faults are searched by --engine plain.
+    """
+    asked = asked_for(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
+    built = asked.searched(view)
+    names = _invariants(built, asked, invariants)
     check_options(built, temporal, memory, {"--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints})
     refuse_together(engine, checkpoint, {"--master": master, "--parts": parts}, {
         "--property": temporal, "--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints,
-        "--memory": memory,
+        "--memory": memory, "--states": states,
+    })
+    engine = engine_for(built, engine, {
+        "--property": temporal, "--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints,
+        "--checkpoint": checkpoint,
     })
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
-    search: Search | SparkSearch
+    most = states or (PLAIN_STATES if engine == PLAIN else 0)
+    most_bytes = round((memory or 0) * 1e9)
+    search: Search | PlainSearch | SparkSearch
     if engine == SPARK:
         search = on_spark(built, names, checkpoint, master, parts, not no_stop, deadlock)
+    elif engine == PLAIN:
+        search = PlainSearch(built, names, stop=not no_stop, deadlock=deadlock, witnesses=True, states=most,
+                             memory=most_bytes)
     else:
         search = Search(
             built, names, stop=not no_stop, deadlock=deadlock, symmetry=symmetry, view=view, witnesses=True,
-            fingerprints=fingerprints, engine=engine, memory=round((memory or 0) * 1e9),
+            fingerprints=fingerprints, engine=engine, states=most, memory=most_bytes,
             checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
         )
-    with _progress(not as_json) as report, _stopping(search):
-        search.progress = report
+    with _progress(not as_json, most) as report, _stopping(search):
+        watch = Watch(search, report, looks=not most)
+        search.progress = watch.progress
         result = search.run()
+        watch.look_back()
     lassos = _lassos(search, temporal, fairness) if isinstance(search, Search) and temporal and result.complete else {}
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-    told = _told(built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu)
+    told = _told(asked, built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu)
+    told |= watch.told({"states": most, "memory": memory})
     if result.keys:
         told["collision_probability"] = result.distinct * (result.generated - result.distinct) / result.keys
     told["properties"] = {name: lassos[name] is None if name in lassos else None for name in temporal}
-    tables = _counterexamples(spec, given, names, result, lassos, fairness, out, told)
-    if told["violated"] and told["verdict"] == "ok":
+    told["unchecked"] = [name for name in asked.temporal_claims(built) if name not in temporal]
+    tables = _counterexamples(asked, names, result, lassos, fairness, out, told)
+    if told["violated"] and told["verdict"] in ("ok", "limited"):
         told["verdict"] = "violated"
     if as_json:
         emit(told)
     else:
-        _print(told, tables)
+        print_told(told, tables)
     if search.interrupted:
         kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
         raise KeyboardInterrupt(f"interrupted; the counts above are of the part that was searched{kept}")
     gc.freeze()
+    if told["verdict"] == "limited":
+        raise Refusal(ended_by(told, checkpoint))
     return 1 if told["violated"] else 0
 
 
-def _model(spec: ModelSpec, given: tuple[dict[str, int], dict[str, str]], view: bool) -> Model:
-    """Build the model, with its history variables unless a view hides them."""
-    built = spec.make(*given, history_variables=True)
-    if view and "messages_discard" in built.view_hides:
-        built = spec.make(*given, history_variables=False)
-    return built
-
-
-def _invariants(model: Model, chosen: tuple[str, ...]) -> tuple[str, ...]:
+def _invariants(model: Model, asked: Asked, chosen: tuple[str, ...]) -> tuple[str, ...]:
     known = [prop.name for prop in model.properties if prop.is_safety]
     for name in chosen:
         if name not in known:
             temporal = any(prop.name == name and prop.is_temporal for prop in model.properties)
             hint = f"; {name} is a temporal property, name it with --property" if temporal else ""
             raise Refusal(f"{model.name} has no invariant {name!r}; its invariants are {', '.join(known)}{hint}")
-    claimed = model.claimed if model.claimed is not None else tuple(known)
-    return chosen or tuple(name for name in known if name in claimed)
+    return chosen or tuple(name for name in known if name in asked.claims(model))
 
 
 def _timer() -> Callable[[], bool]:
@@ -142,7 +165,7 @@ def _timer() -> Callable[[], bool]:
 
 
 @contextmanager
-def _stopping(search: Search | SparkSearch) -> Iterator[None]:
+def _stopping(search: Search | PlainSearch | SparkSearch) -> Iterator[None]:
     """Let the first interrupt end the search where it can go on later, and the second one at once.
 
     What follows the second one is short, so that further interrupts are not listened to.
@@ -168,8 +191,11 @@ def _stopping(search: Search | SparkSearch) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(wanted: bool) -> Iterator[Report]:
-    """Show progress on a terminal: states, rate, what is queued, and the time that remains where the levels tell."""
+def _progress(wanted: bool, most: int) -> Iterator[Report]:
+    """Show progress on a terminal: states, rate, what is queued, and the time that remains where the levels tell.
+
+    `most` is the number of states after which the search ends, or 0.
+    """
     if not (wanted and sys.stderr.isatty()):
         yield lambda distinct, generated, depth, queue: None
         return
@@ -186,7 +212,7 @@ def _progress(wanted: bool) -> Iterator[Report]:
             left = remaining(list(queues.values()))
             minutes, seconds = divmod(math.ceil(left / rate), 60) if rate else (0, 0)
             soon = f", about {minutes}:{seconds:02} left" if left else ""
-            progress(distinct, 0, f"depth {depth}, {queue:,} queued{soon}")
+            progress(distinct, most, f"depth {depth}, {queue:,} queued{soon}")
 
         yield report
 
@@ -225,8 +251,10 @@ def _lassos(search: Search, names: tuple[str, ...], mode: str) -> dict[str, Lass
     return found
 
 
-def _trail(model: Model, names: tuple[str, ...], found: Violation | Lasso, fairness: str) -> Trail:
-    """Return a counterexample as a trail of the model without its history variables."""
+def _trail(
+    model: Model, names: tuple[str, ...], found: Violation | Lasso, fairness: str, scenario: str | None
+) -> Trail:
+    """Return a counterexample as a trail of the model without its history variables and bounds."""
     from harness.record import Chosen, Trail
 
     if isinstance(found, Violation):
@@ -238,19 +266,25 @@ def _trail(model: Model, names: tuple[str, ...], found: Violation | Lasso, fairn
         begin = len(found.prefix)
         ending = {"fair_from": begin, "back_to": begin if found.cycle else None, "fairness": fairness}
     return Trail(
-        model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, claims,
-        tuple(Chosen(label) for label in labels), strategy="check", initial=found.initial, violates=violates, **ending,
+        model.name, model.sizes, model.settings, model.network.name, model.faults, claims,
+        tuple(Chosen(label) for label in labels), strategy="check", scenario=scenario, initial=found.initial,
+        violates=violates, **ending,
     )
 
 
 def _told(
-    model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float
+    asked: Asked, model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float
 ) -> dict[str, Any]:
+    from harness.record.trail import faults_to_json
+
     verdict = "interrupted" if interrupted else "violated" if result.violations else "ok"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     met = {witness.name: witness for witness in result.witnesses}
     return {
-        "model": model.name, "sizes": dict(model.sizes), "settings": dict(model.settings),
+        "model": model.name, "scenario": None if asked.scenario is None else asked.scenario.name,
+        "expected": None if asked.scenario is None else asked.scenario.expected,
+        "sizes": dict(model.sizes), "settings": dict(model.settings), "network": model.network.name,
+        "faults": faults_to_json(model.faults), "timers": dict(asked.timers) or None,
         "initial": result.initial, "distinct": result.distinct, "generated": result.generated, "depth": result.depth,
         "verdict": verdict, "complete": result.complete, "violated": [],
         "witnesses": {
@@ -265,7 +299,7 @@ def _told(
 
 
 def _counterexamples(
-    spec: ModelSpec, given: tuple[dict[str, int], dict[str, str]], names: tuple[str, ...], result: Result,
+    asked: Asked, names: tuple[str, ...], result: Result,
     lassos: Mapping[str, Lasso | None], fairness: str, out: Path, told: dict[str, Any],
 ) -> dict[str, str]:
     """Write the counterexamples as trails and histories, and tell of them; return their tables by property."""
@@ -278,9 +312,10 @@ def _counterexamples(
 
     tables = {}
     for violation in found:
-        seen = spec.make(*given)
-        path = out / f"{spec.name.replace('/', '-')}-{violation.name}.trail.jsonl"
-        written, run = write_run(_trail(seen, names, violation, fairness), path)
+        seen = asked.make()
+        path = out / f"{asked.name.replace('/', '-')}-{violation.name}.trail.jsonl"
+        scenario = None if asked.scenario is None else asked.scenario.name
+        written, run = write_run(_trail(seen, names, violation, fairness, scenario), path)
         history = read_history(written, seen)
         tables[violation.name] = render(history, seen, "text", width=100, fair_from=run.trail.fair_from)
         entry = {"property": violation.name, "length": violation.length, "reason": violation.reason, "trail": str(path)}
@@ -291,49 +326,3 @@ def _counterexamples(
                       "fairness": [str(note) for note in violation.fairness]}
         told["violated"].append(entry)
     return tables
-
-
-def _print(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
-    from harness.record.words import counted
-
-    took = f"{told['seconds']:.1f} s" if told["engine"] == SPARK else f"{told['cpu_seconds']:.1f} s of CPU"
-    counts = (
-        f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, {took}"
-    )
-    if not told["violated"]:
-        said = "searched in part, no violation so far" if told["verdict"] == "interrupted" else "no violation"
-        click.echo(f"{told['model']}: {said} in {counts}")
-    for violated in told["violated"]:
-        steps = counted(violated["length"] - 1, "step")
-        if violated["kind"] == "temporal":
-            again = violated["back_to"]
-            if again is not None:
-                cycle = violated["length"] + 1 - again
-                steps = f"{counted(violated['length'], 'step')}, the last {cycle} for ever"
-            after = ", then nothing more" if again is None else ""
-            headline = f"{violated['property']} is violated by {steps}{after}"
-        else:
-            headline = f"{violated['property']} is violated after {steps}, the fewest possible"
-        click.echo(f"{told['model']}: {headline}")
-        click.echo(textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  "))
-        click.echo(f"  {counts}")
-        told_of = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
-        for note in told_of:
-            click.echo(f"  {note}")
-        if rest := len(violated.get("fairness", ())) - len(told_of):
-            click.echo(f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled")
-        click.echo(tables[violated["property"]])
-        click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")
-    for name, holds in told["properties"].items():
-        if holds is None:
-            click.echo(f"  {name}: not checked, as the search was not completed")
-        elif holds:
-            click.echo(f"  {name} holds")
-    for name, witness in told["witnesses"].items():
-        if witness is not None:
-            click.echo(f"  {name}: reached after {counted(witness['length'] - 1, 'step')}")
-        elif told["complete"]:
-            click.echo(f"  {name}: never reached")
-    if "collision_probability" in told:
-        chance = told["collision_probability"]
-        click.echo(f"  two states had one fingerprint, and one was missed, with a probability of about {chance:.1e}")

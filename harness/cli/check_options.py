@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.explore.bounded import Bounded
 from harness.model import Model, Refusal
 
 if TYPE_CHECKING:
     from harness.pipeline.search import SparkSearch
 
-SPARK = "spark"
+SPARK, PLAIN = "spark", "plain"
 MANIFEST = "search.json"
 """What the folder of such a search has, and no other checkpoint."""
 LEAST_MEMORY = 1e-9
@@ -54,6 +55,30 @@ def refuse_together(
         raise Refusal(f"{given[0]} is for --engine spark; leave it out, or give that engine")
     if checkpoint is not None and (checkpoint / MANIFEST).exists():
         raise Refusal(f"the search in {checkpoint} is of --engine spark; go on with that, or give another folder")
+
+
+def engine_for(model: Model, engine: str, others: Mapping[str, Any]) -> str:
+    """Return the engine that searches a model: the plain one where no other takes it yet. Raises Refusal.
+
+    `others` are options that the plain engine does not have.
+    """
+    needs = model.actors or model.faulty or isinstance(model, Bounded)
+    if engine == PLAIN or (needs and engine == "auto"):
+        given = [name for name, value in others.items() if value]
+        if given:
+            why = f", the only one yet for {model.name}, which has {_needs(model)}," if needs else ""
+            instead = " (kafka-proto simulate judges temporal properties)" if given[0] == "--property" else ""
+            raise Refusal(f"--engine plain{why} has no {given[0]}; leave it out{instead}")
+        return PLAIN
+    if needs:
+        raise Refusal(
+            f"{model.name} has {_needs(model)}, which --engine {engine} cannot take yet; give --engine plain, or none"
+        )
+    return engine
+
+
+def _needs(model: Model) -> str:
+    return "actors" if model.actors else "faults" if model.faulty else "a bound on timers"
 
 
 def on_spark(

@@ -16,7 +16,7 @@ from harness.demo.branches import Record
 from harness.history.refine import Ids, Refiner, Unmapped, leads
 from harness.history.served import Overlays, Taken
 from harness.model import Message, Model, Process, Step, Value
-from harness.simulate.memo import IdView
+from harness.model.memo import IdView
 
 UNKNOWN = "null"
 

@@ -90,11 +90,12 @@ class Search:
     def __init__(
         self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
         symmetry: bool = False, view: bool = False, witnesses: bool = False, fingerprints: bool = False,
-        engine: str = "auto", memory: int = 0, progress: Progress = lambda distinct, generated, depth, queue: None,
+        engine: str = "auto", states: int = 0, memory: int = 0,
+        progress: Progress = lambda distinct, generated, depth, queue: None,
         checkpoint: Checkpoint | None = None, due: Callable[[], bool] = lambda: False,
     ) -> None:
         if model.faulty or model.actors:
-            raise Refusal(f"{model.name} cannot be searched exhaustively yet: only spec compositions can")
+            raise Refusal(f"{model.name} has actors or faults, which only --engine plain can search yet; give that one")
         if symmetry and not model.symmetric:
             raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
         self.model = model
@@ -111,6 +112,8 @@ class Search:
         self.stop = stop
         self.deadlock = deadlock
         self.fingerprints = fingerprints
+        self.states = states
+        """How many states are enough; 0: all."""
         self.memory = memory
         self.asked = asked_of(model, tuple(self.kinds), {
             "stop": stop, "deadlock": deadlock, "symmetry": symmetry, "view": view, "fingerprints": fingerprints
@@ -130,6 +133,8 @@ class Search:
         self.wants_stop = False
         """Set from outside, by a signal: the search stops where it can go on later."""
         self.interrupted = False
+        self.limit: str | None = None
+        """What ended the search early: `states`, or what whoever set `wants_stop` says besides."""
 
     def _engine(self, engine: str) -> str:
         if self.saved is not None:
@@ -295,19 +300,25 @@ class Search:
                     self._answered(depth + 1, self.space.answers(state), [state])
                 sizes = loop.sizes()
                 self.progress(sum(sizes), loop.generated, depth, size - done + sizes[-1])
-                if self.wants_stop and done < size:
-                    self.interrupted = True
+                if done < size and self._ends_early(sum(sizes)):
                     return self.save()
                 self._check_memory()
             self.hits.update(self.fresh)
             self.fresh.clear()
             self._settle()
-            if self.wants_stop:
-                self.interrupted = True
+            if loop.sizes()[-1] and self._ends_early(sum(loop.sizes())):
                 return self.save()
             if self.due():
                 self.save()
         self.save()
+
+    def _ends_early(self, states: int) -> bool:
+        """Say whether the search ends here, with states that are not expanded, and note why."""
+        if self.states and states >= self.states:
+            self.limit = "states"
+        elif self.wants_stop:
+            self.interrupted = self.limit is None
+        return self.wants_stop or self.limit is not None
 
     def _settle(self) -> None:
         """Ask no more about what is found."""
@@ -348,7 +359,7 @@ class Search:
         loop.count()
         told = [self._violation(name, hit) for name, hit in self.hits.items()]
         violations, witnesses = ranked(told, tuple(self.kinds))
-        complete = not self.interrupted and not (violations and self.stop)
+        complete = not self.interrupted and self.limit is None and not (violations and self.stop)
         return Result(
             len(self.starts), sum(sizes), loop.generated, len(sizes), complete, violations, witnesses,
             dict(sorted(self.space.actions.items())), self.space.layout.bits, loop.name,

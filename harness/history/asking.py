@@ -16,7 +16,7 @@ from harness.history.conditions import guard_of, turn_refused
 from harness.history.refine import Ids, target
 from harness.history.tracing import Call, watch
 from harness.model import Message, Model, Process, Step, View, brief_value
-from harness.simulate.memo import IdView
+from harness.model.memo import IdView
 from harness.simulate.tables import Tables
 
 LOOKED_AT = 1_500

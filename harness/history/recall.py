@@ -17,8 +17,8 @@ from harness.history.refine import ROOM, Ids, Refiner, state_after
 from harness.history.scan import Seen, failing_in, unusual_start
 from harness.history.served import Taken
 from harness.model import Model, View, slot
+from harness.model.memo import IdView, Leaf
 from harness.record import Event
-from harness.simulate.memo import IdView, Leaf
 from harness.simulate.tables import Tables
 
 MOST_PLACES = 40_000

@@ -18,8 +18,8 @@ import attrs
 
 from harness.history.served import Overlays, Taken
 from harness.model import Message, Model, Refusal, Step, Value, View
+from harness.model.memo import IdView
 from harness.record import Event, History
-from harness.simulate.memo import IdView
 from harness.simulate.session import Plan, Run, Session
 from harness.simulate.strategies import Strategy
 from harness.simulate.tables import Node, Option, Tables

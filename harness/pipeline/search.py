@@ -54,7 +54,7 @@ class SparkSearch:
         progress: Progress = lambda distinct, generated, depth, queue: None,
     ) -> None:
         if model.faulty or model.actors:
-            raise Refusal(f"{model.name} cannot be searched exhaustively yet: only spec compositions can")
+            raise Refusal(f"{model.name} has actors or faults, which only --engine plain can search yet; give that one")
         url = checked_master(master)
         if folder is None and not url.startswith("local"):
             raise Refusal("on a cluster the search is kept in a folder that all machines share; name it with "

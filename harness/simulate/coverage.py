@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Refinement, State, Value, View, canonical_text
+from harness.model.memo import IdView
 from harness.record import Trail
 from harness.simulate.guards import Guard, guards_of
-from harness.simulate.memo import IdView
 from harness.simulate.strategies import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 

@@ -25,10 +25,10 @@ from harness.model import (
     View,
     canonical_text,
 )
+from harness.model.memo import IdView, Leaf, Memo
 from harness.record.choices import Chosen
 from harness.record.events import event_text
 from harness.simulate.guards import Guards
-from harness.simulate.memo import IdView, Leaf, Memo
 
 T = TypeVar("T")
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from harness.model import Value, View
-
-if TYPE_CHECKING:
-    from harness.simulate.tables import Tables
+from harness.model.values import Value
+from harness.model.view import View
 
 BYTES_PER_LEAF, BYTES_PER_BRANCH = 250, 350
 """What is kept, on CPython 3.11 and rounded up."""
+
+
+class Numbered(Protocol):
+    """Whoever numbers the values of a model's slots: a state is a tuple of such numbers, one per slot."""
+
+    slots: tuple[str, ...]
+    index: dict[str, int]
+    """The place of each slot in a state."""
+    values: list[list[Value]]
+    """Of each slot what its numbers stand for."""
+    leaves: int
+    """How many results are remembered."""
+    used: int
+    """An estimate of the bytes that all of it takes."""
 
 
 class Branch:
@@ -40,7 +52,7 @@ class Memo:
 
     __slots__ = ("_compute", "_root", "_tables")
 
-    def __init__(self, tables: Tables, compute: Callable[[View], Any]) -> None:
+    def __init__(self, tables: Numbered, compute: Callable[[View], Any]) -> None:
         self._tables = tables
         self._compute = compute
         self._root: Any = None
@@ -86,7 +98,7 @@ class IdView(Mapping[str, Value]):
 
     __slots__ = ("_state", "_tables")
 
-    def __init__(self, tables: Tables, state: tuple[int, ...]) -> None:
+    def __init__(self, tables: Numbered, state: tuple[int, ...]) -> None:
         self._tables = tables
         self._state = state
 

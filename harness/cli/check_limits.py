@@ -1,0 +1,115 @@
+"""Where a search of `check` ends early: after so many states, or because the model does not become finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.explore.any_model import PlainSearch
+from harness.explore.growth import STEPS, Growth, growth
+from harness.explore.search import Search
+from harness.record.words import counted
+
+if TYPE_CHECKING:
+    from harness.pipeline.search import SparkSearch
+
+Report = Callable[[int, int, int, int], None]
+PLAIN_STATES = 500_000
+"""States after which --engine plain ends where nobody says otherwise: some 20 s, and some 300 MB."""
+MANY_STATES, MANY_LEVELS = 1_000_000, 2_000
+"""When the other engines look whether something keeps growing, where nobody says how many states are enough."""
+GROWTH = "growth"
+
+
+class Watch:
+    """Passes progress on, and ends a search that has no limit once it is long and something keeps growing."""
+
+    def __init__(self, search: Search | PlainSearch | SparkSearch, report: Report, looks: bool) -> None:
+        self._search = search
+        self._report = report
+        self._looks = looks and not isinstance(search, PlainSearch)
+        self.growth: Growth | None = None
+
+    def progress(self, distinct: int, generated: int, depth: int, queue: int) -> None:
+        """Report progress; look whether the model becomes finite, once, where the search is long."""
+        self._report(distinct, generated, depth, queue)
+        search = self._search
+        if self._looks and isinstance(search, Search) and (distinct >= MANY_STATES or depth >= MANY_LEVELS):
+            self._looks = False
+            self._look()
+            if self.growth is not None and self.growth.parts and not search.wants_stop:
+                search.limit, search.wants_stop = GROWTH, True
+
+    def look_back(self) -> None:
+        """After the search: look what keeps growing, where it ended early."""
+        search = self._search
+        early = search.interrupted or (isinstance(search, Search | PlainSearch) and search.limit is not None)
+        if early and self.growth is None:
+            self._look()
+
+    def _look(self) -> None:
+        self.growth = growth(self._search.model, lambda: self._search.wants_stop)
+
+    def told(self, limits: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what `--json` says about limits, given their values, and about growth."""
+        limit = self._search.limit if isinstance(self._search, Search | PlainSearch) else None
+        told: dict[str, Any] = {"limit": None, "growing": None, "growing_timers": None}
+        if limit is not None:
+            told["limit"] = {"name": limit, "value": limits.get(limit)}
+        if self.growth is not None:
+            told["growing"] = [
+                {"slot": part.slot, "path": part.path, "what": part.what, "reached": part.reached, "by": list(part.by)}
+                for part in self.growth.parts
+            ]
+            told["growing_timers"] = list(self.growth.timers)
+        if limit is not None:
+            told["verdict"] = "limited"
+        return told
+
+
+def ended_by(told: Mapping[str, Any], checkpoint: Path | None) -> str:
+    """Say in a sentence which limit ended a search, and what to do."""
+    name, value = told["limit"]["name"], told["limit"]["value"]
+    kept = f"; what is done is kept in {checkpoint}" if checkpoint is not None else ""
+    if name == GROWTH:
+        return (
+            f"the search was ended after {counted(told['distinct'], 'state')}, as {told['growing'][0]['path']} keeps "
+            f"growing{kept}; bound it by sizes, or say with --states how many states are enough"
+        )
+    fewer = "fewer faults or timers" if told["engine"] == "plain" else "--symmetry"
+    return (
+        f"the search ended at its {_limit(name, value)}, before it was complete{kept}; give more with --{name}, "
+        f"or use smaller sizes or {fewer}"
+    )
+
+
+def _limit(name: str, value: float) -> str:
+    return f"limit of {value:,} states" if name == "states" else f"limit of {value:g} GB of memory"
+
+
+def limit_words(told: Mapping[str, Any], most: int = 3) -> list[str]:
+    """Say line by line which limit ended a search, and what keeps growing, where that was looked for."""
+    limit = told["limit"]
+    if limit is not None and limit["name"] != GROWTH:
+        return [f"ended at the {_limit(limit['name'], limit['value'])}, --{limit['name']}", *_growth(told, most)]
+    return _growth(told, most)
+
+
+def _growth(told: Mapping[str, Any], most: int) -> list[str]:
+    growing, timers = told["growing"], told["growing_timers"]
+    if growing is None:
+        return []
+    if not growing:
+        return [f"nothing was seen to keep growing on walks of {STEPS:,} steps: it may be finite, and larger"]
+    lines = [f"it does not become finite, as a walk of {STEPS:,} steps shows; these keep growing:"]
+    for part in growing[:most]:
+        reached = f"{part['reached']:,} values" if part["what"] == "values" else f"{part['reached']:,}"
+        size = "length " if part["what"] == "size" else ""
+        by = f", by {', '.join(part['by'][:2])}" if part["by"] else ""
+        lines.append(f"  {part['path']}: {size}{reached}{by}")
+    if rest := len(growing) - most:
+        lines += [f"  and {rest} more, see --json"] if rest > 0 else []
+    if timers:
+        lines.append(f"  timers that fire again and again there: {', '.join(timers)}; --timers bounds them")
+    return lines

@@ -1,0 +1,89 @@
+"""What `check` prints: its verdict, counts, bounds, what keeps growing, counterexamples as tables."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from harness.cli.check_limits import limit_words
+from harness.cli.check_options import PLAIN, SPARK
+from harness.record.words import counted
+
+
+def print_told(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
+    took = f"{told['seconds']:.1f} s" if told["engine"] == SPARK else f"{told['cpu_seconds']:.1f} s of CPU"
+    counts = (
+        f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, {took}"
+    )
+    name = told["scenario"] or told["model"]
+    if not told["violated"]:
+        partly = told["verdict"] in ("interrupted", "limited")
+        said = "searched in part, no violation so far" if partly else "no violation"
+        click.echo(f"{name}: {said} in {counts}")
+        for line in [*_how(told), *limit_words(told)]:
+            click.echo(f"  {line}")
+    for violated in told["violated"]:
+        steps = counted(violated["length"] - 1, "step")
+        if violated["kind"] == "temporal":
+            again = violated["back_to"]
+            if again is not None:
+                cycle = violated["length"] + 1 - again
+                steps = f"{counted(violated['length'], 'step')}, the last {cycle} for ever"
+            after = ", then nothing more" if again is None else ""
+            headline = f"{violated['property']} is violated by {steps}{after}"
+        else:
+            headline = f"{violated['property']} is violated after {steps}, the fewest possible"
+        as_expected = ", as expected" if violated["property"] == told["expected"] else ""
+        click.echo(f"{name}: {headline}{as_expected}")
+        click.echo(textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  "))
+        click.echo(f"  {counts}")
+        for line in _how(told):
+            click.echo(f"  {line}")
+        told_of = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
+        for note in told_of:
+            click.echo(f"  {note}")
+        if rest := len(violated.get("fairness", ())) - len(told_of):
+            click.echo(f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled")
+        click.echo(tables[violated["property"]])
+        click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")
+    for prop, holds in told["properties"].items():
+        if holds is None:
+            click.echo(f"  {prop}: not checked, as the search was not completed")
+        elif holds:
+            click.echo(f"  {prop} holds")
+    for prop, witness in told["witnesses"].items():
+        if witness is not None:
+            click.echo(f"  {prop}: reached after {counted(witness['length'] - 1, 'step')}")
+        elif told["complete"]:
+            click.echo(f"  {prop}: never reached")
+    for prop in told["unchecked"]:
+        instead = f"kafka-proto simulate {name} judges it"
+        if told["engine"] not in (PLAIN, SPARK):
+            instead = f"--property {prop} checks it"
+        click.echo(f"  {prop}: claimed, but temporal, and not checked; {instead}")
+    if "collision_probability" in told:
+        chance = told["collision_probability"]
+        click.echo(f"  two states had one fingerprint, and one was missed, with a probability of about {chance:.1e}")
+
+
+def _how(told: Mapping[str, Any]) -> list[str]:
+    """Say by which engine, under which faults and within which bounds, where that is not the usual."""
+    if told["engine"] != PLAIN:
+        return []
+    within = []
+    for kind, number in told["faults"].items():
+        if isinstance(number, int):
+            within.append(f"{kind}={number}")
+    whom = told["faults"].get("targets")
+    rules = [counted(len(told["faults"][kind]), noun) for kind, noun in (("rules", "rule"), ("timed", "timed fault"))
+             if kind in told["faults"]]
+    faults = ", ".join([*within, *rules]) or "no faults"
+    timers = told["timers"]
+    times = "any number of timers"
+    if timers is not None:
+        times = ", ".join(f"at most {counted(number, name or 'timer')}" for name, number in timers.items()) + " a run"
+    on = f" (targets {', '.join(whom)})" if whom else ""
+    return [f"by --engine plain, with {faults}{on}, {times}"]

@@ -1,0 +1,223 @@
+"""Exhaustive search of any model, actors and faults included: breadth first, state by state, over `Remembered`.
+
+What it finds, counts and tells is what `Search` does where that one can be used (a test compares them); it takes more
+time and memory for each state, and knows no symmetry, views, fingerprints, checkpoints or temporal properties.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from itertools import pairwise
+
+import attrs
+
+from harness.explore.bounded import without_bounds
+from harness.explore.remembered import Ids, Remembered, Way
+from harness.explore.search import Progress, Result, Violation, ranked
+from harness.explore.stages import WITNESSED
+from harness.model import Model
+
+CHUNK = 256
+"""States between two looks at limits and at who wants to stop."""
+BYTES_PER_STATE, BYTES_PER_SLOT = 200, 8
+NO_STEP = "no step is possible"
+
+
+@attrs.frozen
+class Hit:
+    """A property that answered first: on which level, why, and which steps lead there after an initial state."""
+
+    kind: str
+    depth: int
+    reason: str
+    initial: int
+    labels: tuple[str, ...]
+    way: list[int]
+    """The place of the initial state, and of each step among those that were possible."""
+
+
+class PlainSearch:
+    """One search; `run` does it. It ends early at a limit: of `states`, or of bytes of `memory` (0: none)."""
+
+    engine = "plain"
+    worker_cpu = 0.0
+    checkpoint = None
+
+    def __init__(
+        self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
+        witnesses: bool = False, states: int = 0, memory: int = 0,
+        progress: Progress = lambda distinct, generated, depth, queue: None,
+    ) -> None:
+        self.model = model
+        self.names = invariants
+        chosen = [model.property(name) for name in invariants]
+        if witnesses:
+            chosen += [prop for prop in model.properties if prop.form == "sometimes"]
+        self._kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
+        self._on_steps = {prop.name: prop for prop in chosen if prop.on == "step"}
+        self.known = Remembered(model, chosen)
+        self._stop = stop
+        self._deadlock = deadlock
+        self._most = states
+        self._memory = memory
+        self.progress = progress
+        self.wants_stop = False
+        """Set from outside, by a signal: the search ends after the states at hand."""
+        self.interrupted = False
+        self.limit: str | None = None
+        """What ended the search early: `states` or `memory`, or what somebody from outside says."""
+        self._hits: dict[str, Hit] = {}
+        self._fresh: dict[str, Hit] = {}
+        self._actions: dict[str, int] = {}
+        self._states: list[Ids] = []
+        self._seen: set[Ids] = set()
+        self._parents = array("q")
+        self._generated = 0
+        self._sizes: list[int] = []
+        """States of each level."""
+        self._done = 0
+        """States that were expanded."""
+
+    def run(self) -> Result:
+        """Search until done, violated, interrupted, or at a limit."""
+        was_on = gc.isenabled()
+        gc.disable()
+        try:
+            for start in self.known.starts:
+                self._visit(start, -1)
+            self._generated = len(self.known.starts)
+            self._sizes = [len(self._states)]
+            while self._sizes[-1] and not self._is_decided() and not self._has_ended():
+                self._level()
+            if self.limit is not None:
+                self._look_at_rest()
+            return self._result()
+        finally:
+            if was_on:
+                gc.enable()
+
+    def _is_decided(self) -> bool:
+        return self._stop and any(hit.kind != "sometimes" for hit in self._hits.values())
+
+    def _has_ended(self) -> bool:
+        return self.interrupted or self.limit is not None
+
+    def _visit(self, state: Ids, parent: int) -> None:
+        if state not in self._seen:
+            self._seen.add(state)
+            self._states.append(state)
+            self._parents.append(parent)
+
+    def _level(self) -> None:
+        """Expand the states of the last level."""
+        depth, size = len(self._sizes), self._sizes[-1]
+        first = len(self._states) - size
+        end = first + size
+        for begin in range(first, end, CHUNK):
+            for n in range(begin, min(begin + CHUNK, end)):
+                self._expand(n, depth)
+                if self._most and len(self._states) >= self._most and n + 1 < len(self._states):
+                    self.limit = "states"
+                    break
+            self.progress(len(self._states), self._generated, depth, len(self._states) - n - 1)
+            if self._memory and self.bytes() > self._memory:
+                self.limit = self.limit or "memory"
+            if self.wants_stop and self.limit is None and n + 1 < len(self._states):
+                self.interrupted = True
+            if self._has_ended():
+                break
+        self._sizes.append(len(self._states) - end)
+        self._done = n + 1
+        self._hits.update(self._fresh)
+        self._fresh.clear()
+        self.known.dismiss(self._hits)
+
+    def _expand(self, n: int, depth: int) -> None:
+        """Check a state, and take every step from it."""
+        known, actions, seen = self.known, self._actions, self._seen
+        state = self._states[n]
+        self._check(state, n, depth)
+        ways = known.ways(state)
+        if not ways and self._deadlock and not without_bounds(self.model).choices(known.mapping(state)):
+            self._note("Deadlock", NO_STEP, depth, n)
+        if self._on_steps:
+            self._check_steps(state, ways, n, depth)
+        bounded = self.model.constraint is not None
+        for place, way in enumerate(ways):
+            step = way.step
+            self._generated += step.ways
+            actions[step.action] = actions.get(step.action, 0) + step.ways
+            after = way.follow(state)
+            if after in seen:
+                continue
+            if bounded and not known.is_inside(after):
+                for name, why in known.answers(after):
+                    self._note(name, why, depth + 1, n, place)
+                continue
+            seen.add(after)
+            self._states.append(after)
+            self._parents.append(n)
+
+    def _check(self, state: Ids, n: int, depth: int) -> None:
+        for name, why in self.known.answers(state):
+            self._note(name, why, depth, n)
+
+    def _check_steps(self, state: Ids, ways: list[Way], n: int, depth: int) -> None:
+        """Look for witnesses among the steps from a state."""
+        for name, prop in self._on_steps.items():
+            if name not in self._hits and name not in self._fresh:
+                view = self.known.view(state)
+                place = next((place for place, way in enumerate(ways) if prop.check(view, way.step)), None)
+                if place is not None:
+                    self._note(name, WITNESSED, depth, n, place)
+
+    def _look_at_rest(self) -> None:
+        """Check the states that were met and not expanded."""
+        for n in range(self._done, len(self._states)):
+            self._check(self._states[n], n, len(self._sizes) - (n < len(self._states) - self._sizes[-1]))
+        self._hits.update(self._fresh)
+
+    def _note(self, name: str, reason: str, depth: int, n: int, place: int | None = None) -> None:
+        """Note that a property answers in state n, or in the one that one of its steps leads to, or to that step."""
+        known = self._hits.get(name) or self._fresh.get(name)
+        if known is not None and known.depth <= depth:
+            return
+        initial, labels, way = self._path(n)
+        if place is not None:
+            labels = [*labels, self.known.ways(self._states[n])[place].step.label]
+            way = [*way, place]
+        self._fresh[name] = Hit(self._kinds.get(name, "deadlock"), depth, reason, initial, tuple(labels), way)
+
+    def _path(self, n: int) -> tuple[int, list[str], list[int]]:
+        """Return the way to state n, which is the first of the shortest in the order of the model."""
+        chain = [n]
+        while (parent := self._parents[chain[-1]]) >= 0:
+            chain.append(parent)
+        chain.reverse()
+        initial = self.known.starts.index(self._states[chain[0]])
+        labels, places = [], [initial]
+        for before, after in pairwise(chain):
+            state, target = self._states[before], self._states[after]
+            ways = self.known.ways(state)
+            place = next(place for place, way in enumerate(ways) if way.follow(state) == target)
+            labels.append(ways[place].step.label)
+            places.append(place)
+        return initial, labels, places
+
+    def bytes(self) -> int:
+        """Estimate what the states, and what is remembered about the model, take."""
+        return self.known.used + len(self._states) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
+
+    def _result(self) -> Result:
+        told = [
+            (Violation(name, hit.reason, hit.kind, hit.initial, hit.labels), hit.way)
+            for name, hit in self._hits.items()
+        ]
+        violations, witnesses = ranked(told, tuple(self._kinds))
+        complete = not self._has_ended() and not (violations and self._stop)
+        sizes = [size for size in self._sizes if size]
+        return Result(
+            len(self.known.starts), len(self._states), self._generated, len(sizes), complete, violations, witnesses,
+            dict(sorted(self._actions.items())), 0, self.engine,
+        )

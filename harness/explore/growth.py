@@ -1,0 +1,162 @@
+"""Which parts of a model's states keep growing: what makes a search endless, found on a few long walks.
+
+A walk takes one step after the other in a fixed order, without chance. A number of a field that goes on taking new
+values, or a collection that goes on getting longer, all the way through a long walk, has no bound that the model knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from harness.explore.remembered import Ids, Remembered, Way
+from harness.model import FrozenMap, Kind, Model, Value, parts
+
+STEPS = 1_000
+WALKS = 6
+QUARTERS = 4
+NETWORK = ("inbox", "wire", "held", "discarded")
+"""Variables whose slots hold messages: what grows in there does so since it grows where it was sent from."""
+KNOWN = ("disk", *NETWORK)
+
+
+@attrs.frozen
+class Growing:
+    """A part of a state that kept growing throughout a walk."""
+
+    slot: str
+    path: str
+    """The slot with the fields that lead to it: `c1.next_correlation_id`; `[*]` is for the items of a collection."""
+    what: str
+    """`value` (a number), `size` (of a collection), or `values` (how many different ones)."""
+    reached: int
+    """The greatest value or size, or the number of values, at the end of the walk."""
+    by: tuple[str, ...]
+    """The actions that did it, the most frequent first."""
+
+
+@attrs.define
+class _Part:
+    """A part of a state, as a walk sees it."""
+
+    slot: str
+    what: str
+    seen: set[Value] = attrs.Factory(set)
+    news: list[int] = attrs.Factory(lambda: [0] * QUARTERS)
+    """How many values, or greatest sizes, were new in each quarter of the walk."""
+    by: dict[str, int] = attrs.Factory(dict)
+
+    def note(self, value: int | str, quarter: int, action: str) -> None:
+        """Take note of a value, or of a size, after a step."""
+        if self.what == "size" and any(value <= greatest for greatest in self.seen):
+            return
+        if value not in self.seen:
+            if self.what == "size":
+                self.seen.clear()
+            self.seen.add(value)
+            self.news[quarter] += 1
+            self.by[action] = self.by.get(action, 0) + 1
+
+
+@attrs.frozen
+class Growth:
+    """What some walks saw: the parts that kept growing, and the timers that fired all the way through them."""
+
+    parts: tuple[Growing, ...]
+    timers: tuple[str, ...]
+
+
+def growth(model: Model, gives_up: Callable[[], bool] = lambda: False) -> Growth:
+    """Walk through a model; return which parts of its states keep growing, those of messages only if no others do.
+
+    The first walk on which anything but messages grows is the last one; so is one after which somebody gives up.
+    """
+    known = Remembered(model)
+    found: dict[str, _Part] = {}
+    timers: set[str] = set()
+    for number in range(WALKS):
+        seen, fired = _walk(known, number)
+        grown = {path: part for path, part in seen.items() if all(part.news)}
+        found |= grown
+        timers |= fired if grown else set()
+        if any(_is_cause(part) for part in grown.values()) or gives_up():
+            break
+    causes = {path: part for path, part in found.items() if _is_cause(part)}
+    told = [_told(path, part) for path, part in (causes or found).items()]
+    told.sort(key=lambda each: (_nesting(each.path), -each.reached, each.path))
+    return Growth(tuple(told), tuple(sorted(timers)))
+
+
+def _is_cause(part: _Part) -> bool:
+    return parts(part.slot)[0] not in KNOWN
+
+
+def _nesting(path: str) -> int:
+    return path.count(".") + path.count("[")
+
+
+def _told(path: str, part: _Part) -> Growing:
+    numbers = [value for value in part.seen if isinstance(value, int)]
+    reached = max(numbers) if numbers and part.what != "values" else len(part.seen)
+    by = sorted((action for action in part.by if action), key=lambda action: (-part.by[action], action))
+    return Growing(part.slot, path, part.what, reached, tuple(by))
+
+
+def _walk(known: Remembered, number: int) -> tuple[dict[str, _Part], set[str]]:
+    """Take one walk; return what it saw of each part, and the timers that fired in its last quarter."""
+    seen: dict[str, _Part] = {}
+    state = known.starts[number % len(known.starts)]
+    taken: dict[str, int] = {}
+    fired: set[str] = set()
+    changed = list(range(len(known.slots)))
+    action = ""
+    for step in range(STEPS):
+        quarter = step * QUARTERS // STEPS
+        for slot in changed:
+            for path, what, value in parts_of(known.slots[slot], known.values[slot][state[slot]]):
+                seen.setdefault(path, _Part(known.slots[slot], what)).note(value, quarter, action)
+        ways = [(way, after) for way in known.ways(state) if known.is_inside(after := way.follow(state))]
+        if not ways:
+            break
+        way, after = _next(ways, taken, number, step)
+        taken[way.step.name] = step + 1
+        action = way.step.action
+        if way.step.kind is Kind.TIMER and quarter == QUARTERS - 1:
+            fired.add(action)
+        changed = [n for n in range(len(after)) if after[n] != state[n]]
+        state = after
+    return seen, fired
+
+
+def _next(ways: list[tuple[Way, Ids]], taken: dict[str, int], number: int, step: int) -> tuple[Way, Ids]:
+    """Return the step to take: in even walks what was not taken for the longest time, in odd ones any, in turns."""
+    if number % 2:
+        return ways[step * (2 * number + 5) % len(ways)]
+    first = number % len(ways)
+    return min(ways[first:] + ways[:first], key=lambda each: taken.get(each[0].step.name, 0))
+
+
+def parts_of(path: str, value: Value) -> Iterator[tuple[str, str, int | str]]:
+    """Yield the parts of a value that can grow: path, `value`, `size` or `values`, and the number or text itself."""
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int):
+        yield path, "value", value
+    elif isinstance(value, str):
+        yield path, "values", value
+    elif isinstance(value, tuple | frozenset):
+        yield path, "size", len(value)
+        for item in value:
+            yield from parts_of(f"{path}[*]", item)
+    elif isinstance(value, FrozenMap):
+        yield path, "size", len(value)
+        for key, item in value.items():
+            if isinstance(key, str):
+                yield from parts_of(f"{path}[{key}]", item)
+            else:
+                yield from parts_of(f"{path}[*]", key)
+                yield from parts_of(f"{path}[*]", item)
+    elif attrs.has(type(value)):
+        for field in attrs.fields(type(value)):
+            yield from parts_of(f"{path}.{field.name}", getattr(value, field.name))
