@@ -93,7 +93,6 @@ def refused(*arguments: object) -> str:
         (("show", "nope.jsonl", "--width", "10"), "expected a whole number of at least 60, found '10'"),
         (("check",), "missing argument 'MODEL'"),
         (("check", "transactions/nope"), "there is no model 'transactions/nope'; the models are"),
-        (("check", "transactions/repaired/actors"), "cannot be searched exhaustively yet: only spec compositions can"),
         ((*CHECK, "--invariant", "Nope"), "has no invariant 'Nope'; its invariants are TypeOK, NoBadStateResponse"),
         ((*CHECK, "--invariant", "EventuallyAllClientsGetPid"), "has no invariant 'EventuallyAllClientsGetPid'"),
         ((*CHECK, "--property", "Nope"), "no temporal property 'Nope'; its temporal properties are EventuallyAll"),

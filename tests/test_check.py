@@ -65,10 +65,10 @@ def test_check_reads_as_a_verdict_a_table_and_a_replay_command(tmp_path: Path) -
 
 
 def test_check_refuses_what_it_cannot_do(tmp_path: Path) -> None:
-    """An unknown invariant and an actor composition are one sentence each, with exit code 2."""
+    """An unknown invariant, and actors for an engine that cannot take them, are one sentence each, with code 2."""
     for arguments in (
         ("transactions/gist", "--invariant", "Nonsense"),
-        ("transactions/repaired/actors",),
+        ("transactions/repaired/actors", "--engine", "python"),
     ):
         done = call("check", *arguments, "--out", str(tmp_path))
         assert done.code == 2

@@ -20,6 +20,8 @@ PLAIN_STATES = 500_000
 MANY_STATES, MANY_LEVELS = 1_000_000, 2_000
 """When the other engines look whether something keeps growing, where nobody says how many states are enough."""
 GROWTH = "growth"
+FRONTIER = 7
+"""States that a search had yet to go on from, from which walks look for growth, too."""
 
 
 class Watch:
@@ -49,7 +51,9 @@ class Watch:
             self._look()
 
     def _look(self) -> None:
-        self.growth = growth(self._search.model, lambda: self._search.wants_stop)
+        search = self._search
+        frontier = search.frontier(FRONTIER) if isinstance(search, Search | PlainSearch) else []
+        self.growth = growth(search.model, frontier, lambda: search.wants_stop)
 
     def told(self, limits: Mapping[str, Any]) -> dict[str, Any]:
         """Return what `--json` says about limits, given their values, and about growth."""

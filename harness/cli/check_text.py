@@ -59,6 +59,9 @@ def print_told(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
             click.echo(f"  {prop}: reached after {counted(witness['length'] - 1, 'step')}")
         elif told["complete"]:
             click.echo(f"  {prop}: never reached")
+    for timer, number in (told["timers"] or {}).items():
+        if timer and number and timer not in told["actions"]:
+            click.echo(f"  {timer}: no timer of this name fired; see the actions in --json for those that did")
     for prop in told["unchecked"]:
         instead = f"kafka-proto simulate {name} judges it"
         if told["engine"] not in (PLAIN, SPARK):

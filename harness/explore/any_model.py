@@ -16,7 +16,7 @@ from harness.explore.bounded import without_bounds
 from harness.explore.remembered import Ids, Remembered, Way
 from harness.explore.search import Progress, Result, Violation, ranked
 from harness.explore.stages import WITNESSED
-from harness.model import Model
+from harness.model import Model, State
 
 CHUNK = 256
 """States between two looks at limits and at who wants to stop."""
@@ -204,6 +204,11 @@ class PlainSearch:
             labels.append(ways[place].step.label)
             places.append(place)
         return initial, labels, places
+
+    def frontier(self, most: int) -> list[State]:
+        """Return some of the states that were met and not expanded, evenly from all."""
+        rest = len(self._states) - self._done
+        return [self.known.mapping(self._states[self._done + n * rest // most]) for n in range(most) if rest]
 
     def bytes(self) -> int:
         """Estimate what the states, and what is remembered about the model, take."""

@@ -6,15 +6,15 @@ values, or a collection that goes on getting longer, all the way through a long 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
 from harness.explore.remembered import Ids, Remembered, Way
-from harness.model import FrozenMap, Kind, Model, Value, parts
+from harness.model import FrozenMap, Kind, Model, State, Value, parts
 
 STEPS = 1_000
-WALKS = 6
+WALKS = 24
 QUARTERS = 4
 NETWORK = ("inbox", "wire", "held", "discarded")
 """Variables whose slots hold messages: what grows in there does so since it grows where it was sent from."""
@@ -67,16 +67,20 @@ class Growth:
     timers: tuple[str, ...]
 
 
-def growth(model: Model, gives_up: Callable[[], bool] = lambda: False) -> Growth:
+def growth(
+    model: Model, frontier: Sequence[State] = (), gives_up: Callable[[], bool] = lambda: False
+) -> Growth:
     """Walk through a model; return which parts of its states keep growing, those of messages only if no others do.
 
-    The first walk on which anything but messages grows is the last one; so is one after which somebody gives up.
+    Walks begin in an initial state, and in those of the `frontier`: which a search met and did not go on from. The
+    first walk on which anything but messages grows is the last one; so is one after which somebody gives up.
     """
     known = Remembered(model)
     found: dict[str, _Part] = {}
     timers: set[str] = set()
-    for number in range(WALKS):
-        seen, fired = _walk(known, number)
+    begins = [known.starts[0], *(known.intern(state) for state in frontier)]
+    for number, begin in enumerate(begin for _ in range(WALKS // len(begins) + 1) for begin in begins):
+        seen, fired = _walk(known, number, begin)
         grown = {path: part for path, part in seen.items() if all(part.news)}
         found |= grown
         timers |= fired if grown else set()
@@ -103,10 +107,9 @@ def _told(path: str, part: _Part) -> Growing:
     return Growing(part.slot, path, part.what, reached, tuple(by))
 
 
-def _walk(known: Remembered, number: int) -> tuple[dict[str, _Part], set[str]]:
+def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Part], set[str]]:
     """Take one walk; return what it saw of each part, and the timers that fired in its last quarter."""
     seen: dict[str, _Part] = {}
-    state = known.starts[number % len(known.starts)]
     taken: dict[str, int] = {}
     fired: set[str] = set()
     changed = list(range(len(known.slots)))
@@ -130,11 +133,17 @@ def _walk(known: Remembered, number: int) -> tuple[dict[str, _Part], set[str]]:
 
 
 def _next(ways: list[tuple[Way, Ids]], taken: dict[str, int], number: int, step: int) -> tuple[Way, Ids]:
-    """Return the step to take: in even walks what was not taken for the longest time, in odd ones any, in turns."""
-    if number % 2:
+    """Return the step to take: the one not taken for the longest time; any, in turns; or one that was taken before.
+
+    The third kind of walk stays in a circle that others leave, where one can go round for ever but need not.
+    """
+    kind, first = number % 3, number // 3 % len(ways)
+    if kind == 1:
         return ways[step * (2 * number + 5) % len(ways)]
-    first = number % len(ways)
-    return min(ways[first:] + ways[:first], key=lambda each: taken.get(each[0].step.name, 0))
+    in_turns = ways[first:] + ways[:first]
+    if kind == 2:
+        in_turns = [each for each in in_turns if each[0].step.name in taken] or in_turns
+    return min(in_turns, key=lambda each: taken.get(each[0].step.name, 0))
 
 
 def parts_of(path: str, value: Value) -> Iterator[tuple[str, str, int | str]]:

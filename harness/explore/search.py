@@ -22,7 +22,7 @@ from harness.explore.space import Space
 from harness.explore.stages import WITNESSED
 from harness.explore.symmetry import Symmetry
 from harness.explore.units import Answer
-from harness.model import Model, Property, Refusal, View, parts
+from harness.model import Model, Property, Refusal, State, View, parts
 
 Progress = Callable[[int, int, int, int], None]
 """Called with distinct, generated, depth and how many states are still to be expanded."""
@@ -365,6 +365,11 @@ class Search:
             dict(sorted(self.space.actions.items())), self.space.layout.bits, loop.name,
             FINGERPRINTS if self.fingerprints else 0,
         )
+
+    def frontier(self, most: int) -> list[State]:
+        """Return some states of the last level that has any."""
+        last = max((level for level, size in enumerate(self.loop.sizes()) if size), default=0)
+        return [self.space.layout.unpack(state) for state in self.loop.sample(last, most)]
 
     def key(self, state: int) -> int:
         """Return what tells a state from others: its class under renaming, of what the view shows."""
