@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from harness.explore.bounded import ALL, bounded
-from harness.model import Faults, Model, ModelSpec, Refusal, Scenario, find_model, find_scenario
+from harness.model import Faults, Model, ModelSpec, Refusal, Scenario, find_model, find_runnable, unknown
 from harness.model.faults import FAULT_KINDS, LINK_KINDS
 from harness.record.trail import build_model
 
@@ -78,11 +78,9 @@ def asked_for(
 def _found(what: str) -> tuple[ModelSpec, Scenario | None]:
     try:
         return find_model(what), None
-    except Refusal as error:
-        scenario = find_scenario(what)
-        if scenario is None:
-            raise Refusal(f"{error}; nor is it a scenario, see kafka-proto list for both") from None
-    return find_model(scenario.model), scenario
+    except Refusal:
+        scenario, spec = find_runnable(what)
+        return spec, scenario
 
 
 def _numbers(given: Iterable[str], option: str, example: str) -> dict[str, int]:
@@ -106,8 +104,8 @@ def _faults(asked: Asked, given: tuple[str, ...], targets: tuple[str, ...]) -> F
     numbers = _numbers((text for text in given if text != NONE), "--faults", "drop=1,crash=1")
     for kind in numbers:
         if kind not in FAULT_KINDS:
-            known = ", ".join(FAULT_KINDS)
-            raise Refusal(f"there is no kind of faults {kind!r}; the kinds are {known}, and none is for no faults")
+            said = f"there is no kind of faults {kind!r}"
+            raise Refusal(unknown(said, kind, (*FAULT_KINDS, NONE), "the kinds are"))
     model = attrs.evolve(asked, faults=Faults()).make()
     changes: dict[str, Any] = {**numbers, "targets": targets or base.targets}
     chosen = attrs.evolve(base, **changes)
