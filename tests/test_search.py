@@ -389,5 +389,5 @@ def test_auto_means_the_kernel_where_it_is() -> None:
 
 def test_actor_compositions_are_refused() -> None:
     """The search says that it cannot do actor compositions yet."""
-    with pytest.raises(Refusal, match="only spec compositions"):
+    with pytest.raises(Refusal, match="only --engine plain can search yet"):
         Search(find_model("transactions/repaired/actors").make(), INVARIANTS)
