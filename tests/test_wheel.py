@@ -18,6 +18,17 @@ from docs_runner import LEFT_OUT, RAN, follow, guide
 from spark_session import need_java
 
 ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES, TWO_PHASE = ROOT / "docs" / "examples", ROOT / "tests" / "data" / "two_phase"
+PLAIN = """
+import json
+from harness.explore.bounded import ALL, bounded
+from harness.explore.plain import search
+from harness.model import Faults, find_model
+for name, faults in (("lock-service", Faults(duplicate=1)), ("two-phase", Faults(drop=1))):
+    found = search(bounded(find_model(name).make({}, {}, None, faults), {ALL: 1}))
+    print(json.dumps([found.distinct, found.generated, found.depth]))
+"""
+"""The plain search of two protocols of other packages, with a fault and at most one timer."""
 STATIC = ROOT / "harness" / "demo" / "static"
 PATIENCE_S = 60
 
@@ -111,3 +122,37 @@ def test_demo_works_from_an_installed_wheel_in_an_empty_folder(wheel: Path, tmp_
     )
     assert lines.returncode == 0 and "FAILS 5 AckDurability" in lines.stdout
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.large
+def test_check_takes_protocols_of_other_packages_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
+    """Two packages are installed beside the wheel: violations are trails that replay, counts the plain search's."""
+    venv, folder = tmp_path / "venv", tmp_path / "empty"
+    folder.mkdir()
+    wheels = tmp_path / "wheels"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    for source in (EXAMPLES, TWO_PHASE):
+        copy = tmp_path / source.name
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", wheels, copy)
+    run(sys.executable, "-m", "venv", venv)
+    run(venv / "bin" / "pip", "install", "--disable-pip-version-check", "--quiet", wheel, *sorted(wheels.glob("*.whl")))
+
+    def called(*words: str) -> tuple[int, str]:
+        done = subprocess.run([venv / "bin" / words[0], *words[1:]], cwd=folder, capture_output=True, text=True,
+                              timeout=PATIENCE_S)
+        assert done.stderr == "", done.stderr
+        return done.returncode, done.stdout
+
+    plain = [json.loads(line) for line in called("python", "-c", PLAIN)[1].splitlines()]
+    for name, faults, counts in zip(("lock-service", "two-phase"), ("duplicate=1", "drop=1"), plain, strict=True):
+        code, out = called("kafka-proto", "check", name, "--faults", faults, "--timers", "1", "--json")
+        found = json.loads(out)
+        assert (code, [found["distinct"], found["generated"], found["depth"]]) == (0, counts)
+    for scenario, violated, steps in (("double-release", "MutualExclusion", 13), ("first-yes", "Atomicity", 5)):
+        code, out = called("kafka-proto", "check", scenario, "--json")
+        (entry,) = json.loads(out)["violated"]
+        assert (code, entry["property"], entry["length"]) == (1, violated, steps + 1)
+        code, out = called("kafka-proto", "replay", entry["trail"], "--json")
+        verdict = json.loads(out)["verdict"]
+        assert (code, verdict["violated"], verdict["step"]) == (1, violated, steps)
