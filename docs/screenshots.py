@@ -43,6 +43,7 @@ def violation(tab: Tab) -> None:
     tab.post("tour", name="rp-01")
     tab.post("forward", to=16)
     tab.page.get_by_role("button", name="Leave the tour").click()
+    tab.page.mouse.move(460, 20)
     tab.page.keyboard.press("v")
     tab.page.wait_for_timeout(1500)
 

@@ -70,7 +70,10 @@ def heads(tab: Tab) -> list[str]:
 
 def test_messages_of_one_type_can_be_told_apart(tab: Tab) -> None:
     """Two `LeaderAndIsr` to one replica: chips, labels and the panel show the fields in which they differ."""
+    # High enough for all five messages on one page of the panel.
+    tab.page.set_viewport_size({"width": 1280, "height": 1000})
     on_tour(tab, "rp-01", 12)
+    tab.page.wait_for_selector("#body .message >> nth=4")
     flying = tab.known("store.present.in_flight.filter(one => one.type === 'LeaderAndIsr')")
     assert sorted(one["to"] for one in flying) == ["r1", "r1", "r2", "r2"]
     chips = [text for text in tab.page.locator(".chip-deliver").all_inner_texts() if "LeaderAndIsr" in text]

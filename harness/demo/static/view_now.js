@@ -1,10 +1,10 @@
 // What can happen now: the messages in flight with what can be done to each, and the steps that are enabled.
 
-import { h } from "./dom.js";
+import { h, width } from "./dom.js";
 import { menu } from "./float.js";
 import { icon } from "./glyphs.js";
 import { ordered } from "./lanes.js";
-import { paged, wrap } from "./paged.js";
+import { paged, SMALL, wrap } from "./paged.js";
 import { changed, enabled, store } from "./store.js";
 import { deedsOf, take } from "./verbs.js";
 
@@ -13,8 +13,10 @@ const STEP = 28;
 const LINE = 15;
 const FIELDS = '11px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 /** What the buttons of a message and its frame take of its width, and how many lines its fields may have. */
-const BESIDE = 160;
-const LINES = 5;
+const BESIDE = 148;
+const LINES = 9;
+const TITLE = 19;
+const TYPE = '600 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const FAULTS = ["crash", "restart", "pause", "resume", "skew", "partition", "one_way", "heal", "reorder"];
 const BUTTONS = [
   ["deliver", "Deliver", "deliver"],
@@ -26,7 +28,8 @@ const BUTTONS = [
 /** Draw the view into so much room. */
 export function drawNow({ wide, high }) {
   const messages = store.present.in_flight.filter((one) => !store.only || [one.to, one.from].includes(store.only))
-    .map((one) => ({ ...one, key: one.id, lines: fieldLines(one, wide - BESIDE) }));
+    .map((one) => ({ ...one, key: one.id, lines: fieldLines(one, wide - BESIDE),
+      isLong: width(one.type, TYPE) + 9 + width(`${one.from} → ${one.to}`, SMALL) > wide - BESIDE }));
   const steps = offered();
   const room = high - 2 * 36 - 8;
   const forSteps = Math.min(steps.length + 1, Math.max(6, Math.floor((room * 0.5) / STEP))) * STEP;
@@ -54,7 +57,7 @@ function fieldLines(message, room) {
   return lines.length > LINES ? [...lines.slice(0, LINES - 1), `${lines[LINES - 1].slice(0, -1)}…`] : lines;
 }
 
-const tallOf = (message) => MESSAGE + LINE * (message.lines.length - 1);
+const tallOf = (message) => MESSAGE + LINE * (message.lines.length - 1) + (message.isLong ? TITLE : 0);
 
 function offered() {
   const sort = store.sort || "";
@@ -105,7 +108,7 @@ function drawMessage(message, cell) {
       title: `${message.type} ${message.from} → ${message.to}\n${fields}`,
     },
     h("div", { class: "message-text" },
-      h("div", { class: "message-type" }, h("strong", {}, message.type),
+      h("div", { class: message.isLong ? "message-type long" : "message-type" }, h("strong", {}, message.type),
         h("span", { class: "route" }, `${message.from} → ${message.to}`)),
       h("div", { class: "message-fields" }, note && h("em", {}, note), message.copy_of && h("em", {}, "copy"),
         message.lines.join("\n"))),
