@@ -67,6 +67,8 @@ def test_question_lists_what_may_have_been_meant() -> None:
     (("graph", "transactions/diary-01", "--as", "sgv", "--out", "g"), "did you mean svg?"),
     (("graph", "transactions/diary-01", "--hide", "cleint", "--out", "g"), "did you mean client?"),
     (("show", "x.jsonl", "--as", "mermade"), "did you mean mermaid?"),
+    (("check", "transactions/gist", "--invariant", "TypeOk"), "did you mean TypeOK? its invariants are"),
+    (("check", "transactions/gist", "--property", "EventuallyAllClientGetPid"), "did you mean EventuallyAllCl"),
     (("simulate", "transactions/gist", "--size", "broker=2"), "did you mean brokers?"),
     (("simulate", "transactions/gist", "--set", "repairs=S4"), "did you mean repair?"),
     (("simulate", "transactions/gist", "--set", "repair=s4"), "list of S1, S3, S4, S5, not 's4'; did you mean S4?"),

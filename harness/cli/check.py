@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli import whole
+from harness.cli import OneOf, whole
 from harness.cli.check_limits import PLAIN_STATES, Report, Watch, ended_by
 from harness.cli.check_options import PLAIN, SPARK, check_options, engine_for, on_spark, refuse_together
 from harness.cli.check_text import print_told
@@ -24,7 +24,7 @@ from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, 
 from harness.explore.any_model import PlainSearch
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.search import ENGINES, Result, Search, Violation
-from harness.model import Model, Refusal
+from harness.model import Model, Refusal, unknown
 
 if TYPE_CHECKING:
     from harness.explore.liveness import Lasso
@@ -54,13 +54,13 @@ SAVED_EVERY = 30.0
               help="Check this invariant, and no others but those named; may be repeated.")
 @click.option("--property", "temporal", multiple=True, metavar="NAME",
               help="Check this temporal property besides; may be repeated.")
-@click.option("--fairness", type=click.Choice(["spec", "none", "next"]), default="spec", show_default=True,
+@click.option("--fairness", type=OneOf(["spec", "none", "next"]), default="spec", show_default=True,
               help="What temporal properties assume: the module's formula, nothing, or that what can happen does.")
 @click.option("--symmetry", is_flag=True, help="Count states that differ by a renaming as one.")
 @click.option("--view", is_flag=True, help="Count states as one that differ only in what the module's view hides.")
 @click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
-@click.option("--engine", type=click.Choice([*ENGINES, PLAIN, SPARK]), default="auto", show_default=True,
+@click.option("--engine", type=OneOf([*ENGINES, PLAIN, SPARK]), default="auto", show_default=True,
               help="The inner loop: compiled where that is possible, in Python, for any model, or Spark. "
                    "Results are the same.")
 @click.option("--master", metavar="URL", help="Where Spark runs, with --engine spark (default: local[*]).")
@@ -146,7 +146,7 @@ def _invariants(model: Model, asked: Asked, chosen: tuple[str, ...]) -> tuple[st
         if name not in known:
             temporal = any(prop.name == name and prop.is_temporal for prop in model.properties)
             hint = f"; {name} is a temporal property, name it with --property" if temporal else ""
-            raise Refusal(f"{model.name} has no invariant {name!r}; its invariants are {', '.join(known)}{hint}")
+            raise Refusal(unknown(f"{model.name} has no invariant {name!r}", name, known, "its invariants are") + hint)
     return chosen or tuple(name for name in known if name in asked.claims(model))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.explore.bounded import Bounded
-from harness.model import Model, Refusal
+from harness.model import Model, Refusal, did_you_mean
 
 if TYPE_CHECKING:
     from harness.pipeline.search import SparkSearch
@@ -30,7 +30,8 @@ def check_options(
             has = f"its temporal properties are {', '.join(known)}" if known else "it has none"
             safe = any(prop.name == name and prop.is_safety for prop in model.properties)
             hint = f"; {name} is an invariant, name it with --invariant" if safe else ""
-            raise Refusal(f"{model.name} has no temporal property {name!r}; {has}{hint}")
+            meant = did_you_mean(name, known)
+            raise Refusal(f"{model.name} has no temporal property {name!r}; {meant}{' ' if meant else ''}{has}{hint}")
     for option, is_on in reducing.items():
         if temporal and is_on:
             raise Refusal(

@@ -181,7 +181,7 @@ def commands(one: Listed, model: Model | None) -> list[str]:
     found = [f"kafka-proto simulate {one.name} --seeds 1000"]
     if isinstance(one, Scenario):
         found.insert(0, f"kafka-proto hunt {one.name}")
-    if isinstance(one, ModelSpec) and model is not None and not model.actors:
+    if model is not None and not model.actors:
         found.append(f"kafka-proto check {one.name}")
     if model is not None and model.refinement is not None:
         found.append(f"kafka-proto verify {one.name} --seeds 100")
