@@ -36,9 +36,8 @@ def record(campaign: Scenario, seeds: int, folder: Path) -> dict[str, Any]:
     for seed in range(seeds):
         chosen, recorder = source.run(seed), Recorder()
         assert chosen is not None
-        try:
-            run = run_plain(tables, plan, chosen, recorder)
-        except Exception as error:
+        run = run_plain(tables, plan, chosen, recorder)
+        if (error := run.error) is not None:
             where = traceback.extract_tb(error.__traceback__)[-1]
             raised = f"{type(error).__name__}: {error} ({Path(where.filename).name}, {where.name})"
             return {"runs": seed, "violated": {}, "lasting": [], "witnessed": sorted(witnessed), "raised": raised}

@@ -170,7 +170,9 @@ class Refiner:
         states, steps = [session.node.state], []
         while (n := session.decide()) >= 0:
             node = session.node
-            after = self.tables.follow(node, n)
+            after = session.follow(n)
+            if after is None:
+                break
             steps.append(self._taken_option(node, node.options[n]))
             states.append(after.state)
             session.took(n, after)

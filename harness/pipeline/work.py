@@ -126,6 +126,8 @@ class Workshop:
         try:
             session = Session(tables, plan, strategy, tape)
             run = drive(session)
+            if run.error is not None:
+                raise run.error
             if wanted:
                 self._add(task, run, tape, rows, (perf_counter_ns() - began) // 1_000)
         except (Refusal, OSError):

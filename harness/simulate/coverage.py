@@ -147,7 +147,11 @@ class Coverage:
 
         The run need not go there: what is possible in that state is not asked for, and no guard evaluated.
         """
-        return self._key(self.tables.after(node.state, option), self._ghost)[0] not in self.first
+        try:
+            after = self.tables.after(node.state, option)
+        except Exception:  # no run went there, or it would have ended there; whoever does hears of it
+            return True
+        return self._key(after, self._ghost)[0] not in self.first
 
     def _place(self, state: tuple[int, ...], ghost: int) -> Place:
         """Return what a state's key depends on."""

@@ -316,6 +316,10 @@ class Host(Stage):
             nursery.cancel_scope.cancel()
         return session.finish()
 
+    async def _step(self, nursery: trio.Nursery, n: int) -> None:
+        if self.session.follow(n) is not None:
+            await super()._step(nursery, n)
+
     async def command(self, process: str, label: str) -> Value:
         """Carry out a command of an application: wait until its operation ends."""
         __tracebackhide__ = True

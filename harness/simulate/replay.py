@@ -45,8 +45,8 @@ class Replay(Session):
         super().__init__(tables, plan, strategy, None)
         self._timetable = None
         self.initial = trail.initial
-        self.node = tables.start(trail.initial)
         self.verdicts.clear()
+        self.node = self._started(trail.initial)
         self.recorder = recorder
         if recorder is not None:
             recorder.event(0, self.at_us, tables.initial_part(self.node), tables.failing_part(self.node))
@@ -63,6 +63,8 @@ class Replay(Session):
         return attrs.evolve(run, trail=attrs.evolve(run.trail, fairness=self._trail.fairness))
 
     def decide(self) -> int:
+        if self.stopped:
+            return -1
         if self._loose:
             return self._decide_loosely()
         if self._at == len(self._script):
@@ -154,7 +156,7 @@ def replay_plain(trail: Trail, recorder: Recorder | None = None, tables: Tables 
     """Replay a trail on the plain runtime. Raises Refusal at the first step that does not fit."""
     session = Replay(tables or Tables(trail.build()), trail, recorder)
     while (n := session.decide()) >= 0:
-        session.took(n, session.tables.follow(session.node, n))
+        session.take(n)
     return session.finish()
 
 
@@ -162,5 +164,5 @@ def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:
     """Replay some choices of a trail, skipping those that are not possible, to the first violation of a claim."""
     session = Replay(tables, attrs.evolve(trail, choices=tuple(choices)), loose=True)
     while (n := session.decide()) >= 0:
-        session.took(n, tables.follow(session.node, n))
+        session.take(n)
     return session.finish()

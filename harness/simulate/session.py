@@ -8,13 +8,15 @@ nothing can happen, a state repeats with the same order of turns (a cycle that w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from harness.model import NO_FAULTS, Faults, Kind, Model, Scenario, find_runnable, model_of
+from harness.model import NO_FAULTS, Faults, Kind, Model, Refusal, Scenario, find_runnable, model_of
 from harness.record import Chosen, Recorder, SpooledChoices, Trail
+from harness.simulate.raised import KIND, RAISED, told
 from harness.simulate.strategies import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
@@ -79,7 +81,7 @@ class Verdict:
     reason: str | None = None
     step: int | None = None
     kind: str | None = None
-    """`safety`, `liveness` or `deadlock`."""
+    """`safety`, `liveness`, `deadlock` or, where protocol code raises, `exception`."""
 
     @property
     def ok(self) -> bool:
@@ -100,6 +102,8 @@ class Run:
     witnessed: frozenset[str]
     violations: tuple[Verdict, ...] = ()
     """The first violation of each claimed property (all of them where the run went on)."""
+    error: Exception | None = None
+    """What protocol code raised; the run ends with the step after which it did, and violates `Exception`."""
 
     @property
     def digest(self) -> str | None:
@@ -117,6 +121,8 @@ class Session:
         self.watch = watch
         """Hears now and then how many steps were taken, and says whether to go on."""
         self.stopped = False
+        self.error: Exception | None = None
+        """What protocol code raised."""
         self.model: Model = tables.model
         self.plan = plan
         self.strategy = strategy
@@ -131,12 +137,12 @@ class Session:
             tables.start_over()
         count = tables.initial_count
         self.initial = strategy.chance.index(count, "initial state") if count > 1 else 0
-        self.node = tables.start(self.initial)
         self.labels: list[Chosen] | SpooledChoices = SpooledChoices(folder) if plan.steps > LONG else []
+        self.verdicts: dict[str, Verdict] = {}
+        self.node = self._started(self.initial)
         self.watcher = strategy if isinstance(strategy, Watcher) else None
         if self.watcher is not None:
             self.watcher.begin(tables, self.node)
-        self.verdicts: dict[str, Verdict] = {}
         self.fair_from: int | None = None
         self.back_to: int | None = None
         self._timers_left = plan.timeouts
@@ -158,6 +164,52 @@ class Session:
     @property
     def at_us(self) -> int | None:
         return self._timetable.now_us if self._timetable is not None else None
+
+    def _started(self, initial: int) -> Node:
+        """Return the node of an initial state; one without any option where protocol code raises there."""
+        try:
+            return self.tables.start(initial)
+        except Refusal:
+            raise
+        except Exception as error:
+            self._raised(error)
+            return self.tables.bare(initial)
+
+    def follow(self, n: int) -> Node | None:
+        """Return the node that option n of the present one leads to; None where protocol code raises: the run is over.
+
+        What it raises is a finding: the trail ends with this option, and violates `Exception`.
+        """
+        node = self.node
+        try:
+            after = node.succ[n] or self.tables.follow(node, n)
+            if node.reached[n] is None:
+                self.tables.reach(node, n, after)
+        except Refusal:
+            raise
+        except Exception as error:
+            self._fell(n, error)
+            return None
+        return after
+
+    def take(self, n: int) -> None:
+        """Take option n of the present node."""
+        after = self.follow(n)
+        if after is not None:
+            self.took(n, after)
+
+    def _fell(self, n: int, error: Exception) -> None:
+        """Record that protocol code raised when option n of the present node was taken."""
+        at_us, option = self.at_us, self.node.options[n]
+        self.labels.append(option.chosen if at_us is None else Chosen(option.label, at_us))
+        if self.recorder is not None:
+            with suppress(Exception):  # where it was the step itself that failed there is nothing to tell of it
+                self.recorder.event(len(self.labels), at_us, self.tables.event_part(self.node, n), "")
+        self._raised(error)
+
+    def _raised(self, error: Exception) -> None:
+        self.stopped, self.error = True, error
+        self.verdicts.setdefault(RAISED, Verdict(RAISED, told(error), len(self.labels), KIND))
 
     def decide(self) -> int:
         """Return the index of the node's option to take next, or -1 when the run is over."""
@@ -267,15 +319,22 @@ class Session:
                 n = pick(options)
             else:
                 n = node.untimed[pick([options[m] for m in node.untimed])]
-            after = node.succ[n] or follow(node, n)
+            try:
+                after = node.succ[n] or follow(node, n)
+                if (reached := node.reached[n]) is None:
+                    reached = tables.reach(node, n, after)
+            except Refusal:
+                raise
+            except Exception as error:
+                self.node = node
+                self._fell(n, error)
+                return
             option = options[n]
             labels.append(option.chosen)
             if option.is_timer:
                 self._timers_left -= 1
-            if reached := node.reached[n]:
+            if reached:
                 witnessed.update(reached)
-            elif reached is None:
-                witnessed.update(tables.reach(node, n, after))
             if recorder is not None:
                 part = node.parts[n] or tables.event_part(node, n)
                 recorder.event(len(labels), None, part, after.failing_text or tables.failing_part(after))
@@ -330,6 +389,14 @@ class Session:
 
     def _judge_liveness(self, may_go_on: bool) -> None:
         """Judge the claimed temporal properties on how the fair ending ended."""
+        try:
+            self._judge_ending(may_go_on)
+        except Refusal:
+            raise
+        except Exception as error:
+            self._raised(error)
+
+    def _judge_ending(self, may_go_on: bool) -> None:
         if self.back_to is not None:
             start = self.back_to - (self.fair_from or 0)
             cycle = self._fair_nodes[start:-1]
@@ -367,7 +434,7 @@ class Session:
         )
         if self.watcher is not None:
             self.watcher.over(trail)
-        return Run(trail, verdict, self.recorder, frozenset(self.witnessed), verdicts)
+        return Run(trail, verdict, self.recorder, frozenset(self.witnessed), verdicts, self.error)
 
 
 def without_choices(model: Model, plan: Plan, strategy: str, seed: int) -> Trail:
@@ -397,8 +464,8 @@ def drive(session: Session) -> Run:
     """Take a session to its end on the plain runtime."""
     if session.plan.mode == "free":
         session.rush()
-    decide, took, follow = session.decide, session.took, session.tables.follow
+    decide, take = session.decide, session.take
     while (n := decide()) >= 0:
-        took(n, follow(session.node, n))
+        take(n)
     return session.finish()
 

@@ -14,6 +14,7 @@ import attrs
 
 from harness.model import Model, Refusal
 from harness.record import Chosen, Trail
+from harness.simulate.raised import RAISED, is_same
 from harness.simulate.replay import try_choices
 from harness.simulate.session import Run
 from harness.simulate.tables import Node, Tables
@@ -51,7 +52,7 @@ def shrink(
     target = violates or trail.violates
     if target is None:
         raise Refusal("the trail violates nothing, so there is nothing to shrink")
-    judged = attrs.evolve(trail, claims=(target,))
+    judged = trail if target == RAISED else attrs.evolve(trail, claims=(target,))
     search = _Search(tables, judged, target)
     first = search.attempt(perturbing_part(trail))
     if first is None:
@@ -64,7 +65,7 @@ def shrink(
             break
         best, tried = smaller, tried + search.tried
         search = _Search(Tables(best.trail.build()), best.trail, target)
-    claims = trail.claims if target in trail.claims else (*trail.claims, target)
+    claims = trail.claims if target in (*trail.claims, RAISED) else (*trail.claims, target)
     had, has = len(perturbing_part(trail)), len(perturbing_part(best.trail))
     return Shrunk(attrs.evolve(best.trail, claims=claims, violates=target), had, has, tried + search.tried, proved)
 
@@ -77,12 +78,19 @@ class _Search:
         self.trail = trail
         self.target = target
         self.tried = 0
+        self._raised: str | None = None
+        """The exception that the first run ended with: another one is another finding."""
 
     def attempt(self, choices: tuple[Chosen, ...]) -> Run | None:
         """Return the run of the choices that fit, if it violates the property."""
         self.tried += 1
         run = try_choices(self.tables, self.trail, choices)
-        return run if run.verdict.violated == self.target else None
+        if run.verdict.violated != self.target:
+            return None
+        if self.target == RAISED:
+            self._raised = self._raised or run.verdict.reason
+            return run if is_same(run.verdict.reason, self._raised) else None
+        return run
 
     def minimize(self, run: Run) -> Run:
         """Drop kinds, then processes, then ever smaller chunks, then again while anything got shorter."""
@@ -159,7 +167,10 @@ class _Search:
                 for n, option in enumerate(node.options):
                     if allowed is not None and option.label.split(" ")[0] not in allowed:
                         continue
-                    after = self.tables.follow(node, n)
+                    try:
+                        after = self.tables.follow(node, n)
+                    except Exception:  # protocol code fails there, which is another finding
+                        continue
                     if after.state in came:
                         continue
                     came[after.state] = (node.state, option.label)
@@ -215,6 +226,13 @@ def _shorter(one: Run, other: Run) -> Run:
     return other if len(perturbing_part(other.trail)) < len(perturbing_part(one.trail)) else one
 
 
+def _is_alike(one: Run, other: Run) -> bool:
+    """Say whether two runs end with the same exception, or both with none."""
+    if one.error is None or other.error is None:
+        return one.error is other.error
+    return is_same(one.verdict.reason, other.verdict.reason)
+
+
 def _groups(model: Model) -> list[Callable[[str], bool]]:
     """Return tests for groups of choices worth dropping as a whole: each fault and mending kind, each process."""
     actions = ("Drop", "Duplicate", "Delay", "Release", "Reconnect", "Partition", "Cut", "Heal", "Pause", "Resume",
@@ -235,16 +253,16 @@ def _smaller_sizes(run: Run, target: str) -> Run:
     for name in sorted(trail.sizes):
         while trail.sizes[name] > 0:
             sizes = {**trail.sizes, name: trail.sizes[name] - 1}
-            candidate = attrs.evolve(trail, sizes=sizes, claims=(target,))
+            candidate = attrs.evolve(trail, sizes=sizes)
             try:
                 tables = Tables(candidate.build())
-            except (Refusal, KeyError):
+            except Exception:  # a Refusal, or a protocol that cannot be of this size
                 break
             if candidate.initial >= tables.initial_count:
                 break
             found = try_choices(tables, candidate, perturbing_part(candidate))
             kept = len(perturbing_part(found.trail)) == len(perturbing_part(candidate))
-            if found.verdict.violated != target or not kept:
+            if found.verdict.violated != target or not kept or not _is_alike(run, found):
                 break
             run, trail = found, found.trail
     return run

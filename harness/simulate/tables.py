@@ -263,6 +263,10 @@ class Tables:
         """Return the node of initial state n."""
         return self._node(self._starts[n], None, 0)
 
+    def bare(self, n: int = 0) -> Node:
+        """Return a node of initial state n from which nothing leads: where asking what does has failed."""
+        return Node(self._starts[n], [], [], ())
+
     @property
     def initial_count(self) -> int:
         return len(self._starts)
