@@ -24,10 +24,10 @@ import attrs
 from harness.history.campaign import refine_runs
 from harness.model import Faults, Refusal, find_model
 from harness.model.faults import FAULT_KINDS
-from harness.simulate.hunt import end_with_parent
 from harness.simulate.session import everything, run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
+from harness.simulate.workers import end_with_parent
 
 BLOCK = 250
 """Runs that share tables."""

@@ -17,8 +17,9 @@ from itertools import repeat
 
 from harness.explore.flaw import fewest_steps
 from harness.model import Scenario, scenarios
-from harness.simulate.hunt import Task, Tried, carry_out, end_with_parent
 from harness.simulate.shrink import shrink
+from harness.simulate.tasks import Task, Tried, carry_out
+from harness.simulate.workers import end_with_parent
 
 STRATEGIES = ("random", "pct", "guided")
 

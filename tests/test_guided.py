@@ -13,11 +13,11 @@ from harness.simulate.chance import Led, Seeded
 from harness.simulate.coverage import Coverage
 from harness.simulate.guards import Guards
 from harness.simulate.guided import BEGINNINGS, WAYS, drawn, weighed, weights
-from harness.simulate.hunt import Task, carry_out
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, everything, plan_of, run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables
+from harness.simulate.tasks import Task, carry_out
 
 FAULTY = ("coordinator-crash", "fencing-battle")
 

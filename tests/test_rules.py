@@ -33,7 +33,8 @@ MAY_IMPORT = {
 HOMES = {
     "random": ("harness/simulate/chance.py",),
     "time": ("harness/cli/check.py", "harness/cli/campaign.py", "harness/cli/importing.py",
-             "harness/pipeline/work.py", "harness/demo/finding.py"),
+             "harness/pipeline/work.py", "harness/demo/finding.py", "harness/simulate/tasks.py",
+             "harness/simulate/hunt.py"),
     "datetime": (),
     "trio": ("harness/simulate/on_trio.py", "harness/simulate/pytest_plugin.py", "harness/demo/live.py",
              "harness/demo/server.py", "harness/demo/hosted.py", "harness/demo/background.py"),

@@ -21,6 +21,7 @@ from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
 from harness.explore.flaw import fewest_steps
 from harness.history import FORMS, render, tla
+from harness.history.held import held
 from harness.model import (
     Refusal,
     Scenario,
@@ -35,9 +36,11 @@ from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import format_said
 from harness.record.words import counted, some_of
 from harness.simulate import strategies
-from harness.simulate.hunt import Hunt, Row, chosen_scenarios, record_run, write_run
+from harness.simulate.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
 from harness.simulate.replay import DEADLOCK, replay_plain
-from harness.simulate.screen import Screen, scoreboard
+from harness.simulate.rows import Row
+from harness.simulate.scoreboard import scoreboard
+from harness.simulate.screen import Screen
 from harness.simulate.session import Plan, Run, Session, drive, everything, plan_of, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
 from harness.simulate.tables import Tables
@@ -49,20 +52,27 @@ RUNTIMES = OneOf(["plain", "trio"])
 
 @cli.command()
 @click.argument("scenario", nargs=-1)
-@click.option("--seeds", type=whole(1), metavar="N", help="Runs per strategy (default: each scenario's own).")
+@click.option("--seeds", type=whole(1), metavar="N",
+              help="Runs per strategy (default: by scenario, and by what it took to find).")
+@click.option("--thorough", is_flag=True,
+              help=f"All runs of each scenario, and in a repaired twin {SILENCE} times what each finding took.")
 @OUT
 @AS_JSON
-def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool) -> int:
+def hunt(scenario: tuple[str, ...], seeds: int | None, thorough: bool, out: Path, as_json: bool) -> int:
     """Hunt through scenarios with every strategy.
 
     All scenarios are hunted unless some are named; a repaired twin comes with its flawed scenario. Violations are
     shrunk and written under --out as trails and histories, with the scoreboard as text and JSON.
+
+    Where nothing is expected, part of a scenario's runs are made, some of them are compared step by step with the
+    model's spec, and the row says what their silence is worth; --thorough makes all of them.
     """
     screen = Screen(quiet=as_json)
     chosen = chosen_scenarios(scenario)
     check_folder(out)
-    with screen.progress("hunting") as progress:
-        hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps)
+    with screen.board(chosen) as (progress, finished):
+        hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps, hold=held, thorough=thorough,
+                       finished=finished)
         rows = hunting.run()
         heard()
     complete = not hunting.interrupted and hunting.failure is None
@@ -73,7 +83,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, out: Path, as_json: bool)
     if as_json:
         emit(board)
     elif rows or complete:
-        screen.scoreboard(rows, len(chosen), out)
+        screen.summary(rows, len(chosen), out)
     if complete:
         return 0 if all(row.as_expected for row in rows) else 1
     kept = f"{some_of(len(rows), len(chosen), 'scenario', 'were')} finished"

@@ -10,7 +10,7 @@ import attrs
 from harness.model import Model, ModelSpec, Refusal, Scenario, Setting, Tour
 from harness.model.faults import FAULT_KINDS, Faults
 from harness.record.words import counted
-from harness.simulate.screen import wrapped
+from harness.simulate.lines import wrapped
 
 FORMS = {
     "[]": "always", "sometimes": "sometimes", "<>": "eventually", "<>[]": "eventually, for good",

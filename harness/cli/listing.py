@@ -17,7 +17,8 @@ from harness.model import ModelSpec, Refusal, Scenario, Tour, did_you_mean, mode
 from harness.model.faults import FAULT_KINDS
 from harness.record import faults_to_json
 from harness.record.words import counted
-from harness.simulate.screen import Screen, wrapped
+from harness.simulate.lines import wrapped
+from harness.simulate.screen import Screen
 
 
 @cli.command("list")

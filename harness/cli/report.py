@@ -14,7 +14,8 @@ from harness.cli import heard, whole
 from harness.cli.group import AS_JSON, check_file, cli, emit
 from harness.pipeline.needs import require_packages
 from harness.record.words import agreeing, counted, some_of
-from harness.simulate.screen import Screen, wrapped
+from harness.simulate.lines import wrapped
+from harness.simulate.screen import Screen
 
 if TYPE_CHECKING:
     from harness.pipeline.compare import Change, Comparison

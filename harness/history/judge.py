@@ -34,6 +34,7 @@ from harness.record.files import compact, each_text, parse_line
 from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import faults_to_json, format_said
+from harness.simulate.raised import KIND as RAISED_KIND
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
 
@@ -136,7 +137,8 @@ class Judge:
         header, end, events = open_history(path, model)
         beside = path.with_name(path.name.removesuffix(".history.jsonl") + ".trail.jsonl")
         replayed = None
-        if beside != path and beside.is_file() and _lasting(model, header["claims"]):
+        wanted = _lasting(model, header["claims"]) or end["verdict"].get("kind") == RAISED_KIND
+        if beside != path and beside.is_file() and wanted:
             trail = read_trail(beside)
             if _is_about(trail, header):
                 replayed = self._replayed(trail, header, model, Recorder(keep=False))
@@ -229,6 +231,8 @@ def _judged(
         differs += _differs_from(replayed, end["verdict"])
     else:
         unjudged = _lasting(model, header["claims"])
+        if end["verdict"].get("kind") == RAISED_KIND:
+            unjudged += (end["verdict"]["violated"],)
     refined = refiner.judge(scan.trace) if refiner is not None else None
     explanation = None
     if refiner is not None and refined is not None and refined.failure is not None:
@@ -252,7 +256,7 @@ def _is_about(trail: Trail, header: Mapping[str, Any]) -> bool:
 
 def _lasting_broken(replayed: Replayed) -> Iterable[Broken]:
     verdict = replayed.verdict
-    if verdict.get("kind") in ("liveness", "deadlock"):
+    if verdict.get("kind") in ("liveness", "deadlock", RAISED_KIND):
         yield Broken(verdict["violated"], verdict["step"], verdict["reason"], True)
 
 

@@ -1,130 +1,46 @@
 """The hunt: every scenario under every strategy, failures found, shrunk and written down, a scoreboard at the end.
 
-A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when it stays silent over at least
-`SILENCE` times as many runs as finding took; any other scenario when no claim fails and its witnesses are reached.
-Runs are spread over processes; what is done when the hunt is interrupted is kept.
+A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when it stays silent over so many
+runs that these would have found the flaw several times (`BRIEF`, or `SILENCE` in a thorough hunt); any other scenario
+when no claim fails and its witnesses are reached. An exception in protocol code and, where a model names a spec, a step
+that is none of the spec's are findings like a violation. Runs are spread over processes; what is done when the hunt is
+interrupted is kept.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import shlex
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from functools import partial
+from math import ceil
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import attrs
 
-from harness.model import Checked, Refusal, Scenario, find_scenario, model_of, scenarios, unknown
+from harness.model import Refusal, Scenario, find_scenario, scenarios, unknown
 from harness.record import HistoryFile, Trail, header_of
-from harness.simulate.guards import Guards
+from harness.simulate.raised import RAISED
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, Session, drive, plan_of, run_plain, without_choices
-from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES, Strategies, Strategy
+from harness.simulate.rows import Row
+from harness.simulate.session import Plan, Run, Session, drive, without_choices
+from harness.simulate.strategies import NAMES, Strategy
 from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, Task, Tried, carry_out_all, finish, work
+from harness.simulate.workers import counter, interrupts_held_back, workers
 
-SILENCE = 20
-"""How many times as many runs as it took to find a flaw must be silent in the repaired twin."""
-GUIDED = 8
-FEWEST = 25
+SILENCE, BRIEF = 20, 7
+"""How often the silent runs of a repaired twin would have found the flaw, in a thorough hunt and in any other."""
+PART, LEAST = 4, 25
+"""A row of which nothing but silence is expected gets this part of its scenario's runs, at least so many."""
+GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
 """A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""
-
-
-@attrs.frozen
-class Task:
-    """Some runs of a scenario under one strategy, up to the first that violates what is expected."""
-
-    scenario: str
-    strategy: str
-    runs: int
-
-
-@attrs.frozen
-class Tried:
-    """What the runs of one strategy came to."""
-
-    scenario: str
-    strategy: str
-    runs: int
-    steps: int
-    found_at: int | None = None
-    """The run (from 1) that violated the expected property or, unexpectedly, any claimed one."""
-    trail: Trail | None = None
-    reason: str | None = None
-    witnessed: frozenset[str] = frozenset()
-    exhausted: bool = False
-    """A systematic search that ran out of prefixes."""
-
-
-@attrs.frozen
-class Row:
-    """A line of the scoreboard."""
-
-    scenario: str
-    title: str
-    expected: str | None
-    as_expected: bool
-    violated: str | None
-    reason: str | None
-    tried: tuple[Tried, ...]
-    steps_found: int | None = None
-    steps_shrunk: int | None = None
-    proved_shortest: bool = False
-    trail: str | None = None
-    history: str | None = None
-    missing: tuple[str, ...] = ()
-    """Witnesses that no run reached."""
-    runs_needed: int = 0
-    """For a repaired twin: the silent runs that were asked for."""
-    fair_steps: int = 0
-    """The steps of the shrunk trail's fair ending, which come after those that it was shrunk to."""
-    fair_cycle: bool = False
-    """Whether the fair ending leads back to a state it had, so that it goes on for ever."""
-    checked: Checked | None = None
-    """The same flaw in a spec, which a search was made for."""
-    checked_steps: int | None = None
-    """The fewest steps to that, or None where the search found nothing."""
-
-    @property
-    def runs(self) -> int:
-        return sum(tried.runs for tried in self.tried)
-
-    @property
-    def missed(self) -> tuple[Tried, ...]:
-        """What the strategies came to that did not find what another one, or a search, found or was expected to."""
-        return tuple(t for t in self.tried if not t.found_at) if self.expected or self.violated else ()
-
-    @property
-    def replay(self) -> str | None:
-        return f"kafka-proto replay {shlex.quote(self.trail)}" if self.trail else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as a JSON object."""
-        return {
-            "scenario": self.scenario, "title": self.title, "expected": self.expected,
-            "as_expected": self.as_expected, "violated": self.violated, "reason": self.reason, "runs": self.runs,
-            "strategies": {
-                t.strategy: {"runs": t.runs, "steps": t.steps, "found_at": t.found_at, "exhausted": t.exhausted}
-                for t in self.tried
-            },
-            "steps_found": self.steps_found, "steps_shrunk": self.steps_shrunk,
-            "proved_shortest": self.proved_shortest, "trail": self.trail, "history": self.history,
-            "fair_steps": self.fair_steps, "fair_cycle": self.fair_cycle, "replay": self.replay,
-            "missing_witnesses": list(self.missing),
-            "silent_runs_needed": self.runs_needed, "missed_by": [t.strategy for t in self.missed],
-            "checked": None if self.checked is None else {
-                "model": self.checked.model, "sizes": dict(self.checked.sizes),
-                "settings": dict(self.checked.settings), "violates": self.checked.violates,
-                "steps": self.checked_steps,
-            },
-        }
+HELD, HELD_THOROUGH = 60, 400
+"""Silent runs of each strategy but guided that are held against the spec, where the model names one."""
 
 
 def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
@@ -140,55 +56,18 @@ def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
     return tuple(s for s in known if s.name in names or any(o.repaired == s.name for o in known if o.name in names))
 
 
-def carry_out(task: Task, made: Any) -> Tried:
-    """Make the runs of a task, and count them in a `multiprocessing.Value` that all tasks share."""
-    with long_lived():
-        return _carry_out(task, made)
-
-
-def _carry_out(task: Task, made: Any) -> Tried:
-    scenario = _scenario(task.scenario)
-    strategies, plan = Strategies(task.strategy), plan_of(scenario)
-    tables = Tables(model_of(scenario), Guards() if strategies.campaign is not None else None)
-    done = steps = 0
-    witnessed: frozenset[str] = frozenset()
-    for seed in range(task.runs):
-        strategy = strategies.run(seed)
-        if strategy is None:
-            return Tried(task.scenario, task.strategy, done, steps, witnessed=witnessed, exhausted=True)
-        run = run_plain(tables, plan, strategy)
-        done += 1
-        with made.get_lock():
-            made.value += 1
-        steps += len(run.trail.choices)
-        witnessed |= run.witnessed
-        verdict = wanted_violation(run, scenario)
-        if verdict is not None:
-            trail = attrs.evolve(run.trail, violates=verdict)
-            reason = next(v.reason for v in run.violations if v.violated == verdict)
-            return Tried(task.scenario, task.strategy, done, steps, done, trail, reason, witnessed)
-    return Tried(task.scenario, task.strategy, done, steps, witnessed=witnessed)
-
-
-def wanted_violation(run: Run, scenario: Scenario) -> str | None:
-    """Return the property that makes a run worth stopping at: the expected one if there is one, else any."""
-    violated = [verdict.violated for verdict in run.violations if verdict.violated is not None]
-    if scenario.expected is None:
-        return violated[0] if violated else None
-    return scenario.expected if scenario.expected in violated else None
-
-
 class Hunt:
     """A hunt in progress; `progress(done runs, planned runs, message)` hears of it several times a second.
 
     With `processes` 0 all runs are made in this process. `rows` has what is finished, also where `interrupted` is set
-    or `failure` says why the hunt could not go on.
+    or `failure` says why the hunt could not go on; `finished` hears of each row as soon as it is done.
     """
 
     def __init__(
         self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
         progress: Callable[[int, int, str], None] = lambda done, planned, message: None,
-        check: Callable[[str], int | None] | None = None,
+        check: Check | None = None, hold: Hold | None = None, thorough: bool = False,
+        finished: Callable[[Row], None] = lambda row: None,
     ) -> None:
         self.chosen = chosen
         self.out = out
@@ -196,27 +75,32 @@ class Hunt:
         self.processes = min(os.cpu_count() or 1, 8) if processes is None else processes
         self.progress = progress
         self.check = check
-        """From a scenario's name to the fewest steps to the flaw that it names in a spec: a search, which is not this
-        room's; a function of a module, since workers get it by its name."""
+        self.hold = hold
+        self.thorough = thorough
+        self.finished = finished
         self.rows: list[Row] = []
         self.interrupted = False
         self.failure: str | None = None
-        self._tried: dict[str, list[Tried]] = {}
-        self._searched: dict[str, int | None] = {}
-        self._made = multiprocessing.get_context("spawn").Value("q", 0)
+        self._times = SILENCE if thorough else BRIEF
+        self._twins = {s.repaired for s in chosen if s.repaired}
+        self._tried: dict[str, dict[str, Tried]] = {s.name: {} for s in chosen}
+        self._found: dict[str, Tried | None] = {}
+        self._began: dict[str, float] = {}
+        self._topped: dict[str, float] = {}
+        """Processor time of runs that were made once more, since the first ones did not reach all witnesses."""
+        self._jobs: deque[Job] = deque()
+        self._made = counter()
         """The runs made so far, counted by all workers."""
         self._planned = sum(self._share(s, name) for s in chosen for name in NAMES)
 
     def run(self) -> list[Row]:
         """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
-        twins = {s.repaired for s in self.chosen if s.repaired}
-        first = [s for s in self.chosen if s.name not in twins]
-        second = [s for s in self.chosen if s.name in twins]
         try:
-            with _workers(self.processes, self._made) as workers:
-                self._search(workers)
-                self._wave(workers, [Task(s.name, name, self._share(s, name)) for s in first for name in NAMES])
-                self._wave(workers, [Task(s.name, name, self._silence(s, name)) for s in second for name in NAMES])
+            for scenario in self.chosen:
+                if scenario.name not in self._twins:
+                    self._jobs.extend(self._batches(scenario, {name: self._share(scenario, name) for name in NAMES}))
+            with workers(self.processes, self._made) as pool:
+                self._work(pool)
         except KeyboardInterrupt:
             self.interrupted = True
         except Refusal as error:
@@ -227,88 +111,188 @@ class Hunt:
         self.rows.sort(key=lambda row: order.index(row.scenario))
         return self.rows
 
-    def _search(self, workers: Executor | None) -> None:
-        """Make the searches that scenarios name, before their rows are written."""
-        check = self.check
-        if check is None:
-            return
-        names = [s.name for s in self.chosen if s.checked is not None]
-        if workers is None:
-            self._searched = {name: check(name) for name in names}
-            return
-        with _interrupts_held_back():
-            pending = {name: workers.submit(check, name) for name in names}
-        self._searched = {name: future.result() for name, future in pending.items()}
-
-    def _wave(self, workers: Executor | None, tasks: list[Task]) -> None:
-        """Carry out tasks and finish the row of each scenario as soon as all of its strategies are through."""
-        self._planned += sum(task.runs - self._share(_scenario(task.scenario), task.strategy) for task in tasks)
-        for task, tried in self._results(workers, tasks):
-            self._planned += tried.runs - task.runs
-            self._tried.setdefault(task.scenario, []).append(tried)
-            if len(self._tried[task.scenario]) == len(NAMES):
-                self.rows.append(self._row(_scenario(task.scenario)))
-            self._report()
-
-    def _results(self, workers: Executor | None, tasks: list[Task]) -> Iterator[tuple[Task, Tried]]:
-        """Yield each task with what it came to, as they finish."""
-        if workers is None:
-            for task in tasks:
-                yield task, carry_out(task, self._made)
-            return
-        with _interrupts_held_back():
-            pending = {workers.submit(_work, task): task for task in tasks}
-        while pending:
+    def _work(self, pool: Executor | None) -> None:
+        """Carry jobs out until none is left; what comes of them may be further jobs, which come first."""
+        jobs = self._jobs
+        pending: dict[Future[Any], Job] = {}
+        while jobs or pending:
+            if pool is None:
+                self._do(jobs.popleft())
+                continue
+            with interrupts_held_back():
+                while jobs and len(pending) < self.processes + 1:
+                    job = self._begun(jobs.popleft())
+                    pending[pool.submit(job.call, *job.arguments)] = job
             done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
             self._report()
             for future in [future for future in pending if future in done]:
-                yield pending.pop(future), future.result()
+                pending.pop(future).then(future.result())
+                self._report()
+
+    def _do(self, job: Job) -> None:
+        """Carry a job out in this process."""
+        self._begun(job)
+        here = attrs.evolve(job, call=carry_out_all, arguments=(job.arguments[0], self._made, self.hold))
+        job = here if job.call is work else job
+        job.then(job.call(*job.arguments))
+        self._report()
+
+    def _begun(self, job: Job) -> Job:
+        self._began.setdefault(job.scenario.name, perf_counter())
+        return job
+
+    def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[Job]:
+        """Return the jobs that make so many runs of a scenario under each strategy; guided ones learn by themselves."""
+        held = 0
+        if scenario.expected is None and self.hold is not None:
+            held = HELD_THOROUGH if self.thorough else HELD
+        tasks = [Task(scenario.name, name, runs[name], 0 if name == "guided" else held) for name in NAMES]
+        apart = [task for task in tasks if task.strategy == "guided"]
+        together = [task for task in tasks if task.strategy != "guided"]
+        return [Job(scenario, work, (batch, self.hold), partial(self._took, scenario, batch))
+                for batch in (together, apart)]
+
+    def _took(self, scenario: Scenario, tasks: Sequence[Task], found: Sequence[Tried]) -> None:
+        """Take in what tasks came to; go on with the scenario when all of its strategies are through."""
+        tried = self._tried[scenario.name]
+        for task, one in zip(tasks, found, strict=True):
+            self._planned += one.runs - task.runs
+            tried[one.strategy] = one
+        if len(tried) < len(NAMES):
+            return
+        again = self._topping_up(scenario)
+        if again is not None:
+            self._topped[scenario.name] = sum(one.cpu_seconds for one in tried.values())
+            self._planned += sum(again.values())
+            tried.clear()
+            self._jobs.extendleft(self._batches(scenario, again))
+            return
+        best = self._found[scenario.name] = _worst(tried.values())
+        job = Job(scenario, finish, (scenario.name, best, self.check, self.hold), partial(self._judge, scenario))
+        self._hunt_twin(scenario)
+        self._jobs.appendleft(job)
+
+    def _topping_up(self, scenario: Scenario) -> dict[str, int] | None:
+        """Return the runs of a scenario whose witnesses were not all reached by a part of them; None if they were."""
+        tried = self._tried[scenario.name]
+        runs = {name: self._share(scenario, name, whole=True) for name in NAMES}
+        if scenario.name in self._topped or all(tried[name].runs >= runs[name] for name in NAMES):
+            return None
+        found = any(one.found_at for one in tried.values())
+        return runs if _missing(scenario, tried.values()) and not found else None
+
+    def _hunt_twin(self, flawed: Scenario) -> None:
+        """Begin with the repaired twin as soon as all scenarios are through of which it is the twin."""
+        twin = next((s for s in self.chosen if s.name == flawed.repaired), None)
+        if twin is not None and all(len(self._tried[s.name]) == len(NAMES) for s in self._flawed(twin)):
+            runs = self._silence(twin)
+            self._planned += sum(runs[name] - self._share(twin, name) for name in NAMES)
+            self._jobs.extendleft(reversed(self._batches(twin, runs)))
 
     def _report(self) -> None:
         self.progress(self._made.value, self._planned, f"{len(self.rows)} of {len(self.chosen)} scenarios")
 
-    def _share(self, scenario: Scenario, strategy: str) -> int:
-        """Return how many runs a scenario gets under one strategy."""
-        if self.runs is not None or strategy != "guided":
-            return self.runs or scenario.runs
-        return max(scenario.runs // GUIDED, min(scenario.runs, FEWEST))
+    def _share(self, scenario: Scenario, strategy: str, whole: bool = False) -> int:
+        """Return how many runs a scenario gets under one strategy, or would get in a thorough hunt."""
+        if self.runs is not None:
+            return self.runs
+        few = scenario.expected is None and not self.thorough and not whole
+        runs = max(scenario.runs // PART, min(scenario.runs, LEAST)) if few else scenario.runs
+        if strategy != "guided":
+            return runs
+        return max(runs // GUIDED, min(runs, FEWEST_SILENT if few else FEWEST))
 
-    def _silence(self, twin: Scenario, strategy: str) -> int:
-        """Return how many runs of a repaired twin must be silent under one strategy."""
-        found = [t.found_at for t in self._flawed(twin) if t.strategy == strategy and t.found_at]
-        return max([self._share(twin, strategy), *(SILENCE * at for at in found)])
+    def _silence(self, twin: Scenario) -> dict[str, int]:
+        """Return how many runs of a repaired twin must be silent under each strategy.
 
-    def _flawed(self, twin: Scenario) -> list[Tried]:
-        return [t for s in self.chosen if s.repaired == twin.name for t in self._tried.get(s.name, ())]
+        In a thorough hunt, `SILENCE` times as many as each strategy took to find the flaw. Else its share, and as many
+        more of the strategy that finds the flaw with the least work as it takes to be due `BRIEF` times.
+        """
+        runs = {name: self._share(twin, name) for name in NAMES}
+        found = self._found_at(twin)
+        if self.thorough:
+            return {name: max(share, SILENCE * found.get(name, 0)) for name, share in runs.items()}
+        due = sum(runs[name] / at for name, at in found.items())
+        if found and due < BRIEF:
+            best = min(found, key=lambda name: found[name] * (GUIDED if name == "guided" else 1))
+            runs[best] += ceil((BRIEF - due) * found[best])
+        return runs
 
-    def _row(self, scenario: Scenario) -> Row:
+    def _found_at(self, twin: Scenario) -> dict[str, int]:
+        """Return after how many runs each strategy found a flaw that a twin has not, at the latest."""
+        found: dict[str, int] = {}
+        for flawed in self._flawed(twin):
+            for name, tried in self._tried[flawed.name].items():
+                if tried.found_at and tried.violated == flawed.expected:
+                    found[name] = max(found.get(name, 0), tried.found_at)
+        return found
+
+    def _flawed(self, twin: Scenario) -> list[Scenario]:
+        return [s for s in self.chosen if s.repaired == twin.name]
+
+    def _judge(self, scenario: Scenario, finished: Finished) -> None:
         """Judge a scenario, and write down what was found."""
-        tried = tuple(sorted(self._tried[scenario.name], key=lambda t: NAMES.index(t.strategy)))
-        missing = tuple(sorted(set(scenario.witnesses) - frozenset().union(*(t.witnessed for t in tried))))
-        best = min((t for t in tried if t.trail), key=lambda t: t.found_at or 0, default=None)
-        needed = min((SILENCE * t.found_at for t in self._flawed(scenario) if t.found_at), default=0)
-        if best is None or best.trail is None:
-            enough = sum(t.runs for t in tried) >= needed or any(t.exhausted for t in tried)
-            as_expected = scenario.expected is None and not missing and enough
-            return Row(scenario.name, scenario.title, scenario.expected, as_expected, None, None, tried,
-                       missing=missing, runs_needed=needed, **self._checked(scenario))
-        shrunk = shrink(best.trail)
-        path = self.out / f"{scenario.name}.trail.jsonl"
+        tried = tuple(self._tried[scenario.name][name] for name in NAMES)
+        best = self._found[scenario.name]
+        missing = _missing(scenario, tried)
+        found = self._found_at(scenario)
+        cpu = sum(t.cpu_seconds for t in tried) + finished.cpu_seconds + self._topped.get(scenario.name, 0)
+        row = Row(
+            scenario.name, scenario.title, scenario.expected, False, None, None, tried, missing=missing,
+            runs_needed=min((self._times * at for at in found.values()), default=0),
+            flawed=next((s.name for s in self._flawed(scenario)), None),
+            due=sum(t.runs / found[t.strategy] for t in tried if t.strategy in found) if found else None,
+            cpu_seconds=cpu,
+        )
+        if self.check is not None and scenario.checked is not None:
+            row = attrs.evolve(row, checked=scenario.checked, checked_steps=finished.checked_steps)
+        row = self._silent(row) if best is None else self._written(row, best, finished)
+        row = attrs.evolve(row, seconds=perf_counter() - self._began[scenario.name])
+        self.rows.append(row)
+        self.finished(row)
+
+    def _silent(self, row: Row) -> Row:
+        """Return the row of a scenario in which nothing was found."""
+        enough = row.due is None or row.due >= self._times or any(t.exhausted for t in row.tried)
+        return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough)
+
+    def _written(self, row: Row, best: Tried, finished: Finished) -> Row:
+        """Return the row of a scenario in which something was found, and write that down."""
+        row = attrs.evolve(row, violated=best.violated, reason=finished.reason)
+        shrunk = finished.shrunk
+        if shrunk is None:
+            return row
+        path = self.out / f"{row.scenario}.trail.jsonl"
         history, run = write_run(shrunk.trail, path)
-        checked = self._checked(scenario)
-        searched = not checked or checked["checked_steps"] is not None
-        return Row(
-            scenario.name, scenario.title, scenario.expected, scenario.expected == shrunk.trail.violates and searched,
-            shrunk.trail.violates, run.verdict.reason or best.reason, tried, shrunk.had, shrunk.has, shrunk.proved,
-            str(path), str(history), missing, needed,
-            len(shrunk.trail.choices) - shrunk.has, shrunk.trail.back_to is not None, **checked,
+        searched = row.checked is None or row.checked_steps is not None
+        return attrs.evolve(
+            row, as_expected=row.expected is not None and row.expected == best.violated and searched,
+            reason=finished.reason if best.violated == REFINEMENT else run.verdict.reason or finished.reason,
+            steps_found=shrunk.had, steps_shrunk=shrunk.has, proved_shortest=shrunk.proved, trail=str(path),
+            history=str(history), fair_steps=len(shrunk.trail.choices) - shrunk.has,
+            fair_cycle=shrunk.trail.back_to is not None,
         )
 
-    def _checked(self, scenario: Scenario) -> dict[str, Any]:
-        """Return what a search came to, as fields of a row; nothing where none was made."""
-        if scenario.name not in self._searched:
-            return {}
-        return {"checked": scenario.checked, "checked_steps": self._searched[scenario.name]}
+
+@attrs.frozen
+class Job:
+    """Something that a worker does for a scenario, and who takes what comes of it."""
+
+    scenario: Scenario
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    then: Callable[[Any], None]
+
+
+def _worst(tried: Iterable[Tried]) -> Tried | None:
+    """Return what of several findings a row tells: an exception, else what took the fewest runs."""
+    found = [one for one in tried if one.found_at]
+    return min(found, key=lambda one: (one.violated != RAISED, one.found_at or 0), default=None)
+
+
+def _missing(scenario: Scenario, tried: Iterable[Tried]) -> tuple[str, ...]:
+    """Return the witnesses that no run reached."""
+    return tuple(sorted(set(scenario.witnesses) - frozenset().union(*(t.witnessed for t in tried))))
 
 
 def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, Run]:
@@ -341,72 +325,3 @@ def record_run(
 def history_beside(trail: Path) -> Path:
     """Return the path of the history that belongs to a trail."""
     return trail.with_name(trail.name.removesuffix(".trail.jsonl") + ".history.jsonl")
-
-
-@contextmanager
-def _workers(processes: int, made: Any) -> Iterator[Executor | None]:
-    """Give processes to work in, or None for none; they end when the block is left, at once where it is by an error."""
-    if not processes:
-        yield None
-        return
-    others = multiprocessing.active_children()
-    context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(made,))
-    try:
-        yield executor
-    except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            if process not in others:
-                process.terminate()
-        raise
-    finally:
-        executor.shutdown()
-
-
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Block Ctrl-C while workers start: they inherit that, so that none of them ever dies of it with a traceback."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _start_worker(made: Any) -> None:
-    """A worker leaves Ctrl-C to the process that started it, and ends with it, however that ends."""
-    global _MADE
-    _MADE = made
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent()
-
-
-_MADE: Any = None
-"""In a worker: the counter of the runs made by all workers."""
-
-
-def _work(task: Task) -> Tried:
-    return carry_out(task, _MADE)
-
-
-def end_with_parent() -> None:
-    """Let this worker end with the process that started it, however that ends."""
-    threading.Thread(target=_await_parent, daemon=True).start()
-
-
-def _await_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _scenario(name: str) -> Scenario:
-    scenario = find_scenario(name)
-    assert scenario is not None
-    return scenario

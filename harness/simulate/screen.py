@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,16 +18,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from harness.model import Scenario
 from harness.record import Trail
 from harness.record.words import counted, some_of
-from harness.simulate.hunt import Row
-from harness.simulate.strategies import NAMES
+from harness.simulate.lines import length, wrapped
+from harness.simulate.rows import Row
+from harness.simulate.scoreboard import MARKS, PLAIN_WIDTH, Shape, summary
 
 WIDEST = 120
 """Sentences are not longer than this, however wide the terminal is."""
 NARROWEST = 60
-PLAIN_WIDTH = 80
-MARKS = {True: ("ok", "green"), False: ("NO", "red")}
+Report = Callable[[int, int, str], None]
+COLOURS = {True: "green", False: "red"}
 
 
 class _Rate(ProgressColumn):
@@ -47,26 +48,54 @@ class Screen:
         self.width = max(NARROWEST, min(columns, WIDEST))
 
     @contextmanager
-    def progress(self, what: str, noun: str = "runs") -> Iterator[Callable[[int, int, str], None]]:
+    def progress(self, what: str, noun: str = "runs") -> Iterator[Report]:
         """Show progress with rate and remaining time on stderr; yields `report(done, planned, message)`.
 
         Where nothing is planned, because nobody knows how much there is, only what is done and its rate are shown.
         """
+        with self._bar(what, noun) as (_, report):
+            yield report
+
+    @contextmanager
+    def _bar(self, what: str, noun: str) -> Iterator[tuple[Progress, Report]]:
         err = Console(stderr=True, highlight=False, markup=False, emoji=False)
         columns = (TextColumn(what), BarColumn(12), TextColumn("{task.fields[count]}"), _Rate(),
                    TimeRemainingColumn(), TextColumn("{task.fields[message]}"))
-        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal, redirect_stdout=False,
+                      redirect_stderr=False) as bar:
             task = bar.add_task(what, total=None, message="", count="")
 
             def report(done: int, planned: int, message: str) -> None:
                 count = f"{done:,}/{planned:,} {noun}" if planned else f"{done:,} {noun}"
                 bar.update(task, completed=done, total=planned or None, message=message, count=count)
 
-            yield report
+            yield bar, report
 
-    def scoreboard(self, rows: Sequence[Row], planned: int, out: Path) -> None:
-        """Print the scoreboard, what it comes to, and where it was written."""
-        lines = scoreboard(rows, planned, self.width, _coloured)
+    @contextmanager
+    def board(self, chosen: Sequence[Scenario]) -> Iterator[tuple[Report, Callable[[Row], None]]]:
+        """Show progress, and each row of the scoreboard as soon as it is done, below the table's head.
+
+        Yields `report` as `progress` does, and `finished(row)`, which writes to a terminal, a file or a pipe at once.
+        """
+        shape = Shape.of(chosen)
+        with self._bar("hunting", "runs") as (bar, report):
+            head = shape.head()
+
+            def finished(row: Row) -> None:
+                lines = [*head, *shape.row(row, self.width, _coloured)]
+                head.clear()
+                if bar.disable:
+                    self.print(lines)
+                    return
+                bar.stop()  # it is on the same terminal, perhaps
+                self.print(lines)
+                bar.start()
+
+            yield report, finished
+
+    def summary(self, rows: Sequence[Row], planned: int, out: Path) -> None:
+        """Print what the rows come to that were shown, and where the scoreboard was written."""
+        lines = summary(rows, planned, self.width)
         if any(row.trail for row in rows):
             lines.append("kafka-proto show TRAIL tells what was found step by step")
         self.print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
@@ -140,110 +169,5 @@ class Screen:
         return wrapped(text, self.width, indent, following)
 
 
-def scoreboard(
-    rows: Sequence[Row], planned: int, width: int = PLAIN_WIDTH,
-    mark: Callable[[bool], str] = lambda as_expected: MARKS[as_expected][0],
-) -> list[str]:
-    """Return the lines of the scoreboard: a table of the scenarios, what was found, and a sentence that sums it up."""
-    name = max((len(row.scenario) for row in rows), default=0)
-    name = max(name, len("scenario"))
-    over = "found after (runs)".center(sum(map(_column, NAMES)))
-    heads = "".join(strategy.rjust(_column(strategy)) for strategy in NAMES)
-    spec = any(row.checked is not None for row in rows)
-    lines = [f"{'':{name + 11}}{over}".rstrip(), f"    {'scenario':{name}}   runs{heads}      steps{'  spec' * spec}"]
-    for row in rows:
-        line = f"{mark(row.as_expected)}  {row.scenario:{name}} {row.runs:6}{_found(row)} {_steps(row):>10}"
-        lines.append(f"{line}{_spec(row):>6}" if row.checked is not None else line)
-        lines += wrapped(_outcome(row), width, "      ") if row.violated or not row.as_expected else []
-        lines += wrapped(_missed(row), width, "      ", "        ") if row.violated and row.missed else []
-    for row in rows:
-        lines += _finding(row, width)
-    good = sum(row.as_expected for row in rows)
-    left = f", {planned - len(rows)} not finished" if planned > len(rows) else ""
-    return [*lines, "", f"{good} of {counted(len(rows), 'scenario')} as expected{left}"]
-
-
-def _column(strategy: str) -> int:
-    return max(len(strategy) + 1, 6)
-
-
-def _found(row: Row) -> str:
-    """After how many runs each strategy found what there was to find; a miss is a dash."""
-    tried = {t.strategy: t for t in row.tried}
-    shown = bool(row.expected or row.violated)
-    cells = [str(tried[name].found_at or "-") if shown and name in tried else "" for name in NAMES]
-    return "".join(cell.rjust(_column(name)) for name, cell in zip(NAMES, cells, strict=True))
-
-
-def _steps(row: Row) -> str:
-    if row.steps_found is not None:
-        return f"{row.steps_found} -> {row.steps_shrunk}"
-    return "not found" if row.expected else "silent"
-
-
-def _spec(row: Row) -> str:
-    """The length of the shortest way to the flaw in the spec that has it, too."""
-    return "-" if row.checked_steps is None else str(row.checked_steps)
-
-
-def _missed(row: Row) -> str:
-    """Which strategies did not find what was found, in how many runs."""
-    missed = (f"{tried.strategy} ({counted(tried.runs, 'run')})" for tried in row.missed)
-    return f"missed by {', '.join(missed)}"
-
-
-def _outcome(row: Row) -> str:
-    """What a scenario that is not just silent came to."""
-    if row.as_expected:
-        return f"violates {row.violated}"
-    if row.checked is not None and row.checked_steps is None and row.violated == row.expected:
-        said = f"violates {row.violated}, but a search of {row.checked.model} does not find {row.checked.violates}"
-    elif row.violated:
-        said = f"violates {row.violated}, expected {row.expected or 'no violation'}"
-    elif row.expected:
-        said = f"no run violates {row.expected}"
-    elif row.missing:
-        said = f"no run reached {', '.join(row.missing)}"
-    else:
-        said = f"only {counted(row.runs, 'silent run')}, {row.runs_needed} are needed"
-    return f"NOT AS EXPECTED: {said}"
-
-
-def _finding(row: Row, width: int) -> list[str]:
-    """Return the lines that tell what was found and how to replay it."""
-    if row.trail is None:
-        return []
-    proof = ", proved shortest" if row.proved_shortest else ""
-    shrunk = _length(row.steps_shrunk or 0, row.fair_steps, row.fair_cycle)
-    spec = []
-    if row.checked is not None and row.checked_steps is not None:
-        steps = counted(row.checked_steps, "step")
-        spec = [f"  in {row.checked.model} {row.checked.violates} is violated after {steps}, the fewest possible"]
-    return [
-        "", f"{row.scenario}: {row.violated}", f"  {row.steps_found} -> {shrunk}{proof}", *spec,
-        *wrapped(row.reason or "", width, "  "), f"  trail   {row.trail}", f"  replay  {row.replay}",
-    ]
-
-
-def length(trail: Trail) -> str:
-    """Return how long a trail is in words: `11 steps, then a fair cycle`."""
-    steps = len(trail.choices) if trail.fair_from is None else trail.fair_from
-    return _length(steps, len(trail.choices) - steps, trail.back_to is not None)
-
-
-def _length(steps: int, fair_steps: int, cycle: bool) -> str:
-    if cycle:
-        return f"{counted(steps, 'step')}, then a fair cycle"
-    return counted(steps, "step") + (f", then {counted(fair_steps, 'fair step')}" if fair_steps else "")
-
-
-def wrapped(text: str, width: int, indent: str = "", following: str | None = None) -> list[str]:
-    """Return a text as lines of at most `width` characters where its words allow it."""
-    following = indent if following is None else following
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=following, break_long_words=False,
-                         break_on_hyphens=False)
-
-
 def _coloured(as_expected: bool) -> str:
-    mark, colour = MARKS[as_expected]
-    return click.style(mark, fg=colour)
+    return click.style(MARKS[as_expected], fg=COLOURS[as_expected])

@@ -1,0 +1,222 @@
+"""What a worker of the hunt does: the runs of a scenario under some strategies, and shrinking what they found.
+
+Silent runs are held against the spec by what the driver hands in, since specs are not this room's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter, process_time
+from typing import Any, Protocol
+
+import attrs
+
+from harness.model import Refusal, Scenario, find_scenario, model_of
+from harness.record import Trail
+from harness.simulate.guards import Guards
+from harness.simulate.raised import RAISED, told
+from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.shrink import Shrunk, perturbing_part, shrink
+from harness.simulate.strategies import Strategies, Strategy
+from harness.simulate.tables import Tables, long_lived
+from harness.simulate.workers import made_here
+
+REFINEMENT = "Refinement"
+"""What a run violates of which a step is none of the spec's."""
+
+
+class Holding(Protocol):
+    """Holds runs on some tables against the spec of their model."""
+
+    spec: str
+    """The name of the spec."""
+
+    def run(self, plan: Plan, strategy: Strategy) -> tuple[Run, str | None]:
+        """Make a run; return it, and why a step of it is none of the spec's."""
+
+    def make_room(self) -> None:
+        """Let start over what takes too much memory, between two runs."""
+
+    def shrunk(self, trail: Trail) -> tuple[Trail, str]:
+        """Return a short trail whose last step leaves the spec as a given one does, and why it does."""
+
+
+Hold = Callable[[Tables], Holding | None]
+"""Makes that for tables, or nothing where the model names no spec; a function of a module, for workers get its name."""
+Check = Callable[[str], int | None]
+"""From a scenario's name to the fewest steps to the flaw that it names in a spec; likewise."""
+
+
+@attrs.frozen
+class Task:
+    """Some runs of a scenario under one strategy, up to the first that violates what is expected."""
+
+    scenario: str
+    strategy: str
+    runs: int
+    held: int = 0
+    """The first so many of them are held against the spec."""
+
+
+@attrs.frozen
+class Tried:
+    """What the runs of one strategy came to."""
+
+    scenario: str
+    strategy: str
+    runs: int
+    steps: int
+    found_at: int | None = None
+    """The run (from 1) that violated the expected property or, unexpectedly, any claimed one."""
+    trail: Trail | None = None
+    reason: str | None = None
+    witnessed: frozenset[str] = frozenset()
+    exhausted: bool = False
+    """A systematic search that ran out of prefixes."""
+    violated: str | None = None
+    """What that run violates: a property, `Exception` or `Refinement`."""
+    held: int = 0
+    """Runs that were held against the spec."""
+    spec: str | None = None
+    """The name of that spec."""
+    seconds: float = attrs.field(default=0.0, eq=False)
+    cpu_seconds: float = attrs.field(default=0.0, eq=False)
+
+
+@attrs.frozen
+class Finished:
+    """What shrinking and searching for a scenario came to."""
+
+    shrunk: Shrunk | None
+    reason: str | None
+    checked_steps: int | None
+    seconds: float
+    cpu_seconds: float
+
+
+def carry_out(task: Task, made: Any, hold: Hold | None = None) -> Tried:
+    """Make the runs of a task, and count them in a `multiprocessing.Value` that all tasks share."""
+    return carry_out_all((task,), made, hold)[0]
+
+
+def carry_out_all(tasks: Sequence[Task], made: Any, hold: Hold | None = None) -> list[Tried]:
+    """Carry out tasks of one scenario; those whose runs do not learn from each other share what they learn of it."""
+    shared: _Runs | None = None
+    done = []
+    with long_lived():
+        for task in tasks:
+            began, cpu = perf_counter(), process_time()
+            try:
+                if shared is None or task.strategy == "guided":
+                    shared = _Runs(task, hold)
+                tried = shared.carry_out(task, made)
+            except Refusal:
+                raise
+            except Exception as error:  # not even a run could be made
+                tried = Tried(task.scenario, task.strategy, 1, 0, 1, reason=told(error), violated=RAISED)
+            spec = shared.holding.spec if shared is not None and shared.holding is not None and tried.held else None
+            done.append(attrs.evolve(tried, spec=spec, seconds=perf_counter() - began,
+                                     cpu_seconds=process_time() - cpu))
+    return done
+
+
+def work(tasks: Sequence[Task], hold: Hold | None) -> list[Tried]:
+    """Carry out tasks of one scenario in a worker."""
+    return carry_out_all(tasks, made_here(), hold)
+
+
+class _Runs:
+    """The runs of a scenario on the same tables."""
+
+    def __init__(self, task: Task, hold: Hold | None) -> None:
+        self.scenario = scenario_named(task.scenario)
+        self.plan = plan_of(self.scenario)
+        guided = task.strategy == "guided"
+        self.tables = Tables(model_of(self.scenario), Guards() if guided else None)
+        self.holding = hold(self.tables) if hold is not None and task.held else None
+
+    def carry_out(self, task: Task, made: Any) -> Tried:
+        """Make the runs of a task."""
+        scenario, strategies = self.scenario, Strategies(task.strategy)
+        steps = held = 0
+        witnessed: frozenset[str] = frozenset()
+        for number in range(task.runs):
+            strategy = strategies.run(number)
+            if strategy is None:
+                return Tried(task.scenario, task.strategy, number, steps, witnessed=witnessed, exhausted=True,
+                             held=held)
+            is_held = self.holding is not None and number < task.held
+            run, departs = self._run(strategy, is_held)
+            held += is_held
+            with made.get_lock():
+                made.value += 1
+            steps += len(run.trail.choices)
+            witnessed |= run.witnessed
+            violated, reason = _finding(run, scenario, departs)
+            if violated is not None:
+                trail = attrs.evolve(run.trail, violates=None if violated == REFINEMENT else violated)
+                return Tried(task.scenario, task.strategy, number + 1, steps, number + 1, trail, reason, witnessed,
+                             violated=violated, held=held)
+        return Tried(task.scenario, task.strategy, task.runs, steps, witnessed=witnessed, held=held)
+
+    def _run(self, strategy: Strategy, is_held: bool) -> tuple[Run, str | None]:
+        if self.holding is None:
+            return run_plain(self.tables, self.plan, strategy), None
+        if is_held:
+            return self.holding.run(self.plan, strategy)
+        self.holding.make_room()
+        return run_plain(self.tables, self.plan, strategy), None
+
+
+def _finding(run: Run, scenario: Scenario, departs: str | None) -> tuple[str | None, str | None]:
+    """Return what makes a run worth stopping at, and why."""
+    violated = wanted_violation(run, scenario)
+    if violated is not None:
+        return violated, next(v.reason for v in run.violations if v.violated == violated)
+    return (REFINEMENT, departs) if departs is not None else (None, None)
+
+
+def wanted_violation(run: Run, scenario: Scenario) -> str | None:
+    """Return the property that makes a run worth stopping at: the expected one if there is one, else any.
+
+    An exception always does.
+    """
+    violated = [verdict.violated for verdict in run.violations if verdict.violated is not None]
+    if scenario.expected in violated:
+        return scenario.expected
+    if scenario.expected is None:
+        return violated[0] if violated else None
+    return RAISED if RAISED in violated else None
+
+
+def finish(name: str, found: Tried | None, check: Check | None, hold: Hold | None) -> Finished:
+    """Shrink what was found in a scenario, and search its spec where it names one."""
+    began, cpu = perf_counter(), process_time()
+    shrunk, reason = None, None if found is None else found.reason
+    if found is not None and found.trail is not None:
+        trail = found.trail
+        try:
+            with long_lived():
+                shrunk, reason = _shrunk(trail, found, hold)
+        except Exception:  # what cannot be shrunk is told as it was found
+            had = len(perturbing_part(trail))
+            shrunk = Shrunk(trail, had, had, 0)
+    scenario = scenario_named(name)
+    steps = check(name) if check is not None and scenario.checked is not None else None
+    return Finished(shrunk, reason, steps, perf_counter() - began, process_time() - cpu)
+
+
+def _shrunk(trail: Trail, found: Tried, hold: Hold | None) -> tuple[Shrunk, str | None]:
+    if found.violated != REFINEMENT:
+        return shrink(trail), found.reason
+    holding = hold(Tables(trail.build())) if hold is not None else None
+    assert holding is not None
+    short, reason = holding.shrunk(trail)
+    return Shrunk(short, len(perturbing_part(trail)), len(perturbing_part(short)), 0), reason
+
+
+def scenario_named(name: str) -> Scenario:
+    """Return a scenario that is known to be there."""
+    scenario = find_scenario(name)
+    assert scenario is not None
+    return scenario
