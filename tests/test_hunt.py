@@ -16,7 +16,7 @@ from harness.cli import commands
 from harness.history.held import held
 from harness.model import Checked, Scenario, System, find_scenario, register, registry
 from harness.record import read_trail
-from harness.simulate.hunt import SILENCE, Hunt, chosen_scenarios
+from harness.simulate.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
 from harness.simulate.replay import replay_plain
 from harness.simulate.rows import Row
 from harness.simulate.scoreboard import scoreboard
@@ -69,7 +69,7 @@ def test_silent_runs_of_a_twin_would_have_found_the_flaw_several_times(name: str
     flawed, twin = Hunt(chosen_scenarios([name]), tmp_path, processes=0).run()
     found = {tried.strategy: tried.found_at for tried in flawed.tried if tried.found_at}
     assert twin.due == pytest.approx(sum(t.runs / found[t.strategy] for t in twin.tried if t.strategy in found))
-    assert twin.due >= BRIEF and twin.as_expected and twin.flawed == name
+    assert twin.due is not None and twin.due >= BRIEF and twin.as_expected and twin.flawed == name
     assert twin.runs < sum(SILENCE * at for at in found.values())
 
 

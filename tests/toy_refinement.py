@@ -78,6 +78,8 @@ class FollowerActor(m.Actor[Follower]):
 
     def on_message(self, local: Follower, message: m.Message) -> Iterable[m.Turn[Follower]]:
         assert isinstance(message, Fetched)
+        if self.flaw == "fails on old values" and not is_newer(message.value, local.copy):
+            raise LookupError(f"no value is newer than {local.copy}")
         if self.flaw != "takes old values" and not is_newer(message.value, local.copy):
             yield m.Turn("IgnoreOldValue", ("f1",), local)
             return
@@ -171,7 +173,8 @@ def build(sizes: Mapping[str, int], settings: Mapping[str, str], net: m.Network,
 def system() -> m.System:
     spec = m.ModelSpec(
         "toy/actors", "a register and its copy", build, {"values": m.Size(3), "fetches": m.Size(4)},
-        {"flaw": m.Setting(("", "takes-old-values", "confirms-too-much"), "")}, ("bag", "fifo"), may_fault=True,
+        {"flaw": m.Setting(("", "takes-old-values", "fails-on-old-values", "confirms-too-much"), "")},
+        ("bag", "fifo"), may_fault=True,
     )
     crashing = m.Scenario(
         "toy-crashing", "the follower crashes", "toy/actors", faults=HARD, claims=("ConfirmedIsHeld",),

@@ -31,7 +31,7 @@ class Held:
         self._refiner.make_room()
 
     def shrunk(self, trail: Trail) -> tuple[Trail, str]:
-        """Return a short trail whose last step leaves the spec by the same action, and why it does."""
+        """Return a short trail that leaves the spec by the same action of the actors, and why it does."""
         failures: list[Failure] = []
 
         def still(candidate: Trail) -> Trail | None:
@@ -53,11 +53,16 @@ class Held:
         return run, self._refiner.judge(trace).failure
 
     def _up_to(self, trail: Trail, failure: Failure) -> Trail:
-        """Return a trail without what comes after its failing step, unless that is in its fair ending."""
-        if failure.step > len(perturbing_part(trail)):
+        """Return a trail without what comes after its failing step, where that still fails then.
+
+        What comes after it may matter: a response counts when it is served if it is applied later.
+        """
+        if failure.step >= len(perturbing_part(trail)):
             return trail
         choices = tuple(trail.choices[: failure.step])
-        return attrs.evolve(trail, choices=choices, fair_from=None, back_to=None)
+        cut = attrs.evolve(trail, choices=choices, fair_from=None, back_to=None)
+        again = self._tried(cut)[1]
+        return cut if again is not None and again.action == failure.action else trail
 
     def _why(self, failure: Failure) -> str:
         """Return in a sentence why a step is none of the spec's."""

@@ -21,7 +21,8 @@ from harness.simulate.tables import Node, Tables
 
 SEARCHED = 20_000
 """States that the search for a shorter violation looks at before it gives up."""
-
+PAIRED = 40
+"""Choices of a trail from which pairs are dropped, where nothing but a replay can tell whether they may be."""
 
 
 @attrs.frozen
@@ -58,11 +59,16 @@ def shrink(
     if first is None:
         raise Refusal(f"the trail does not violate {target} when it is replayed, so it cannot be shrunk")
     best, tried = first, 0
+    proved = False
     while True:
-        best, proved = search.shortest(search.minimize(best))
+        best = search.minimize(best)
         smaller = best if keep_sizes else _smaller_sizes(best, target)
-        if smaller is best:
-            break
+        if smaller is best:  # searched for at the smallest size, where there are the fewest states
+            minimal = best
+            best, proved = search.shortest(best)
+            smaller = best if keep_sizes or best is minimal else _smaller_sizes(best, target)
+            if smaller is best:
+                break
         best, tried = smaller, tried + search.tried
         search = _Search(Tables(best.trail.build()), best.trail, target)
     claims = trail.claims if target in (*trail.claims, RAISED) else (*trail.claims, target)
@@ -149,6 +155,8 @@ class _Search:
                 run = _shorter(run, shorter)
             if allowed is None and complete:
                 return run, True
+            if not complete:  # among more steps it would come less far
+                break
         return run, False
 
     def _breadth_first(
@@ -195,6 +203,15 @@ def shrink_while(tables: Tables, trail: Trail, still: Callable[[Trail], Trail | 
             best = still(_candidate(attrs.evolve(trail, claims=claims), perturbing_part(trail)))
     if best is None:
         return trail
+    before = None
+    while before is None or len(best.choices) < len(before.choices):
+        before = best
+        best = _paired(_chunked(best, still), still)
+    return attrs.evolve(best, claims=trail.claims)
+
+
+def _chunked(best: Trail, still: Callable[[Trail], Trail | None]) -> Trail:
+    """Drop ever smaller chunks."""
     size = max(1, len(perturbing_part(best)) // 2)
     while size:
         at = 0
@@ -205,7 +222,21 @@ def shrink_while(tables: Tables, trail: Trail, still: Callable[[Trail], Trail | 
             else:
                 at += size
         size //= 2
-    return attrs.evolve(best, claims=trail.claims)
+    return best
+
+
+def _paired(best: Trail, still: Callable[[Trail], Trail | None]) -> Trail:
+    """Drop pairs, where there are not too many: a request and its answer are only dispensable as two."""
+    at = 0
+    while at < len(choices := perturbing_part(best)) <= PAIRED:
+        for other in range(at + 1, len(choices)):
+            found = still(_candidate(best, choices[:at] + choices[at + 1 : other] + choices[other + 1 :]))
+            if found is not None and len(perturbing_part(found)) < len(choices):
+                best = found
+                break
+        else:
+            at += 1
+    return best
 
 
 def _candidate(trail: Trail, choices: tuple[Chosen, ...]) -> Trail:
