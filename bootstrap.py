@@ -13,6 +13,8 @@ USAGE = """usage: python bootstrap.py COMMAND [ARGS...]
 
   setup        make the virtual environment, or refresh it when it is out of date
   run          kafka-proto hunt --out out [ARGS...]
+  hunt-thorough
+               kafka-proto hunt --thorough --out out [ARGS...]: many more silent runs
   test         ruff, mypy, then pytest [ARGS...] on all cores; stops at the first failure
   test-large   pytest -m large [ARGS...]: the complete runs, which take minutes
   test-browser pytest -m browser [ARGS...]: the demo's page in Chromium or Chrome; left out where there is none
@@ -58,7 +60,8 @@ FLAWED = ("s3-wiped-metadata", "s4-copied-tail", "pc-06-replayed-twice", "rp-01-
 CAMPAIGN = [name for flawed in FLAWED for name in (flawed, f"{flawed}-repaired")]
 BENCHMARKS = {"bench": "simulation.py", "bench-search": "search.py", "bench-pipeline": "pipeline.py",
               "table": "published_table.py"}
-COMMANDS = ("setup", "run", "test", "test-large", "test-browser", "lint", "campaign", "demo", "clean", *BENCHMARKS)
+COMMANDS = ("setup", "run", "hunt-thorough", "test", "test-large", "test-browser", "lint", "campaign", "demo", "clean",
+            *BENCHMARKS)
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -262,8 +265,9 @@ def main(arguments: list[str]) -> None:
              f"another Python (make {command} PYTHON=python3.13), or try again: python bootstrap.py clean, then setup")
     if command == "setup":
         print(f"{VENV} is {'ready' if fresh else 'up to date'}")
-    elif command == "run":
-        hand_over([str(SCRIPT), "hunt", "--out", "out", *rest])
+    elif command in ("run", "hunt-thorough"):
+        how = ["--thorough"] if command == "hunt-thorough" else []
+        hand_over([str(SCRIPT), "hunt", *how, "--out", "out", *rest])
     elif command == "test":
         check_first(RUFF, MYPY)
         hand_over([python, *PYTEST, *rest])

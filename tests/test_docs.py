@@ -85,6 +85,7 @@ def test_docs_name_commands_options_and_targets_that_there_are() -> None:
 
 @pytest.mark.parametrize(("target", "runs"), [
     ("run", ["kafka-proto", "hunt", "--out", "out"]),
+    ("hunt-thorough", ["kafka-proto", "hunt", "--thorough", "--out", "out"]),
     ("demo", ["kafka-proto", "demo"]),
     ("table", ["python", "benchmarks/published_table.py"]),
 ])
