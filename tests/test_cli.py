@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from command_line import Outcome, alive_in_group, call, ended, files_below, started, wait_until
@@ -265,15 +267,27 @@ def test_interrupted_hunt_keeps_its_finished_rows(how: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("how", ["Ctrl-C", "Ctrl-C twice", "SIGTERM"])
 def test_interrupted_simulation_writes_what_it_has(how: str, runtime: str, tmp_path: Path) -> None:
     """The run to keep is written as if the simulation had been that long."""
+    first_s = cpu_seconds_of_one_run(runtime)
     arguments = ("simulate", "fencing", "--seeds", 100_000, "--runtime", runtime, "--out", tmp_path, "--json")
     with started(*arguments) as process:
-        wait_until(lambda: process.poll() is not None or cpu_seconds(process.pid) > 1.2)
+        wait_until(lambda: process.poll() is not None or cpu_seconds(process.pid) > first_s + 0.4)
         outcome = interrupted(process, how)
     data = outcome.json
     assert data["interrupted"] is True
     assert 0 < data["runs"] < 100_000
     assert sorted(files_below(tmp_path)) == ["fencing-random-0.history.jsonl", "fencing-random-0.trail.jsonl"]
     assert call("replay", data["trail"], "--json").json["digest"] == data["digest"]
+
+
+@cache
+def cpu_seconds_of_one_run(runtime: str) -> float:
+    """Return the processor time of a simulation of one run, most of which is the start of Python."""
+    with (TemporaryDirectory() as out,
+          started("simulate", "fencing", "--seeds", 1, "--runtime", runtime, "--out", out) as process):
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_utime + used.ru_stime
 
 
 def cpu_seconds(pid: int) -> float:

@@ -1,80 +1,60 @@
-"""One trail, one digest: in both runtimes, in other processes, under other hash seeds."""
+"""One trail, one digest: in both runtimes, in other processes, under other hash seeds, in other Pythons."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pythons import NAMED, Digests, made, others, replayed, run_in
 
-from harness.model import model_of, scenarios
 from harness.record import Recorder, read_trail
-from harness.simulate.session import plan_of, run_plain
-from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.tables import Tables
 
-TRAILS = 200
-REPLAY_ALL = """
-import json, sys
-from pathlib import Path
-from harness.record import Recorder, read_trail
-from harness.simulate.on_trio import replay_on_trio
-from harness.simulate.replay import replay_plain
-from harness.simulate.tables import Tables
-
-replay = replay_on_trio if sys.argv[1] == "trio" else replay_plain
-tables, found = {}, {}
-for path in sorted(Path(sys.argv[2]).glob("*.trail.jsonl")):
-    trail = read_trail(path)
-    if trail.scenario not in tables:
-        tables[trail.scenario] = Tables(trail.build())
-    run = replay(trail, Recorder(), tables[trail.scenario])
-    found[path.name] = [run.digest, run.verdict.violated]
-print(json.dumps(found))
-"""
+HERE = Path(__file__).parent
+PINNED = HERE / "data" / "digests.json"
 
 
 @pytest.fixture(scope="module")
-def trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[str | None]]]:
-    """Make trails of every scenario with every strategy, and the digests they had when they were made."""
+def trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
+    """Make trails of every scenario with two strategies, and the digests they had when they were made."""
     folder = tmp_path_factory.mktemp("trails")
-    rows = tuple(scenarios())
-    digests: dict[str, list[str | None]] = {}
-    each = -(-TRAILS // len(rows))
-    for row in rows:
-        tables, plan = Tables(model_of(row)), plan_of(row)
-        for seed in range(each):
-            if len(digests) == TRAILS:
-                break
-            strategy = Strategies(NAMES[seed % 2]).run(seed)
-            assert strategy is not None
-            run = run_plain(tables, plan, strategy, Recorder())
-            name = f"{row.name}-{seed}.trail.jsonl"
-            run.trail.write(folder / name)
-            digests[name] = [run.digest, run.verdict.violated]
-    assert len(digests) == TRAILS
-    return folder, digests
+    return folder, made(folder)
 
 
 @pytest.mark.parametrize("runtime", ["plain", "trio"])
 @pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
-def test_replay_gives_one_digest_per_trail(
-    runtime: str, hash_seed: str, trails: tuple[Path, dict[str, list[str | None]]]
-) -> None:
+def test_replay_gives_one_digest_per_trail(runtime: str, hash_seed: str, trails: tuple[Path, Digests]) -> None:
     """A process of its own replays all 200 trails to the digests and verdicts they were made with."""
     folder, digests = trails
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [sys.executable, "-c", REPLAY_ALL, runtime, str(folder)],
-        env=environment, capture_output=True, text=True, check=True,
-    )
-    assert json.loads(done.stdout) == digests
+    assert run_in(sys.executable, runtime, folder, hash_seed)[0] == digests
 
 
-COMMITTED = sorted((Path(__file__).parent / "trails").glob("*.trail.jsonl"))
+@pytest.mark.parametrize("what", ["plain", "trio", "made"])
+def test_another_python_gives_the_same_digests(what: str, trails: tuple[Path, Digests]) -> None:
+    """The newest other Python of this machine replays all trails, and makes all runs, to the same digests."""
+    found = others()
+    if not found:
+        pytest.skip(f"no other Python from 3.11 on is on the PATH or of pyenv; {NAMED} may name one")
+    folder, digests = trails
+    theirs, version = run_in(found[0], what, folder)
+    assert version >= (3, 11) and version != sys.version_info[:2]
+    assert theirs == digests
+
+
+def test_digests_are_those_of_every_python() -> None:
+    """The committed trails have the digests that were written down on Python 3.11, in both runtimes.
+
+    A change of a protocol may change them: `python tests/pythons.py pin` writes them anew.
+    """
+    pinned = json.loads(PINNED.read_text(encoding="utf-8"))
+    assert len(pinned) >= 7
+    for runtime in ("plain", "trio"):
+        assert replayed(runtime, HERE / "trails") == pinned
+
+
+COMMITTED = sorted((HERE / "trails").glob("*.trail.jsonl"))
 
 
 def test_trails_hold_one_per_flaw() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -48,11 +49,14 @@ def writing(path: Path, compress: bool = False) -> Iterator[TextIO]:
 
 
 def _target(path: Path) -> Path:
-    """Return what a path means in the end. Raises OSError."""
+    """Return what a path means in the end. Raises OSError, also for links in a circle."""
     try:
-        return path.resolve()
+        target = path.resolve()
     except RuntimeError as error:  # pathlib raises it for links in a circle, before Python 3.13
         raise OSError(str(error)) from None
+    if target.is_symlink():  # and from 3.13 on it leaves such a link as it is
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
 
 
 @contextmanager
