@@ -6,6 +6,7 @@ A file appears complete or not at all, and one that is there is replaced only by
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness.demo.console import Console, Verb, either, never, nothing, number, one
@@ -38,6 +39,8 @@ def path_of(name: str) -> Path:
     try:
         path = Path(name).expanduser()
         path.resolve()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()  # from Python 3.14 on, is_dir() says no to a name that is too long
         is_folder = path.is_dir()
     except (OSError, ValueError, RuntimeError):
         raise Refusal(f"no file can be called {name[:60]!r}; give another path") from None
