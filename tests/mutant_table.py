@@ -187,3 +187,37 @@ SAMPLE = (
     "fence-removed", "first-of-a-key-kept", "cursor-forgotten",
 )
 """Rows that are run always: guards removed, comparisons flipped, a field forgotten; of each protocol some."""
+
+IN_TRANSACTIONS = "kafka_proto/transactions"
+HUNTED: Sequence[Mutant] = (
+    *edits(f"{IN_TRANSACTIONS}/producer.py", (
+        ("older-answer-taken", "return local.awaits == kind and local.correlation == correlation",
+         "return local.awaits == kind", REFINEMENT, "duplicate-and-reorder", 8),
+        ("given-up-is-not-noted", "record = attrs.evolve(clients.given_up(local.record), tc=None)",
+         "record = attrs.evolve(local.record, tc=None)", REFINEMENT, "lost-responses", 3),
+    )),
+    *edits(f"{IN_TRANSACTIONS}/coordinator_role.py", (
+        ("init-served-before-it-is-loaded",
+         "            return Turn(\"ReceiveInitPidRequest\", who, local, (refusal,))\n"
+         "        if leads and request.tid not",
+         "            leads = True\n        if leads and request.tid not", REFINEMENT, "coordinator-moves", 4),
+        ("add-served-before-it-is-loaded",
+         "            return Turn(\"ReceiveAddPartitionsToTxnRequest\", who, local, (refusal,))\n",
+         "            leads = True\n", REFINEMENT, "coordinator-moves", 8),
+    )),
+    *edits(f"{IN_TRANSACTIONS}/broker.py", (
+        ("joined-before-a-crash", "if joined.incarnation != local.incarnation:", "if False:",
+         REFINEMENT, "coordinator-crash", 15),
+        ("joined-in-an-older-epoch", "if joined.cepoch != local.known[p].cepoch:",
+         "if joined.cepoch > local.known[p].cepoch:", REFINEMENT, "coordinator-moves", 4),
+    )),
+    *edits(f"{IN_REPLICATION}/leading.py", (
+        ("followers-of-an-older-epoch-remembered", "request=None, followers=FrozenMap(), proposal=None,",
+         "request=None, proposal=None,", REFINEMENT, "replication-late-leader-and-isr", 14),
+    )),
+    *edits("compaction/broker.py", (
+        ("cursor-is-not-durable", "cursor: Cursor | None = persisted(default=None)",
+         "cursor: Cursor | None = volatile(default=None)", REFINEMENT, "pc-01-leaked-ledger-repaired", 5),
+    )),
+)
+"""Wrong edits of actors that turn a row of the hunt's board red though no property fails: the row, and its runs."""
