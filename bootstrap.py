@@ -177,7 +177,7 @@ def compile_kernel() -> None:
 
     Without it everything works too: the search then runs in pure Python.
     """
-    kernel = [str(PYTHON), "-m", "harness.explore.kernel"]
+    kernel = [str(PYTHON), "-m", "harness.explore.packed.kernel"]
     if subprocess.run(kernel, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
         subprocess.run([*PIP, "--quiet", "--editable", ".[kernel]"], cwd=ROOT, check=False)
         done = subprocess.run(kernel, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -21,13 +21,13 @@ from concurrent.futures import ProcessPoolExecutor
 
 import attrs
 
-from harness.history.campaign import refine_runs
 from harness.model import Faults, Refusal, find_model
 from harness.model.faults import FAULT_KINDS
 from harness.simulate.session import everything, run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
 from harness.simulate.workers import end_with_parent
+from harness.verify.simulated_runs import refine_runs
 
 BLOCK = 250
 """Runs that share tables."""

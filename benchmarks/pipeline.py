@@ -21,17 +21,17 @@ from pathlib import Path
 from measure import Watch
 from search import CASES
 
-from harness.explore.search import Search
+from harness.campaign.cells import cells
+from harness.campaign.checks import rates, rates_by_faults, reached
+from harness.campaign.clusters import clusters
+from harness.campaign.driver import BLOCK, COVERAGE, Campaign, Outcome
+from harness.campaign.judging import rejudge
+from harness.campaign.search.driver import SparkSearch
+from harness.campaign.spark_session import spark_session
+from harness.campaign.store import Manifest, Store
+from harness.campaign.tables import Tables
+from harness.explore.packed.search import Search
 from harness.model import find_model
-from harness.pipeline.campaign import BLOCK, COVERAGE, Campaign, Outcome
-from harness.pipeline.cells import cells
-from harness.pipeline.checks import rates, rates_by_faults, reached
-from harness.pipeline.clusters import clusters
-from harness.pipeline.judging import rejudge
-from harness.pipeline.search import SparkSearch
-from harness.pipeline.session import spark_session
-from harness.pipeline.store import Manifest, Store
-from harness.pipeline.tables import Tables
 from harness.record import Recorder
 from harness.simulate.session import resolve, run_plain
 from harness.simulate.strategies import Strategies

@@ -17,10 +17,10 @@ import trio
 
 from harness.model import find_model
 from harness.record import Recorder
-from harness.simulate.on_trio import Host
 from harness.simulate.session import Plan, Session, run_plain
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import Host
 from kafka_proto.transactions.properties import INVARIANTS
 
 SEEDS = 400

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.simulate.on_trio import open_cluster
     from harness.simulate.testing import SimulationFailed, simulated
+    from harness.simulate.trio_runtime import open_cluster
 
 __all__ = ["SimulationFailed", "open_cluster", "simulated"]
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(testing, name)
     if name == "open_cluster":
-        from harness.simulate.on_trio import open_cluster
+        from harness.simulate.trio_runtime import open_cluster
 
         return open_cluster
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

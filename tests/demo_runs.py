@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.demo.opened import open_what
-from harness.demo.session import LiveSession
+from harness.demo.session.live_session import LiveSession
+from harness.demo.session.opened import open_what
 
 TXN = "transactions/diary-02/actors"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import trio
 
-from harness.demo import server
-from harness.demo.session import LiveSession
+from harness.demo.session.live_session import LiveSession
+from harness.demo.web import server
 
 PATIENCE_S = 30
 Json = dict[str, Any]

@@ -23,7 +23,7 @@ import source_mutants
 from campaigns import CAMPAIGNS
 from source_mutants import ROOT, Finding, Mutant
 
-from harness.history.judge import Judge
+from harness.verify.judge import Judge
 
 DECISIONS: dict[str, tuple[str, ...]] = {
     "kafka_proto/transactions": ("coordinator", "client", "variants", "broker"),

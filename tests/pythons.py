@@ -55,9 +55,9 @@ def made(folder: Path | None = None) -> Digests:
 def replayed(runtime: str, folder: Path) -> Digests:
     """Replay the trails of a folder."""
     from harness.record import Recorder, read_trail
-    from harness.simulate.on_trio import replay_on_trio
     from harness.simulate.replay import replay_plain
     from harness.simulate.tables import Tables
+    from harness.simulate.trio_runtime import replay_on_trio
 
     replay = replay_on_trio if runtime == "trio" else replay_plain
     tables: dict[str | None, Tables] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.explore import kernel
-from harness.explore.search import Violation
+from harness.explore.packed import kernel
+from harness.explore.packed.search import Violation
 from harness.model import Model, State, View
 
 KERNEL = pytest.mark.skipif(not kernel.is_available(), reason="the compiled kernel is not available here")

@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 from campaigns import SEARCHES
 
-from harness.history.judge import Judge, Judged
+from harness.verify.judge import Judge, Judged
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kafka_proto", "compaction")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.campaign.requirements import require_java
+from harness.campaign.spark_session import start
 from harness.model import Refusal
-from harness.pipeline.needs import require_java
-from harness.pipeline.session import start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from harness.explore import plain
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.growth import growth
-from harness.explore.search import Search
+from harness.explore.packed.search import Search
 from harness.model import (
     Faults,
     Model,
@@ -32,8 +32,8 @@ from harness.model import (
     unregister,
 )
 from harness.record import Recorder, read_trail
-from harness.simulate.on_trio import replay_on_trio
 from harness.simulate.replay import replay_plain
+from harness.simulate.trio_runtime import replay_on_trio
 
 ACTORS = ("check", "transactions/repaired/actors")
 CHECK = ("check", "transactions/gist")

@@ -25,8 +25,8 @@ import pytest
 from command_line import Outcome, call, ended, files_below, started, wait_until
 
 from harness.cli import check
-from harness.explore import kernel, layout, loop, search
 from harness.explore.checkpoint import Checkpoint
+from harness.explore.packed import kernel, layout, loop, search
 from harness.model import Model, Process, Step, View, always
 
 needs_kernel = pytest.mark.skipif(not kernel.is_available(), reason="the kernel cannot be compiled here")
@@ -328,7 +328,7 @@ def test_properties_without_numpy_are_refused(tmp_path: Path, monkeypatch: pytes
 
 
 SLOW = """
-import functools, time, harness.explore.loop as loop
+import functools, time, harness.explore.packed.loop as loop
 expand = loop.PythonLoop.expand
 def slow(self, answered):
     for done in expand(self, answered):

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from command_line import Outcome, alive_in_group, call, ended, files_below, started, wait_until
 
-from harness.history import FORMS
 from harness.model import model_specs, scenarios
+from harness.render import FORMS
 
 TRAILS = Path(__file__).parent / "trails"
 COPIED_TAIL = TRAILS / "s4-copied-tail.trail.jsonl"

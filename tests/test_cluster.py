@@ -10,11 +10,11 @@ import pytest
 
 from harness.model import NO_FAULTS, Faults, Scenario, State, find_model, find_scenario, model_of, scenarios
 from harness.record import Recorder, read_trail
-from harness.simulate.on_trio import replay_on_trio
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.strategies import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import replay_on_trio
 from kafka_proto.stack.properties import INVARIANTS, LIVENESS
 from kafka_proto.stack.state import Broker, log_of, replica
 from kafka_proto.transactions.messages import Error, InitPidResponse

@@ -15,12 +15,12 @@ from compaction.properties import CHECKED
 from compaction.records import PhaseOneResult
 from compaction.refinement import BY
 from harness.explore.plain import search
-from harness.history.campaign import refine_runs
-from harness.history.refine import Refined, Refiner
 from harness.model import Faults, FrozenMap, Model, Turn, find_model
 from harness.simulate.session import Plan
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Option
+from harness.verify.refinement import Refined, Refiner
+from harness.verify.simulated_runs import refine_runs
 
 SPEC_ACTIONS = set(BY) - set(EXTENSIONS)
 SIZES = {"messages": 2, "keys": 1}

@@ -23,7 +23,7 @@ from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import spec_variables
 from harness.explore.plain import search
 from harness.model import FrozenMap, Model, Process, Refusal, State, Step, Value, View
-from harness.record.tla import tla_encode
+from harness.record.tla_values import tla_encode
 
 DATA = Path(__file__).parent / "data"
 GRAPH = "compaction_M2C2K1V1_producer_retainFalse_crash1.json.gz"

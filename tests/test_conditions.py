@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.demo import questions
-from harness.history.conditions import guard_of
-from harness.history.tracing import watch
+from harness.demo.session import questions
 from harness.model import Step
+from harness.verify.conditions import guard_of
+from harness.verify.guard_trace import watch
 from tests.demo_runs import opened
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.demo import picture, questions
-from harness.demo.told import state_json
+from harness.demo.session import questions
+from harness.demo.session import snapshot as picture
+from harness.demo.session.as_json import state_json
 from harness.model import Refusal
 from tests.demo_runs import TXN, found_violation, opened, ran
 

@@ -22,9 +22,9 @@ pytest.importorskip("hypercorn")
 
 import trio
 
-from harness.demo import live, server
-from harness.demo.opened import open_what
-from harness.demo.session import LiveSession
+from harness.demo.session.live_session import LiveSession
+from harness.demo.session.opened import open_what
+from harness.demo.web import live, server
 from tests.command_line import COMMAND, call
 from tests.demo_site import PATIENCE_S, Json, Site, Tab, tabs
 

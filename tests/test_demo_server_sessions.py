@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("hypercorn")
 
-from harness.demo.opened import open_what
-from harness.demo.session import LiveSession
+from harness.demo.session.live_session import LiveSession
+from harness.demo.session.opened import open_what
 from tests.demo_site import PATIENCE_S, Json, Site, Tab, tabs
 
 TXN = "transactions/diary-02/actors"

@@ -12,17 +12,18 @@ import attrs
 import pytest
 import toy_refinement as toy
 
-from harness.demo import picture, questions, running, walk
-from harness.demo.opened import Opened, open_trail, open_what
-from harness.demo.session import LiveSession, of_trail
-from harness.demo.walk import Stale
-from harness.history.refine import Refiner
+from harness.demo.session import questions, running, walk
+from harness.demo.session import snapshot as picture
+from harness.demo.session.live_session import LiveSession, of_trail
+from harness.demo.session.opened import Opened, open_trail, open_what
+from harness.demo.session.walk import Stale
 from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, Turn, register, tours, unregister
 from harness.model.network import FIFO
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.chance import Seeded
 from harness.simulate.replay import Replay, replay_plain
 from harness.simulate.session import Run, everything
+from harness.verify.refinement import Refiner
 from tests.command_line import call
 from tests.demo_runs import TXN, found_violation, opened, ran
 

@@ -14,11 +14,11 @@ import pytest
 from command_line import call
 from pseudo_terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
 
-from harness.demo.hosted import OnTrio
-from harness.demo.opened import open_what
-from harness.demo.screen import Screen, plain
-from harness.demo.session import LiveSession
-from harness.demo.terminal import Script, console_of
+from harness.demo.session.live_session import LiveSession
+from harness.demo.session.opened import open_what
+from harness.demo.terminal.hosted import OnTrio
+from harness.demo.terminal.screen import Screen, plain
+from harness.demo.terminal.terminal import Script, console_of
 from harness.model import Refusal, find_tour
 
 MODEL = "transactions/repaired/actors"

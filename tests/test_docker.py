@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.campaign.spark_session import CLUSTER
 from harness.cli.group import cli
 from harness.model import find_scenario
-from harness.pipeline.session import CLUSTER
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE, COMPOSE = ROOT / "docker" / "Dockerfile", ROOT / "docker" / "compose.yaml"

@@ -18,13 +18,13 @@ import edits
 import pytest
 from edits import Edit, Lines, events_of, put_right, replays, written
 
-from harness.history.consistent import RULES
-from harness.history.judge import Judge, Judged
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, write_history
 from harness.simulate.session import Run, plan_of, run_plain
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Tables
+from harness.verify.judge import Judge, Judged
+from harness.verify.well_formed import RULES
 
 Counts = tuple[int, int, int, int, int]
 """Edits found by a property, by the refinement only, by the record only, by the actors only, and legal ones."""

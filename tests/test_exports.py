@@ -13,12 +13,6 @@ import attrs
 import itf_py
 import pytest
 
-from harness.history import FORMS as ALL_FORMS
-from harness.history import render
-from harness.history.changes import brief, brief_message, changes
-from harness.history.mermaid import escape
-from harness.history.shiviz import PARSER, clocks
-from harness.history.story import ENVIRONMENT, RECEIVED, Story, tell
 from harness.model import (
     BAG,
     NO_FAULTS,
@@ -39,6 +33,12 @@ from harness.model import (
     volatile,
 )
 from harness.record import History, Recorder, header_of, history_of, read_history, write_history
+from harness.render import FORMS as ALL_FORMS
+from harness.render import render
+from harness.render.changes import brief, brief_message, changes
+from harness.render.mermaid import escape
+from harness.render.shiviz import PARSER, clocks
+from harness.render.timeline import ENVIRONMENT, RECEIVED, Story, tell
 from harness.simulate.session import Plan, Run, run_plain
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Tables

@@ -9,7 +9,7 @@ from command_line import call
 
 from harness.model import did_you_mean, find_model, model_specs, scenarios, tours, unknown
 from harness.model.similar import similar
-from harness.record.words import agreeing, counted, some_of
+from harness.record.counted import agreeing, counted, some_of
 
 MODELS = ("transactions/diary-01", "transactions/gist", "transactions/repaired", "transactions/repaired/actors")
 

@@ -17,9 +17,9 @@ from encoded import text
 
 from harness.cli import graph as command
 from harness.explore.graph_file import Hidden, build_graph, hidden, without
-from harness.history.graph_layout import Link, crossings, lay_out
-from harness.history.graph_picture import picture
 from harness.model import FrozenMap, Refusal, find_model
+from harness.render.graph_layout import Link, crossings, lay_out
+from harness.render.graph_picture import picture
 
 DATA = Path(__file__).parent / "data"
 GRAPHS = sorted(DATA.glob("*.json.gz"))

@@ -13,7 +13,6 @@ import pytest
 from command_line import Outcome, call
 
 from harness.cli import commands
-from harness.history.held import held
 from harness.model import Checked, Scenario, System, find_scenario, register, registry
 from harness.record import read_trail
 from harness.simulate.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
@@ -22,6 +21,7 @@ from harness.simulate.rows import Row
 from harness.simulate.scoreboard import scoreboard
 from harness.simulate.shrink import perturbing_part
 from harness.simulate.strategies import NAMES
+from harness.verify.held import held
 
 Add = Callable[..., None]
 RUNS = 60

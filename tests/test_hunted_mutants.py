@@ -15,7 +15,7 @@ HUNT = """
 import json, sys
 from pathlib import Path
 import compaction, kafka_proto
-from harness.history.held import held
+from harness.verify.held import held
 from harness.simulate.hunt import Hunt, chosen_scenarios
 root, row, runs = sys.argv[1:]
 assert all(package.__file__.startswith(root) for package in (compaction, kafka_proto)), root

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spark_session import spark
 
-from harness.history import edn
-from harness.history.edn import Keyword, Map, Symbol
-from harness.history.jepsen import operations
-from harness.history.log_histories import DURABILITY, STABILITY, judge_log
-from harness.pipeline import importing
-from harness.pipeline.checks import rates_by_faults
-from harness.pipeline.clusters import clusters
-from harness.pipeline.judging import judge_block, rejudge
-from harness.pipeline.store import Store
-from harness.pipeline.tables import Tables
+from harness.campaign import importing
+from harness.campaign.checks import rates_by_faults
+from harness.campaign.clusters import clusters
+from harness.campaign.judging import judge_block, rejudge
+from harness.campaign.store import Store
+from harness.campaign.tables import Tables
+from harness.foreign import edn
+from harness.foreign.edn import Keyword, Map, Symbol
+from harness.foreign.jepsen import operations
+from harness.foreign.log_histories import DURABILITY, STABILITY, judge_log
 from harness.record import read_history
 
 JEPSEN = Path(__file__).parent / "data" / "jepsen"
@@ -215,14 +215,14 @@ def test_a_row_that_says_otherwise_than_its_events_is_told(
     true = judging_runs(imported)
     for change, kinds in (({"violated": None, "step": None, "reason": None}, {"property": 2, "verdict": 2}),
                           ({"digest": "0"}, {"property": 2, "digest": 4})):
-        monkeypatch.setattr("harness.pipeline.judging._runs", lambda path, change=change: [
+        monkeypatch.setattr("harness.campaign.judging._runs", lambda path, change=change: [
             {**row, **change} for row in true])
         assert judge_block(imported, block, cell).kinds == kinds
 
 
 def judging_runs(folder: Path) -> list[dict[str, Any]]:
     """Return the rows of the runs of a folder with one block."""
-    from harness.pipeline import judging
+    from harness.campaign import judging
 
     store = Store(folder)
     return judging._runs(store.files("runs", store.committed().values())[0])

@@ -13,8 +13,8 @@ import harness
 from harness.model import Faults, OperationFailed
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate import testing
-from harness.simulate.on_trio import Cluster, replay_on_trio
 from harness.simulate.replay import replay_plain
+from harness.simulate.trio_runtime import Cluster, replay_on_trio
 
 BROKERS = ("b1", "b2")
 ENVIRONMENT = ("Crash", "Restart", "Drop", "Duplicate", "Delay", "Release", "Partition", "Cut", "Heal", "ElectLeader")

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.explore.cycle import Budget
-from harness.explore.edges import Edges
-from harness.explore.fairness import Components, Fairness, Instances
-from harness.explore.graph import StateGraph, holding, plain_graph
-from harness.explore.lasso import why_no_counterexample
-from harness.explore.liveness import Lasso, check_temporal, fairness_of
+from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
+from harness.explore.liveness.cycle import Budget
+from harness.explore.liveness.edges import Edges
+from harness.explore.liveness.fairness import Components, Fairness, Instances
+from harness.explore.liveness.graph import StateGraph, holding, plain_graph
+from harness.explore.liveness.lasso import why_no_counterexample
 from harness.explore.plain import search
 from harness.model import Model, Process, Property, Refusal, Step, View, always, eventually, find_model, leads_to
 
@@ -182,7 +182,7 @@ def test_lasso_long_parts_get_some_cycle_where_the_shortest_takes_too_long(monke
         return lasso
 
     assert (found().length, found().cycle) == (2, ("C 0", "B(1) 5"))
-    monkeypatch.setattr("harness.explore.liveness.Budget", lambda: Budget(-1))
+    monkeypatch.setattr("harness.explore.liveness.check.Budget", lambda: Budget(-1))
     assert (found().length, len(found().cycle)) == (9, 9)
 
 
@@ -378,9 +378,10 @@ def test_lasso_says_which_library_is_missing(missing: str, monkeypatch: pytest.M
 def test_lasso_loads_no_library_before_it_is_asked() -> None:
     """Importing the checkers loads neither numpy nor scipy; the independent check never does."""
     source = (
-        "import sys\nimport harness.explore.liveness, harness.explore.lasso\nfrom harness.model import find_model\n"
+        "import sys\nimport harness.explore.liveness.check, harness.explore.liveness.lasso\n"
+        "from harness.model import find_model\n"
         "model = find_model('transactions/diary-01').make()\n"
-        "harness.explore.lasso.why_no_counterexample(model, 0, (), (), 'EventuallyAllClientsGetPid')\n"
+        "harness.explore.liveness.lasso.why_no_counterexample(model, 0, (), (), 'EventuallyAllClientsGetPid')\n"
         "print([name for name in ('numpy', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", source], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT)

@@ -16,9 +16,9 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.explore.graph import StateGraph, plain_graph
-from harness.explore.lasso import why_no_counterexample
-from harness.explore.liveness import Lasso, check_temporal, fairness_of
+from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
+from harness.explore.liveness.graph import StateGraph, plain_graph
+from harness.explore.liveness.lasso import why_no_counterexample
 from harness.model import Message, Model, Process, Step, View, find_model
 from kafka_proto.replication.kafka_replication import leader_expand_isr
 from kafka_proto.replication.spec import names

@@ -19,7 +19,6 @@ import toy_refinement
 from command_line import PATIENCE_S, Outcome, call, files_below, wait_until
 from endless import FAULTY, system
 
-from harness.history.refine import Refiner
 from harness.model import Faults, Refusal, Scenario, find_model, model_of, register, scenarios, values
 from harness.record import (
     Chosen,
@@ -39,11 +38,12 @@ from harness.record.parts import remove_parts
 from harness.simulate import session
 from harness.simulate import tables as tables_module
 from harness.simulate.hunt import record_run
-from harness.simulate.on_trio import drive_on_trio
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, Session, drive, plan_of, run_plain
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Node, Tables, long_lived
+from harness.simulate.trio_runtime import drive_on_trio
+from harness.verify.refinement import Refiner
 
 register(system())
 MODEL = "transactions/repaired/actors"

@@ -16,15 +16,15 @@ import pytest
 from command_line import PATIENCE_S, Outcome, call, started, wait_until
 from spark_session import spark
 
+from harness.campaign import driver as campaigns
+from harness.campaign import judging
+from harness.campaign.cells import cells
+from harness.campaign.checks import CALM, rates, rates_by_faults, rates_by_sweep, reached
+from harness.campaign.clusters import clusters, trail_of
+from harness.campaign.judging import rejudge
+from harness.campaign.store import MARKERS, Manifest, Store
+from harness.campaign.tables import Tables
 from harness.model import Refusal
-from harness.pipeline import campaign as campaigns
-from harness.pipeline import judging
-from harness.pipeline.cells import cells
-from harness.pipeline.checks import CALM, rates, rates_by_faults, rates_by_sweep, reached
-from harness.pipeline.clusters import clusters, trail_of
-from harness.pipeline.judging import rejudge
-from harness.pipeline.store import MARKERS, Manifest, Store
-from harness.pipeline.tables import Tables
 from harness.record import Recorder
 from harness.simulate.guards import Guards
 from harness.simulate.replay import replay_plain

@@ -13,7 +13,7 @@ from command_line import call, ended, files_below, started, wait_until
 from spark_cluster import LONG_S, Cluster, cluster
 from spark_session import need_java
 
-from harness.pipeline.store import MARKERS, Store
+from harness.campaign.store import MARKERS, Store
 
 CAMPAIGN = ["campaign", "rp-04-fast-failover", "--runs", 600, "--block", 25, "--keep", "all", "--coverage", 0.1]
 TABLES = ("runs", "events", "violations", "coverage")

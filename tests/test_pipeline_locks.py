@@ -15,18 +15,19 @@ import pytest
 from command_line import call, files_below
 from spark_session import need_java, spark
 
+from harness.campaign import driver as campaign
+from harness.campaign import locks
+from harness.campaign.cells import Cell, cells
+from harness.campaign.store import MANIFEST, MARKERS, PARTS, Manifest, Store
+from harness.campaign.worker import Task, Workshop
 from harness.model import Refusal
-from harness.pipeline import campaign, locks
-from harness.pipeline.cells import Cell, cells
-from harness.pipeline.store import MANIFEST, MARKERS, PARTS, Manifest, Store
-from harness.pipeline.work import Task, Workshop
 
 FLAWED = "s4-copied-tail"
 DAY = "2026-01-02"
 HOLD = """
 import sys, time
 from pathlib import Path
-from harness.pipeline.locks import alone
+from harness.campaign.locks import alone
 
 with alone(Path(sys.argv[1]), "--out"):
     print("held", flush=True)

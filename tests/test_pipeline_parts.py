@@ -16,18 +16,21 @@ from command_line import call
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.campaign import driver as campaign
+from harness.campaign import requirements as needs
+from harness.campaign import spark_session as session
+from harness.campaign import store
+from harness.campaign.cells import Cell, cells, code_version
+from harness.campaign.checks import wilson
+from harness.campaign.clusters import trail_of
+from harness.campaign.event_columns import Joiner, split
+from harness.campaign.judging import judge_block
+from harness.campaign.pulse import Pulse, under_way
+from harness.campaign.schemas import SCHEMAS
+from harness.campaign.spark_job import last_words
+from harness.campaign.store import Block, Manifest, Store
+from harness.campaign.worker import Task, Workshop, is_sampled
 from harness.model import Refusal, register, unregister
-from harness.pipeline import campaign, needs, session, store
-from harness.pipeline.cells import Cell, cells, code_version
-from harness.pipeline.checks import wilson
-from harness.pipeline.clusters import trail_of
-from harness.pipeline.jobs import last_words
-from harness.pipeline.judging import judge_block
-from harness.pipeline.pieces import Joiner, split
-from harness.pipeline.pulse import Pulse, under_way
-from harness.pipeline.schemas import SCHEMAS
-from harness.pipeline.store import Block, Manifest, Store
-from harness.pipeline.work import Task, Workshop, is_sampled
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import resolve, run_plain

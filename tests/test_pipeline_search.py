@@ -17,13 +17,14 @@ from command_line import PATIENCE_S, call, files_below, started, wait_until
 from spark_session import spark
 from test_search import MODELS, PUBLISHED, made
 
-from harness.explore.search import Result, Search
+from harness.campaign.search import driver as search
+from harness.campaign.search import expander
+from harness.campaign.search.driver import SparkSearch
+from harness.campaign.search.expander import Asked, Expander, Task, Told, expander_for, grow, settle
+from harness.campaign.search.levels import Levels
+from harness.campaign.search.state_columns import Keys, from_bytes, merged
+from harness.explore.packed.search import Result, Search
 from harness.model import Model, Refusal
-from harness.pipeline import expander, search
-from harness.pipeline.expander import Asked, Expander, Task, Told, expander_for, grow, settle
-from harness.pipeline.levels import Levels
-from harness.pipeline.search import SparkSearch
-from harness.pipeline.wire import Keys, from_bytes, merged
 
 DIARY = ("diary-01", ("transactions/diary-01", {"clients": 1, "brokers": 2, "txn-log-partitions": 1}, {}))
 SMALL = made(DIARY[1])
@@ -218,7 +219,7 @@ def test_options_of_spark_need_its_engine(tmp_path: Path) -> None:
 
 def test_missing_packages_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the extra there is a sentence that names it."""
-    monkeypatch.setattr("harness.pipeline.needs.find_spec", lambda name: None)
+    monkeypatch.setattr("harness.campaign.requirements.find_spec", lambda name: None)
     refusal = call("check", "transactions/diary-01", "--engine", "spark", "--out", tmp_path).refusal
     assert refusal.endswith("install the extra with: pip install 'kafka-proto[spark]'")
 
@@ -275,7 +276,7 @@ def test_a_full_disk_is_told_in_one_sentence(copied: Path, monkeypatch: pytest.M
     scratch = levels.scratch(6)
     monkeypatch.setattr(expander, "_EXPANDER", [])
     came = list(grow(task(SMALL, copied, 1), last.paths()))
-    monkeypatch.setattr("harness.pipeline.levels.place", full)
+    monkeypatch.setattr("harness.campaign.search.levels.place", full)
     monkeypatch.setattr(expander, "place", full)
     with pytest.raises(RuntimeError, match=r"^the search cannot go on: .* cannot be written to, No space left on"):
         list(settle(task(SMALL, copied, 1), 0, iter(came), last.paths(), scratch))

@@ -19,8 +19,8 @@ import pytest
 from command_line import call, files_below
 from spark_session import need_java, spark
 
-from harness.pipeline import needs
-from harness.pipeline.store import MANIFEST, MARKERS, Store
+from harness.campaign import requirements as needs
+from harness.campaign.store import MANIFEST, MARKERS, Store
 
 FLAWED = "s4-copied-tail"
 CAMPAIGN = ("campaign", FLAWED, "--block", 20, "--keep", "all", "--coverage", 0)

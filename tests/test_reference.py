@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from searching import ENGINES, assert_violates
 
+from harness.explore.packed.search import Result, Search
 from harness.explore.plain import search
-from harness.explore.search import Result, Search
 from harness.model import Model, find_model
 
 Row = dict[str, Any]

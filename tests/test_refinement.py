@@ -9,17 +9,17 @@ import attrs
 import pytest
 import toy_refinement as toy
 
-from harness.history import refine
-from harness.history.campaign import Totals, refine_runs
-from harness.history.refine import Refined, Refiner
-from harness.history.served import with_changes
-from harness.history.why_not import Explanation, explain
 from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model, register, unregister
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.chance import Seeded
 from harness.simulate.session import Plan, Session, run_plain
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Option, Tables
+from harness.verify import refinement as refine
+from harness.verify.explanation import Explanation, explain
+from harness.verify.linearization import with_changes
+from harness.verify.refinement import Refined, Refiner
+from harness.verify.simulated_runs import Totals, refine_runs
 
 PLAN = Plan(("ConfirmedIsHeld",), 60)
 UNJUDGED = Plan((), 60)

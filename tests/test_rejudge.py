@@ -13,18 +13,18 @@ from edits import Edit, Lines, compact, events_of, written
 from test_edited_histories import CONTENT, ORDER, RIGHT, RUNS
 
 from edits import put_right  # isort: skip
-from harness.history import recall as recall_module
-from harness.history import refine
-from harness.history.judge import Judge, Judged
+from harness.campaign import judging
+from harness.campaign.cells import Cell, cells
+from harness.campaign.event_columns import split
+from harness.campaign.judging import Bench, Row
 from harness.model import Model, find_scenario, model_of
-from harness.pipeline import judging
-from harness.pipeline.cells import Cell, cells
-from harness.pipeline.judging import Bench, Row
-from harness.pipeline.pieces import split
 from harness.record import Recorder, header_of, read_history, write_history
 from harness.simulate.session import plan_of, run_plain
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Tables
+from harness.verify import judge_cache as recall_module
+from harness.verify import refinement as refine
+from harness.verify.judge import Judge, Judged
 
 FEW = 3
 """Edits of a family that are judged."""

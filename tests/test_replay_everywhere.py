@@ -66,8 +66,8 @@ def test_trails_hold_one_per_flaw() -> None:
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name.removesuffix(".trail.jsonl"))
 def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
     """A committed trail still violates its property, with one digest in both runtimes."""
-    from harness.simulate.on_trio import replay_on_trio
     from harness.simulate.replay import replay_plain
+    from harness.simulate.trio_runtime import replay_on_trio
 
     trail = read_trail(path)
     plain, on_trio = replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())

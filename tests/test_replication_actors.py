@@ -22,10 +22,10 @@ from harness.model import (
     model_of,
 )
 from harness.record import Recorder
-from harness.simulate.on_trio import run_on_trio
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.strategies import RandomStrategy, Strategies
 from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import run_on_trio
 from kafka_proto.replication import partition, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read

@@ -8,11 +8,11 @@ from functools import cache
 import pytest
 from refining import freezing, lacking, remade
 
-from harness.explore.search import Search
-from harness.history.campaign import Totals, refine_runs
-from harness.history.refine import Refiner
+from harness.explore.packed.search import Search
 from harness.model import Faults, Model, find_model
 from harness.simulate.session import Plan
+from harness.verify.refinement import Refiner
+from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.replication.extensions import ACTIONS, reasons
 from kafka_proto.replication.kip_320 import NEXT
 

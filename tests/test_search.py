@@ -20,10 +20,11 @@ import attrs
 import pytest
 from searching import ENGINES, KERNEL, assert_violates, assert_witnessed, states_of
 
-from harness.explore import kernel, layout, loop, plain, space
-from harness.explore import search as search_module
-from harness.explore.search import Result, Search
-from harness.explore.symmetry import rename
+from harness.explore import plain
+from harness.explore.packed import kernel, layout, loop, space
+from harness.explore.packed import search as search_module
+from harness.explore.packed.search import Result, Search
+from harness.explore.reduction.symmetry import rename
 from harness.model import Model, Process, Refusal, Step, View, always, canonical_text, find_model, parts, slot
 from kafka_proto.transactions.properties import INVARIANTS
 

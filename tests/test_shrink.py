@@ -13,12 +13,12 @@ from harness.explore.plain import search
 from harness.model import Faults, Refusal, Rule, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate import shrink as shrinking
-from harness.simulate.on_trio import replay_on_trio
 from harness.simulate.replay import replay_plain, try_choices
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.shrink import Shrunk, perturbing_part, shrink, shrink_while
 from harness.simulate.strategies import RandomStrategy, Strategies
 from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import replay_on_trio
 
 SAFETY = {
     "s1-reused-pid": ("ClientsHaveDifferentProducerEpochs", 17, 13),

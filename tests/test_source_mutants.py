@@ -15,7 +15,7 @@ from generated_mutants import files, mutants
 from mutant_table import MUTANTS, REDUNDANT, SAMPLE
 from source_mutants import REFINEMENT, ROOT, Moved, Mutant, findings, findings_of_search, mutated, record, searched
 
-from harness.history.judge import Judge
+from harness.verify.judge import Judge
 
 ENOUGH = 25
 """So many mutants there are at least."""

@@ -15,7 +15,7 @@ from encoded import text
 
 from harness.explore.plain import search
 from harness.model import FrozenMap, Message, absent_if_none, find_model
-from harness.record.tla import tla_encode, tla_state
+from harness.record.tla_values import tla_encode, tla_state
 
 GRAPHS = sorted((Path(__file__).parent / "data").glob("transactions-*.json.gz"))
 SIZES = {

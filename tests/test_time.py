@@ -29,12 +29,12 @@ from harness.model import (
 )
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.chance import Seeded
-from harness.simulate.on_trio import replay_on_trio, run_on_trio
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.strategies import RandomStrategy, Strategies
 from harness.simulate.tables import Tables
 from harness.simulate.timing import MS, Spread, Timing
+from harness.simulate.trio_runtime import replay_on_trio, run_on_trio
 
 TIMED = [scenario.name for scenario in scenarios() if scenario.mode == "timed"]
 FREE = [scenario.name for scenario in scenarios() if scenario.mode == "free"]

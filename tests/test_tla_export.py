@@ -15,11 +15,11 @@ import pytest
 from command_line import call, files_below
 
 from harness.explore.plain import search
-from harness.history import tla
-from harness.history.tla import tla_text
 from harness.model import NO_FAULTS, FrozenMap, Model, Refusal, find_model, model_specs
 from harness.model.module import module_of
 from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
+from harness.render import tla
+from harness.render.tla import tla_text
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
 from kafka_proto.transactions.messages import Error, InitPidResponse

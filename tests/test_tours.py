@@ -10,9 +10,9 @@ from command_line import call
 
 from harness.model import Refusal, System, Tour, find_tour, register, tours, unregister
 from harness.record import Recorder, header_of, history_of, tour_trail
-from harness.simulate.on_trio import replay_on_trio
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import replay_on_trio
 
 NAMES = ("pc-01", "rp-01", "figure-1", "figure-2", "election")
 LONGEST_CAPTION = 320

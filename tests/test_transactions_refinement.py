@@ -11,11 +11,11 @@ import pytest
 from refining import freezing, remade
 from test_actor_mutations import Sparing, is_aborting, mutated
 
-from harness.explore.search import Search
-from harness.history.campaign import Totals, refine_runs
-from harness.history.refine import Refined, Refiner
+from harness.explore.packed.search import Search
 from harness.model import Model, Refinement, Turn, find_model, find_scenario, model_of, parts
 from harness.simulate.session import Plan, plan_of, safety_only
+from harness.verify.refinement import Refined, Refiner
+from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.transactions import actors, refinement
 from kafka_proto.transactions.diary_02 import FAIRNESS
 from kafka_proto.transactions.extensions import EXTENSIONS

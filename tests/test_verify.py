@@ -14,15 +14,15 @@ import toy_refinement as toy
 from command_line import call
 from edits import compact, events_of, replays, written
 
-from harness.history.judge import Judge, Judged
-from harness.history.scan import Scan
 from harness.model import Faults, find_model, register, unregister
 from harness.record import Recorder, header_of, open_history, write_history
 from harness.simulate.hunt import write_run
-from harness.simulate.on_trio import run_on_trio
 from harness.simulate.session import Plan, Run, resolve, run_plain
 from harness.simulate.strategies import RandomStrategy
 from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import run_on_trio
+from harness.verify.judge import Judge, Judged
+from harness.verify.scan import Scan
 
 Line = dict[str, Any]
 Edit = Callable[[list[Line]], object]

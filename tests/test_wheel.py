@@ -84,7 +84,7 @@ def get(address: str) -> bytes:
 def test_wheel_has_every_file_of_the_page(wheel: Path) -> None:
     """What is in the folder of static files is in the wheel, byte for byte, and no compiled file of somebody's."""
     wanted = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
-    assert "harness/demo/static/index.html" in wanted
+    assert "harness/demo/web/static/index.html" in wanted
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
         assert {name: packed.read(name) for name in names if name.startswith("harness/demo/static/")} == wanted

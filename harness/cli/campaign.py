@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
+from harness.campaign.requirements import require_java, require_packages
 from harness.cli import OneOf, heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
+from harness.cli.screen import Screen
 from harness.model import Refusal
-from harness.pipeline.needs import require_java, require_packages
-from harness.record.words import counted, some_of
+from harness.record.counted import counted, some_of
 from harness.simulate import strategies
-from harness.simulate.screen import Screen
 
 
 @cli.command()
@@ -48,10 +48,10 @@ def campaign(
     are data: the exit code is 0 when all runs were made.
     """
     require_packages()
-    from harness.pipeline import campaign as campaigns
-    from harness.pipeline.cells import cells
-    from harness.pipeline.session import checked_master, spark_session
-    from harness.pipeline.store import LOG, Manifest
+    from harness.campaign import driver as campaigns
+    from harness.campaign.cells import cells
+    from harness.campaign.spark_session import checked_master, spark_session
+    from harness.campaign.store import LOG, Manifest
 
     chosen = cells(what, strategy, sweeps, pairs(sizes, int), pairs(settings, str), steps)
     manifest = Manifest(chosen, _kept(keep), _part(coverage, campaigns.COVERAGE), block or campaigns.BLOCK)

@@ -23,12 +23,12 @@ from harness.cli.check_what import Asked, asked_for
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.explore.any_model import PlainSearch
 from harness.explore.checkpoint import Checkpoint
-from harness.explore.search import ENGINES, Result, Search, Violation
+from harness.explore.packed.search import ENGINES, Result, Search, Violation
 from harness.model import Model, Refusal, unknown
 
 if TYPE_CHECKING:
-    from harness.explore.liveness import Lasso
-    from harness.pipeline.search import SparkSearch
+    from harness.campaign.search.driver import SparkSearch
+    from harness.explore.liveness.check import Lasso
     from harness.record import Trail
 
 SAVED_EVERY = 30.0
@@ -199,7 +199,7 @@ def _progress(wanted: bool, most: int) -> Iterator[Report]:
     if not (wanted and sys.stderr.isatty()):
         yield lambda distinct, generated, depth, queue: None
         return
-    from harness.simulate.screen import Screen
+    from harness.cli.screen import Screen
 
     queues: dict[int, int] = {}
     begin: list[float] = []
@@ -232,9 +232,9 @@ def remaining(queues: list[int]) -> int:
 
 def _lassos(search: Search, names: tuple[str, ...], mode: str) -> dict[str, Lasso | None]:
     """Check temporal properties on the graph of a search; each lasso is held against the reference semantics."""
-    from harness.explore.lasso import why_no_counterexample
-    from harness.explore.liveness import check_temporal, fairness_of
-    from harness.explore.state_graph import graph_of
+    from harness.explore.liveness.check import check_temporal, fairness_of
+    from harness.explore.liveness.lasso import why_no_counterexample
+    from harness.explore.liveness.packed_graph import graph_of
 
     graph, model, ordered = graph_of(search), search.model, False
     found: dict[str, Lasso | None] = {}
@@ -306,8 +306,8 @@ def _counterexamples(
     found: list[Violation | Lasso] = [*result.violations, *(lasso for lasso in lassos.values() if lasso is not None)]
     if not found:
         return {}
-    from harness.history import render
     from harness.record import read_history
+    from harness.render import render
     from harness.simulate.hunt import write_run
 
     tables = {}

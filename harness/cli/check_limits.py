@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.explore.any_model import PlainSearch
 from harness.explore.growth import STEPS, Growth, growth
-from harness.explore.search import Search
-from harness.record.words import counted
+from harness.explore.packed.search import Search
+from harness.record.counted import counted
 
 if TYPE_CHECKING:
-    from harness.pipeline.search import SparkSearch
+    from harness.campaign.search.driver import SparkSearch
 
 Report = Callable[[int, int, int, int], None]
 PLAIN_STATES = 500_000

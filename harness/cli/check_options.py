@@ -11,7 +11,7 @@ from harness.explore.bounded import Bounded
 from harness.model import Model, Refusal, did_you_mean
 
 if TYPE_CHECKING:
-    from harness.pipeline.search import SparkSearch
+    from harness.campaign.search.driver import SparkSearch
 
 SPARK, PLAIN = "spark", "plain"
 MANIFEST = "search.json"
@@ -87,10 +87,10 @@ def on_spark(
     stop: bool, deadlock: bool,
 ) -> SparkSearch:
     """Return a search on Spark. Raises Refusal where Spark or Java is missing."""
-    from harness.pipeline.needs import require_java, require_packages
+    from harness.campaign.requirements import require_java, require_packages
 
     require_packages()
-    from harness.pipeline.search import SparkSearch
+    from harness.campaign.search.driver import SparkSearch
 
     made = SparkSearch(model, invariants, folder=folder, master="local[*]" if master is None else master,
                        parts=parts or 0, stop=stop, deadlock=deadlock)

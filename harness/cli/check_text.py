@@ -10,7 +10,7 @@ import click
 
 from harness.cli.check_limits import limit_words
 from harness.cli.check_options import PLAIN, SPARK
-from harness.record.words import counted
+from harness.record.counted import counted
 
 
 def print_told(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:

@@ -19,9 +19,8 @@ import click
 from harness.cli import OneOf, after_the_run, heard, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
+from harness.cli.screen import Screen
 from harness.explore.flaw import fewest_steps
-from harness.history import FORMS, render, tla
-from harness.history.held import held
 from harness.model import (
     Refusal,
     Scenario,
@@ -29,21 +28,22 @@ from harness.model import (
     unknown,
 )
 from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
+from harness.record.counted import counted, some_of
 from harness.record.files import each_text, parse_line, write_atomically
 from harness.record.history import FORMAT as HISTORY_FORMAT
 from harness.record.history import history_of
 from harness.record.trail import FORMAT as TRAIL_FORMAT
 from harness.record.trail import format_said
-from harness.record.words import counted, some_of
+from harness.render import FORMS, render, tla
 from harness.simulate import strategies
 from harness.simulate.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
 from harness.simulate.replay import DEADLOCK, replay_plain
 from harness.simulate.rows import Row
 from harness.simulate.scoreboard import scoreboard
-from harness.simulate.screen import Screen
 from harness.simulate.session import Plan, Run, Session, drive, everything, plan_of, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
 from harness.simulate.tables import Tables
+from harness.verify.held import held
 
 TEXT_WIDTH = 100
 """Columns of a timeline that does not go to a terminal."""
@@ -246,7 +246,7 @@ def _driver(runtime: str) -> Callable[[Session], Run]:
     """Return what takes a session to its end on a runtime."""
     if runtime == "plain":
         return drive
-    from harness.simulate.on_trio import drive_on_trio
+    from harness.simulate.trio_runtime import drive_on_trio
 
     return drive_on_trio
 
@@ -255,7 +255,7 @@ def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
     """Replay a trail on a runtime."""
     if runtime == "plain":
         return replay_plain(trail, recorder)
-    from harness.simulate.on_trio import replay_on_trio
+    from harness.simulate.trio_runtime import replay_on_trio
 
     with after_the_run():
         return replay_on_trio(trail, recorder)

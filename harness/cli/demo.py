@@ -9,8 +9,8 @@ import click
 
 from harness.cli import OneOf
 from harness.cli.group import SETTINGS, SIZES, cli, pairs
-from harness.demo.opened import BUDGETS, open_what
-from harness.demo.session import LiveSession, of_tour, of_trail
+from harness.demo.session.live_session import LiveSession, of_tour, of_trail
+from harness.demo.session.opened import BUDGETS, open_what
 from harness.model import Refusal, find_scenario, model_specs, tours
 from harness.record import read_trail
 
@@ -60,7 +60,7 @@ def opened(what: str, sizes: dict[str, int], settings: dict[str, str], budget: s
 
 def _serve(session: LiveSession, host: str, port: int) -> int:
     try:
-        from harness.demo.server import listen, serve_until_interrupted
+        from harness.demo.web.server import listen, serve_until_interrupted
     except ImportError as error:
         raise Refusal(
             f"the page needs {error.name}, which is not installed; pip install 'kafka-proto[demo]', "
@@ -75,5 +75,5 @@ def _serve(session: LiveSession, host: str, port: int) -> int:
 
 
 def _in_terminal(session: LiveSession) -> int:
-    terminal = import_module("harness.demo.terminal")
+    terminal = import_module("harness.demo.terminal.terminal")
     return int(terminal.run(session))

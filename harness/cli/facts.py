@@ -9,7 +9,7 @@ import attrs
 
 from harness.model import Model, ModelSpec, Refusal, Scenario, Setting, Tour
 from harness.model.faults import FAULT_KINDS, Faults
-from harness.record.words import counted
+from harness.record.counted import counted
 from harness.simulate.lines import wrapped
 
 FORMS = {

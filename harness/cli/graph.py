@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_file, cli, emit, pairs
+from harness.cli.screen import Screen
 from harness.explore.graph_file import Graph, build_graph, graph_lines, hidden
-from harness.history.graph_picture import picture, write_dot
-from harness.history.graph_svg import write_svg
 from harness.model import Model, Refusal, find_model, unknown
+from harness.record.counted import counted
 from harness.record.files import write_atomically
-from harness.record.words import counted
-from harness.simulate.screen import Screen
+from harness.render.graph_picture import picture, write_dot
+from harness.render.graph_svg import write_svg
 
 FORMS = ("json", "dot", "svg")
 MOST_STATES = 1_000_000

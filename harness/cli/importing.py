@@ -8,12 +8,12 @@ from pathlib import Path
 import attrs
 import click
 
+from harness.campaign.requirements import require_packages
 from harness.cli import OneOf
 from harness.cli.group import AS_JSON, check_folder, cli, emit
+from harness.cli.screen import Screen
 from harness.model import Refusal
-from harness.pipeline.needs import require_packages
-from harness.record.words import counted
-from harness.simulate.screen import Screen
+from harness.record.counted import counted
 
 KINDS = {"kafka-proto": "*.history.jsonl", "jepsen": "*.edn"}
 """The formats, and the files of a folder that have them."""
@@ -38,7 +38,7 @@ def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, check: boo
     Violations are data: the exit code is 0 when all files were read, unless --check is given.
     """
     require_packages()
-    from harness.pipeline.importing import check_free, import_files
+    from harness.campaign.importing import check_free, import_files
 
     paths = [path for given in files for path in _found(given, KINDS[kind])]
     if not name.strip():

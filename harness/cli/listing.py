@@ -13,12 +13,12 @@ import click
 
 from harness.cli.facts import Catalogue, Listed, built, commands, in_full, values
 from harness.cli.group import AS_JSON, cli, emit
+from harness.cli.screen import Screen
 from harness.model import ModelSpec, Refusal, Scenario, Tour, did_you_mean, model_specs, scenarios, tours
 from harness.model.faults import FAULT_KINDS
 from harness.record import faults_to_json
-from harness.record.words import counted
+from harness.record.counted import counted
 from harness.simulate.lines import wrapped
-from harness.simulate.screen import Screen
 
 
 @cli.command("list")

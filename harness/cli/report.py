@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.campaign.requirements import require_packages
 from harness.cli import heard, whole
 from harness.cli.group import AS_JSON, check_file, cli, emit
-from harness.pipeline.needs import require_packages
-from harness.record.words import agreeing, counted, some_of
+from harness.cli.screen import Screen
+from harness.record.counted import agreeing, counted, some_of
 from harness.simulate.lines import wrapped
-from harness.simulate.screen import Screen
 
 if TYPE_CHECKING:
-    from harness.pipeline.compare import Change, Comparison
-    from harness.pipeline.judging import Rejudged
-    from harness.pipeline.report import Report
-    from harness.pipeline.summary import Summary, Verdict
+    from harness.campaign.judging import Rejudged
+    from harness.campaign.report.compare import Change, Comparison
+    from harness.campaign.report.files import Report
+    from harness.campaign.report.summary import Summary, Verdict
 
 WIDTH = 80
 MOST = 12
@@ -52,11 +52,11 @@ def report(
     page as trails, to be replayed.
     """
     require_packages("matplotlib")
-    from harness.pipeline import summary
-    from harness.pipeline.judging import rejudge
-    from harness.pipeline.report import write_report
-    from harness.pipeline.session import checked_master, spark_session
-    from harness.pipeline.store import Store
+    from harness.campaign.judging import rejudge
+    from harness.campaign.report import summary
+    from harness.campaign.report.files import write_report
+    from harness.campaign.spark_session import checked_master, spark_session
+    from harness.campaign.store import Store
 
     stores = [Store(place) for place in (folder, since) if place is not None]
     for store in stores:
@@ -84,11 +84,11 @@ def report(
 def compare(before: Path, after: Path, most: int, master: str, as_json: bool) -> int:
     """Tell which violations are new in the second campaign, which are gone, and which rates changed."""
     require_packages()
-    from harness.pipeline import compare as comparing
-    from harness.pipeline import summary
-    from harness.pipeline.session import checked_master, spark_session
-    from harness.pipeline.store import Store
-    from harness.pipeline.tables import Tables
+    from harness.campaign.report import compare as comparing
+    from harness.campaign.report import summary
+    from harness.campaign.spark_session import checked_master, spark_session
+    from harness.campaign.store import Store
+    from harness.campaign.tables import Tables
 
     stores = [Store(place) for place in (before, after)]
     for store in stores:
@@ -163,7 +163,7 @@ def _summary(made: Report) -> Iterator[str]:
 
 
 def _rejudged(made: Report) -> Iterator[str]:
-    from harness.pipeline.page import said_again
+    from harness.campaign.report.page import said_again
 
     if made.again is None:
         return
@@ -175,8 +175,8 @@ def _rejudged(made: Report) -> Iterator[str]:
 
 
 def _verdict(one: Verdict) -> Iterator[str]:
-    from harness.pipeline.markup import interval, percent
-    from harness.pipeline.page import said_of
+    from harness.campaign.report.markup import interval, percent
+    from harness.campaign.report.page import said_of
 
     yield f"{ {True: 'ok', False: 'NO', None: '  '}[one.as_expected]}  {one.what}"
     yield from wrapped(f"{some_of(one.failing, one.runs, 'run', 'violate')} something: {percent(one.rate)} "

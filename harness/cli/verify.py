@@ -14,14 +14,14 @@ import click
 
 from harness.cli import OneOf, heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, cli, emit, pairs
-from harness.history.campaign import Totals, refine_runs
-from harness.history.judge import Judge, Judged
-from harness.history.refine import Refined
+from harness.cli.screen import Screen
 from harness.model import Refusal, Scenario, find_runnable
-from harness.record.words import counted, some_of
+from harness.record.counted import counted, some_of
 from harness.simulate import strategies
-from harness.simulate.screen import Screen
 from harness.simulate.session import everything, plan_of
+from harness.verify.judge import Judge, Judged
+from harness.verify.refinement import Refined
+from harness.verify.simulated_runs import Totals, refine_runs
 
 SUFFIXES = (".history.jsonl", ".trail.jsonl")
 WIDTH = 100

@@ -13,9 +13,9 @@ from itertools import pairwise
 import attrs
 
 from harness.explore.bounded import without_bounds
+from harness.explore.packed.look_ups import WITNESSED
+from harness.explore.packed.search import Progress, Result, Violation, ranked
 from harness.explore.remembered import Ids, Remembered, Way
-from harness.explore.search import Progress, Result, Violation, ranked
-from harness.explore.stages import WITNESSED
 from harness.model import Model, State
 
 CHUNK = 256

@@ -19,8 +19,8 @@ from typing import Any
 
 import attrs
 
-from harness.explore.layout import Layout
-from harness.explore.spool import from_words, little_endian
+from harness.explore.packed.layout import Layout
+from harness.explore.packed.spool import from_words, little_endian
 from harness.model import Model, Refusal, decode, encode
 from harness.record.files import compact, reason_of, write_atomically
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.explore.search import Search
+from harness.explore.packed.search import Search
 from harness.model import Refusal, find_model, find_scenario
 
 

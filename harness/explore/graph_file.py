@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Model, Refusal, State, Value, unknown
-from harness.record.tla import tla_state
+from harness.record.tla_values import tla_state
 
 Edge = tuple[int, str, int]
 Progress = Callable[[int, int, int], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.explore.search import Search
+from harness.explore.packed.search import Search
 from harness.model import Model, State
 
 MOST = {"kernel": 2_000_000, "python": 200_000}

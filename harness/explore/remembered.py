@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from harness.explore.stages import WITNESSED
+from harness.explore.packed.look_ups import WITNESSED
+from harness.memo.read_memo import IdView, Memo
 from harness.model import Message, Model, Process, Property, State, Step, Value, View
-from harness.model.memo import IdView, Memo
 
 Ids = tuple[int, ...]
 """A state: for each slot the number of its value."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
+from harness.memo.read_memo import IdView
 from harness.model import FrozenMap, Refinement, State, Value, View, canonical_text
-from harness.model.memo import IdView
 from harness.record import Trail
 from harness.simulate.guards import Guard, guards_of
 from harness.simulate.strategies import Strategy, Watcher

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from harness.record import Trail
-from harness.record.words import counted
+from harness.record.counted import counted
 
 
 def length(trail: Trail) -> str:

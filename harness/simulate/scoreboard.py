@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from harness.model import Scenario
-from harness.record.words import counted
+from harness.record.counted import counted
 from harness.simulate.lines import in_steps, wrapped
 from harness.simulate.raised import RAISED
 from harness.simulate.rows import Row

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from harness.memo.read_memo import IdView, Leaf, Memo
 from harness.model import (
     Choice,
     Effects,
@@ -25,7 +26,6 @@ from harness.model import (
     View,
     canonical_text,
 )
-from harness.model.memo import IdView, Leaf, Memo
 from harness.record.choices import Chosen
 from harness.record.events import event_text
 from harness.simulate.guards import Guards

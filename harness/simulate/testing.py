@@ -107,7 +107,7 @@ class _Case:
         """Run the test with one seed; raise SimulationFailed with what to do next."""
         __tracebackhide__ = True
         if inspect.iscoroutinefunction(self.test):
-            from harness.simulate.on_trio import run_application
+            from harness.simulate.trio_runtime import run_application
 
             run, error = run_application(self.tables, self.plan, chosen, self.test, by_hand=self.by_hand)
             if not run.verdict.ok:

@@ -1,0 +1,53 @@
+"""Histories of logs in the tables: an operation is an event, its sends and polls are the values, and back again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness.campaign.cells import Cell
+from harness.campaign.event_columns import Joiner
+from harness.foreign.log_histories import PROPERTIES, LogJudge, Operation
+from harness.record import Recorder
+
+MODEL, IMPORTED, RECORDED = "log", "imported", "recorded"
+"""What stands in the place of a model, of a version of the code, and of a strategy."""
+_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def cell_of_logs(what: str) -> Cell:
+    """Return the cell of histories of a log that some system kept."""
+    return Cell(what, MODEL, {}, {}, "", {}, tuple(PROPERTIES), "free", 0, 0, None, RECORDED, {}, "", IMPORTED)
+
+
+def part_of(operation: Operation) -> str:
+    """Return the inside of the JSON object of an operation's event: its sends and polls by number, as `writes`."""
+    return _text({
+        "process": operation.process, "kind": operation.outcome, "action": operation.name,
+        "writes": {str(n): part for n, part in enumerate(operation.parts)},
+    })[1:-1]
+
+
+def judged(run: Mapping[str, Any], rows: Iterable[tuple[Any, ...]]) -> tuple[tuple[str, ...], str, bool]:
+    """Return the kinds of findings about a stored history of a log, and a sentence for the first."""
+    recorder, joiner, judge = Recorder(keep=False), Joiner(), LogJudge()
+    try:
+        for _, n, at_us, turn, values, _ in rows:
+            recorder.event(n, at_us, joiner.part(turn, values), "")
+            event = json.loads(turn)
+            parts = tuple(map(json.loads, values))
+            judge.look(Operation(n, at_us, event["process"], event["kind"], event["action"], parts))
+        found = judge.breaches()
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        return ("record",), f"the stored events are no history of a log: {type(error).__name__}: {error}", False
+    kinds = ["property"] if found else []
+    sentence = found[0].reason if found else ""
+    first = (found[0].property, found[0].step, found[0].reason) if found else (None, None, None)
+    if first != (run["violated"], run["step"], run["reason"]):
+        kinds.append("verdict")
+        sentence = f"the run's row says {run['violated'] or 'that nothing is violated'}; {sentence or 'nothing is'}"
+    if recorder.digest() != run["digest"]:
+        kinds.append("digest")
+        sentence = "the stored events do not have the digest of the run"
+    return tuple(kinds), sentence, False

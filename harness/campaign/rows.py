@@ -1,0 +1,206 @@
+"""The rows of a block: gathered while its runs are made, and turned into Arrow tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.campaign.cells import Cell
+from harness.campaign.event_columns import Pieces, split
+from harness.campaign.schemas import EVENTS, RUNS, SCHEMAS
+from harness.record import Trail
+from harness.record.files import compact
+from harness.simulate.coverage import UNMAPPED, Coverage
+from harness.simulate.session import Run, Verdict
+
+VIOLATED = ',"violated":'
+
+
+class Texts:
+    """A column of repeated texts: numbers while it grows, sorted in the end, so that alike ones lie side by side."""
+
+    def __init__(self) -> None:
+        self._known: dict[str | None, int] = {}
+
+    def number(self, text: str | None) -> int:
+        """Return the number of a text."""
+        return self._known.setdefault(text, len(self._known))
+
+    def column(self, numbers: Sequence[int]) -> pa.Array:
+        """Return the texts of these numbers."""
+        texts = list(self._known)
+        order = sorted(text for text in texts if text is not None)
+        rank = {text: n for n, text in enumerate(order)}
+        ranks = pa.array([None if text is None else rank[text] for text in texts], pa.int32())
+        ranked = pc.take(ranks, pa.array(numbers, pa.int32()))
+        return pa.DictionaryArray.from_arrays(ranked, pa.array(order, pa.string()))
+
+
+class Rows:
+    """What the runs of a block come to."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self.key = cell.key
+        self._about = {
+            "cell": self.key, "model": cell.model, "strategy": cell.strategy, "code": cell.code,
+            "sizes": compact(cell.sizes), "settings": compact(cell.settings), "sweep": compact(cell.sweep),
+        }
+        self.actions: Counter[str] = Counter()
+        """How often each action was taken."""
+        self._rows: dict[str, list[dict[str, Any]]] = {"violations": [], "coverage": []}
+        self._runs: dict[str, list[Any]] = {name: [] for name in RUNS.names if name not in self._about}
+        self._columns: dict[str, list[Any]] = {name: [] for name in EVENTS.names if name not in ("cell", "values")}
+        self._texts = {name: Texts() for name in ("process", "kind", "action", "turn", "value", "violated")}
+        self._values: list[int] = []
+        self._ends = [0]
+        self._pieces: dict[str, tuple[int, int, int, int, list[int]]] = {}
+        self._failing = self._errors = self._steps = 0
+
+    def run(self, run: Run, digest: str, faults: list[str], kept: bool, covered: bool, wall_us: int) -> None:
+        """Add a finished run."""
+        verdict, trail = run.verdict, run.trail
+        self._failing += not verdict.ok
+        self._steps += len(trail.choices)
+        self._add({
+            "seed": trail.seed, "outcome": "ok" if verdict.ok else "violated", "violated": verdict.violated,
+            "kind": verdict.kind, "reason": verdict.reason, "step": verdict.step, "steps": len(trail.choices),
+            "fair_from": trail.fair_from, "digest": digest, "faults": faults, "witnessed": sorted(run.witnessed),
+            "kept": kept, "covered": covered, "trail": None if verdict.ok else _text(trail), "error": None,
+            "wall_us": wall_us,
+        })
+
+    def poisoned(self, trail: Trail, error: str, covered: bool, wall_us: int) -> None:
+        """Add a run that our own code did not bring to its end, with the choices so far."""
+        self._errors += 1
+        self._add({
+            "seed": trail.seed, "outcome": "error", "violated": None, "kind": None, "reason": None, "step": None,
+            "steps": len(trail.choices), "fair_from": trail.fair_from, "digest": None, "faults": [], "witnessed": [],
+            "kept": False, "covered": covered, "trail": _text(trail), "error": error, "wall_us": wall_us,
+        })
+
+    def recorded(
+        self, seed: int, verdicts: Sequence[Verdict], steps: int, digest: str, faults: Mapping[int, str],
+        actions: Mapping[int, str], trail: str | None,
+    ) -> None:
+        """Add a run that was recorded elsewhere; faults and the actions of violating steps by number of the step."""
+        first = verdicts[0] if verdicts else Verdict()
+        self._failing += bool(verdicts)
+        self._steps += steps
+        self._add({
+            "seed": seed, "outcome": "violated" if verdicts else "ok", "violated": first.violated, "kind": first.kind,
+            "reason": first.reason, "step": first.step, "steps": steps, "fair_from": None, "digest": digest,
+            "faults": sorted(set(faults.values())), "witnessed": [], "kept": True, "covered": False, "trail": trail,
+            "error": None, "wall_us": 0,
+        })
+        for verdict in verdicts:
+            step = verdict.step or 0
+            self._rows["violations"].append({
+                "cell": self.key, "seed": seed, "property": verdict.violated, "kind": verdict.kind, "step": step,
+                "reason": verdict.reason, "action": actions.get(step), "steps": steps,
+                "faults": sorted({name for n, name in faults.items() if n <= step}),
+            })
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        for name, column in self._runs.items():
+            column.append(row[name])
+
+    def violation(self, run: Run, verdict: Verdict, action: str, faults: list[str]) -> None:
+        """Add the first violation of a claimed property by a run: in which step, and which faults came before."""
+        self._rows["violations"].append({
+            "cell": self.key, "seed": run.trail.seed, "property": verdict.violated, "kind": verdict.kind,
+            "step": verdict.step, "reason": verdict.reason, "action": action or None, "faults": faults,
+            "steps": len(run.trail.choices),
+        })
+
+    def events(self, seed: int, events: Iterable[tuple[int, int | None, str, str]]) -> None:
+        """Add the events of a run. Raises ValueError for one that is no canonical text."""
+        columns, pieces = self._columns, self._pieces
+        events = list(events)
+        for _, _, part, _ in events:  # before anything is added: one that is no event leaves nothing behind
+            if part not in pieces:
+                pieces[part] = self._numbered(split(part))
+        for n, at_us, part, failing in events:
+            found = pieces[part]
+            for name, number in zip(("process", "kind", "action", "turn"), found, strict=False):
+                columns[name].append(number)
+            self._values += found[4]
+            self._ends.append(len(self._values))
+            columns["seed"].append(seed)
+            columns["n"].append(n)
+            columns["at_us"].append(at_us)
+            columns["violated"].append(self._texts["violated"].number(failing.removeprefix(VIOLATED) or None))
+
+    def _numbered(self, pieces: Pieces) -> tuple[int, int, int, int, list[int]]:
+        texts = self._texts
+        return (texts["process"].number(pieces.process), texts["kind"].number(pieces.kind),
+                texts["action"].number(pieces.action), texts["turn"].number(pieces.turn),
+                [texts["value"].number(value) for value in pieces.values])
+
+    def finish(self, first: int, coverage: Coverage | None, seeds: Sequence[int]) -> None:
+        """Add what all runs of the block reached together; `seeds` are those of the runs that were counted."""
+        reached = [self._reached("action", action, count=count) for action, count in sorted(self.actions.items())]
+        if coverage is not None:
+            reached += [self._reached("offered", action) for action in sorted(coverage.offered)]
+            guards = coverage.tables.guards
+            seen = sorted(guards.seen) if guards is not None else []
+            reached += [self._reached("guard", str(guard), outcome) for guard, outcome in seen]
+            reached += [self._reached("guard", str(guard)) for guard in coverage.unseen()]
+            states = [(int.from_bytes(key, "big", signed=True), seeds[run - 1])
+                      for key, run in coverage.first.items() if key != UNMAPPED]
+            reached += [self._reached("state", state=state, seed=seed) for state, seed in sorted(states)]
+        self._rows["coverage"] = [{**row, "first": first} for row in reached]
+
+    def _reached(
+        self, kind: str, name: str | None = None, outcome: bool | None = None, state: int | None = None,
+        seed: int | None = None, count: int | None = None,
+    ) -> dict[str, Any]:
+        return {"cell": self.key, "kind": kind, "name": name, "outcome": outcome, "state": state, "seed": seed,
+                "count": count}
+
+    @property
+    def made(self) -> int:
+        """How many runs there are."""
+        return len(self._runs["seed"])
+
+    @property
+    def failing(self) -> int:
+        """How many of them violate something."""
+        return self._failing
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many runs, failing runs, errors and steps there are."""
+        return {"runs": self.made, "failing": self._failing, "errors": self._errors,
+                "steps": self._steps}
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the rows as tables by name."""
+        tables = {name: pa.Table.from_pylist(rows, SCHEMAS[name]) for name, rows in self._rows.items()}
+        count = len(self._runs["seed"])
+        runs = {**{name: [value] * count for name, value in self._about.items()}, **self._runs}
+        tables["runs"] = pa.table([pa.array(runs[field.name], field.type) for field in RUNS], RUNS)
+        tables["events"] = self._events()
+        return tables
+
+    def _events(self) -> pa.Table:
+        columns, count = self._columns, len(self._columns["n"])
+        values = self._texts["value"].column(self._values)
+        made = {
+            "cell": pa.array([self.key] * count, pa.string()),
+            "values": pa.ListArray.from_arrays(pa.array(self._ends, pa.int32()), values),
+        }
+        for name, numbers in columns.items():
+            if name in self._texts:
+                made[name] = self._texts[name].column(numbers)
+            else:
+                made[name] = pa.array(numbers, EVENTS.field(name).type)
+        return pa.table({name: made[name] for name in EVENTS.names})
+
+
+def _text(trail: Trail) -> str:
+    return "".join(f"{line}\n" for line in trail.each_line())

@@ -1,0 +1,324 @@
+"""What a worker does for a search: expand states of a level, look for what leads somewhere, and keep what is new.
+
+A worker keeps its tables between tasks, with numbers of values that are its own, and begins anew where they get large.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import pyarrow as pa
+
+from harness.campaign.cells import code_version
+from harness.campaign.durable_files import place, stamp
+from harness.campaign.search.state_columns import Coder, Keys, from_bytes, merged, read, read_keys, to_bytes, write
+from harness.explore.packed.footprints import Answer
+from harness.explore.packed.layout import Overflow
+from harness.explore.packed.loop import DEADLOCK, PythonLoop, expand
+from harness.explore.packed.space import Space
+from harness.model import Model, find_model
+from harness.record.files import reason_of
+
+SPARE = 4
+"""Bits that each field has for values not met yet."""
+MOST = 2_000_000
+"""Values and entries of tables with which a worker begins anew."""
+SEARCHERS = (
+    "harness/model", "harness/explore", "harness/campaign/search/expander.py",
+    "harness/campaign/search/state_columns.py",
+)
+"""The code that states, keys and counts of a search depend on, beside that of the protocol."""
+STOPPED = "the search cannot go on: "
+"""How a worker's last words begin."""
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Asked:
+    """What is searched, and for what: all that a worker needs to know."""
+
+    model: str
+    sizes: Mapping[str, int]
+    settings: Mapping[str, str]
+    history_variables: bool
+    properties: tuple[str, ...]
+    deadlock: bool
+    package: str
+    code: str
+
+    def build(self) -> Model:
+        """Build the model. Raises Refusal."""
+        return find_model(self.model).make(self.sizes, self.settings, history_variables=self.history_variables)
+
+
+@attrs.frozen
+class Task:
+    """A job's part: which folder it is about, how many parts there are, what is settled, how many states there are."""
+
+    asked: Asked
+    folder: str
+    parts: int
+    settled: frozenset[str]
+    distinct: int
+
+
+@attrs.define
+class Told:
+    """What the expansion of some states told besides their successors."""
+
+    generated: int = 0
+    actions: Counter[str] = attrs.field(factory=Counter)
+    hits: dict[str, list[Keys]] = attrs.field(factory=dict)
+    """The states in which a property answers."""
+    outside: dict[str, list[Keys]] = attrs.field(factory=dict)
+    """The same of successors that are out of bounds."""
+    cpu: float = 0.0
+
+    def add(self, other: Told) -> None:
+        """Add what others told."""
+        self.generated += other.generated
+        self.actions.update(other.actions)
+        self.cpu += other.cpu
+        for mine, theirs in ((self.hits, other.hits), (self.outside, other.outside)):
+            for name, keys in theirs.items():
+                mine.setdefault(name, []).extend(keys)
+
+
+class Expander:
+    """The tables of a process for one search."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.model = asked.build()
+        self.chosen = tuple(self.model.property(name) for name in asked.properties)
+        self.space = Space(self.model, self.chosen)
+        self.space.listens = True
+        layout = self.space.layout
+        self.coder = Coder(layout, {cls.__name__: cls for cls in self.model.types})
+        self.dismissed: frozenset[str] = frozenset()
+        self.starts: list[int] = []
+        layout.fit(SPARE)
+        self.steadily(self._start)
+
+    def _start(self) -> None:
+        self.starts = [self.space.layout.pack(state) for state in self.model.initial_states()]
+        if not self.space.bases:
+            self.space.start(self.starts[0])
+
+    def steadily(self, work: Callable[[], T]) -> T:
+        """Do something with packed states; where a field is too narrow, make it wider and do all of it again."""
+        while True:
+            try:
+                return work()
+            except Overflow:
+                self.space.layout.fit(SPARE)
+                self.space.repack()
+                if self.starts:
+                    self.starts = [self.space.layout.pack(state) for state in self.model.initial_states()]
+
+    def prepare(self, task: Task) -> None:
+        """Look no more for what is settled, and put tables together as it pays for so many states."""
+        new = task.settled - self.dismissed
+        self.dismissed = task.settled
+        if new:
+            self.space.dismiss(sorted(new))
+        most = max((most for states, most in PythonLoop.contexts.items() if states < task.distinct), default=0)
+        if most > self.space.most:
+            self.space.most = most
+            self.space.arrange()
+
+    def weight(self) -> int:
+        """Return how many values and entries of tables there are."""
+        values = sum(len(field.values) for field in self.space.layout.fields)
+        return values + sum(len(stage.table) for stage in self.space.stages())
+
+    def expand(self, batch: pa.RecordBatch, parts: int) -> tuple[Told, list[tuple[int, pa.Table]]]:
+        """Expand states: return what that told, and the successors as tables by part."""
+        return self.steadily(lambda: self._expand(self.coder.packed(batch), parts))
+
+    def _expand(self, states: list[int], parts: int) -> tuple[Told, list[tuple[int, pa.Table]]]:
+        told, found = Told(), dict[str, set[int]]()
+        successors: set[int] = set()
+        alive: set[int] = set()
+
+        def answered(answers: Sequence[Answer], some: Sequence[int]) -> None:
+            for name, _ in answers:
+                if name not in self.dismissed:
+                    found.setdefault(name, set()).update(some)
+
+        self.space.settle(states)
+        for after, before, edge in expand(self.space, states, answered):
+            successors.update(after)
+            told.actions[edge.step.action] += edge.step.ways * len(after)
+            if self.asked.deadlock:
+                alive.update(before)
+        told.generated = told.actions.total()
+        if self.asked.deadlock and (dead := [state for state in states if state not in alive]):
+            answered(DEADLOCK, dead)
+        told.hits = {name: [self.coder.keys(list(some))] for name, some in sorted(found.items())}
+        return told, list(self.coder.tables(list(successors), parts))
+
+    def inside(self, batch: pa.RecordBatch) -> tuple[Told, list[bool]]:
+        """Say of each state whether it is within bounds, and tell what is violated in those that are not."""
+        return self.steadily(lambda: self._inside(self.coder.packed(batch)))
+
+    def _inside(self, states: list[int]) -> tuple[Told, list[bool]]:
+        told, found = Told(), dict[str, list[int]]()
+        outside = [self.space.is_outside(state) for state in states]
+        for state, is_out in zip(states, outside, strict=True):
+            for name, _ in self.space.answers(state) if is_out else ():
+                if name not in self.dismissed:
+                    found.setdefault(name, []).append(state)
+        told.outside = {name: [self.coder.keys(some)] for name, some in sorted(found.items())}
+        return told, [not is_out for is_out in outside]
+
+    def sources(self, batch: pa.RecordBatch, targets: Mapping[str, Keys]) -> dict[str, Keys]:
+        """Return those states from which a step leads to one of the targets that have a name, by name."""
+        return self.steadily(lambda: self._sources(self.coder.packed(batch), targets))
+
+    def _sources(self, states: list[int], targets: Mapping[str, Keys]) -> dict[str, Keys]:
+        afters: list[int] = []
+        befores: list[int] = []
+        for after, before, _ in expand(self.space, states, None):
+            afters += after
+            befores += before
+        keys = self.coder.keys(afters)
+        found = {}
+        for name, wanted in targets.items():
+            some = {befores[n] for n in keys.among(wanted).nonzero()[0].tolist()}
+            found[name] = self.coder.keys(list(some))
+        return found
+
+
+_EXPANDER: list[Expander] = []
+"""In a worker: its tables, which last as long as the worker does, or until they get too large."""
+
+
+def version_of(package: str) -> str:
+    """Return the version of the code that searches the models of a protocol."""
+    return code_version(package, SEARCHERS)
+
+
+def expander_for(task: Task) -> Expander:
+    """Return this process's tables for a task."""
+    if _EXPANDER:
+        known = _EXPANDER[0]
+        if known.asked != task.asked or not known.dismissed <= task.settled or known.weight() > MOST:
+            _EXPANDER.clear()
+            gc.collect()
+    if not _EXPANDER:
+        if version_of(task.asked.package) != task.asked.code:
+            raise RuntimeError(f"{STOPPED}a worker has another version of {task.asked.package} than the driver, or of "
+                               "the search; install the same one everywhere.")
+        _EXPANDER.append(Expander(task.asked))
+    _EXPANDER[0].prepare(task)
+    return _EXPANDER[0]
+
+
+def grow(task: Task, files: Sequence[str]) -> Iterator[tuple[int, bytes | Told]]:
+    """Expand the states of files: yield successors by part, and at last what was told, which any part may keep."""
+    began, told, expander = _cpu(), Told(), expander_for(task)
+    for file in files:
+        for batch in _read(Path(task.folder, file), len(expander.space.layout.fields)):
+            some, tables = expander.expand(batch, task.parts)
+            told.add(some)
+            for part, table in tables:
+                yield part, to_bytes(table)
+    told.cpu = _cpu() - began
+    yield 0, told
+
+
+def settle(
+    task: Task, part: int, came: Iterator[tuple[int, bytes | Told]], seen: Sequence[str], target: str
+) -> Iterator[tuple[Told, dict[str, Any] | None]]:
+    """Keep of the states that came to a part those that are new, in a file; yield what was told and the file's row."""
+    began, told = _cpu(), Told()
+    visited = Keys.joined(_read_keys(Path(task.folder, file)) for file in seen)
+    fresh: list[pa.Table] = []
+    rows = once = 0
+    for _, content in came:
+        if isinstance(content, Told):
+            told.add(content)
+            continue
+        table = from_bytes(content)
+        new = (~Keys.of(table.combine_chunks()).among(visited)).nonzero()[0]
+        if len(new):
+            fresh.append(table.take(pa.array(new)))
+            rows += len(new)
+        if rows > 2 * once + 200_000:
+            fresh = [merged(fresh)]
+            rows = once = len(fresh[0])
+    file = None
+    table = merged(fresh) if fresh else None
+    if table is not None:
+        told, table = _within(task, told, table)
+    if table is not None and len(table):
+        name = f"part-{part:04}.parquet"
+        with _on_disk(task.folder):
+            path = Path(task.folder, target, name)
+            place(path, lambda hidden: write(hidden, table))
+            file = {"file": name, "part": part, "states": len(table), **stamp(path)}
+    told.cpu += _cpu() - began
+    yield told, file
+
+
+def _within(task: Task, told: Told, table: pa.Table) -> tuple[Told, pa.Table]:
+    """Leave out states that are out of bounds, and add what they tell."""
+    if expander_for(task).model.constraint is None:
+        return told, table
+    kept: list[bool] = []
+    for batch in table.combine_chunks().to_batches():
+        some, inside = expander_for(task).inside(batch)
+        told.add(some)
+        kept += inside
+    return told, table.filter(pa.array(kept))
+
+
+def lead(task: Task, files: Sequence[str], targets: Mapping[str, Keys]) -> Iterator[dict[str, Keys]]:
+    """Yield the states of files from which a step leads to a target."""
+    expander = expander_for(task)
+    for file in files:
+        for batch in _read(Path(task.folder, file), len(expander.space.layout.fields)):
+            yield expander.sources(batch, targets)
+
+
+@contextmanager
+def _on_disk(folder: str) -> Iterator[None]:
+    """Turn what the disk has to say into a sentence that comes through to the driver."""
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own
+        raise RuntimeError(f"{STOPPED}{folder} cannot be written to, {why}; make room there and start it again."
+                           ) from None
+
+
+def _cpu() -> float:
+    """Return the seconds that this process has worked."""
+    return sum(os.times()[:2])
+
+
+def _read(path: Path, fields: int) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from read(path, fields)
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from None
+
+
+def _read_keys(path: Path) -> Keys:
+    try:
+        return read_keys(path)
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> RuntimeError:
+    said = str(error).splitlines()[0].rstrip(".")
+    return RuntimeError(f"{STOPPED}{path} is damaged ({said}); start it again, which says what to remove.")

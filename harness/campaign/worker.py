@@ -1,0 +1,196 @@
+"""What a worker does: the runs of a block of seeds on the plain runtime, and the rows that they become.
+
+A block's rows depend on its cell and its seeds only, but for the column `wall_us`: strategies whose runs learn from one
+another begin anew with each block, and what is covered is counted on tables of the block's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from time import perf_counter_ns
+
+import attrs
+
+from harness.campaign.cells import Cell
+from harness.campaign.rows import Rows
+from harness.model import Refusal
+from harness.record import Recorder, Trail
+from harness.simulate.guards import Guards
+from harness.simulate.session import UNFAIR, Plan, Run, Session, drive
+from harness.simulate.strategies import IN_ORDER, Strategies, Strategy
+from harness.simulate.tables import Tables
+from harness.verify.refinement import where
+
+HURTS = tuple(str(kind) for kind in UNFAIR)
+CHUNK = 1_000
+"""Events whose text is joined at a time."""
+MOST_TOLD = 200_000
+"""Texts of events of which is remembered what they tell."""
+BEAT_NS = 200_000_000
+"""Between two words of a worker about how far it is."""
+WHO = re.compile(r'"process":"(?:[^"\\]|\\.)*","kind":"(\w+)","action":"((?:[^"\\]|\\.)*)"')
+"""How the inside of an event's object begins."""
+
+
+@attrs.frozen
+class Task:
+    """A block to make: the runs of a cell with the seeds from `first` up to `last`, which is not one of them."""
+
+    cell: Cell
+    first: int
+    last: int
+    keep: str
+    covered: bool
+    """Whether what the runs reach is counted, which takes several times as long."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell.key}-{self.first}-{self.last}"
+
+
+class Tape(Recorder):
+    """Keeps the events of a run as they come, sharing the texts that the tables keep, and forms lines when asked."""
+
+    def __init__(self) -> None:
+        super().__init__(keep=False)
+        self.events: list[tuple[int, int | None, str, str]] = []
+        """Number, time, what happened, and what failed, as a recorder hears of them."""
+        self._joined = 0
+
+    def event(self, n: int, at_us: int | None, part: str, failing: str) -> None:
+        self.count += 1
+        self.events.append((n, at_us, part, failing))
+
+    def digest(self) -> str:
+        while self._joined < len(self.events):
+            some = self.events[self._joined : self._joined + CHUNK]
+            self._joined += len(some)
+            self._sha.update("".join([
+                f'{{"n":{n},{part}{failing}}}\n' if at is None else f'{{"n":{n},"at_us":{at},{part}{failing}}}\n'
+                for n, at, part, failing in some
+            ]).encode())
+        return super().digest()
+
+
+class Workshop:
+    """Makes blocks, one after the other; those of one cell share what was learned about its model."""
+
+    def __init__(self) -> None:
+        self._key = ""
+        self._shared: Tables | None = None
+        self._told: dict[str, tuple[str, str | None]] = {}
+
+    def make(self, task: Task, beat: Callable[[int, int], None] = lambda runs, failing: None) -> Rows:
+        """Make the runs of a block, and tell `beat` how many there are. Raises Refusal and OSError.
+
+        Any other error of a run becomes its row.
+        """
+        cell, rows = task.cell, Rows(task.cell)
+        plan = cell.plan
+        strategies = Strategies(cell.strategy)
+        tables = self._tables(task)
+        coverage = strategies.cover(tables) if task.covered else None
+        seeds: list[int] = []
+        due = 0
+        for seed, strategy in _strategies(strategies, task):
+            self._run(task, plan, tables, strategy, rows, task.first <= seed)
+            if perf_counter_ns() >= due:
+                beat(rows.made, rows.failing)
+                due = perf_counter_ns() + BEAT_NS
+            while coverage is not None and len(seeds) < coverage.runs:
+                seeds.append(seed)
+        rows.finish(task.first, coverage, seeds)
+        if tables is not self._shared:
+            _forget(tables)
+        return rows
+
+    def _tables(self, task: Task) -> Tables:
+        """Return the tables that a block's runs are made on."""
+        if task.covered or task.cell.strategy in IN_ORDER:
+            return Tables(task.cell.build(), Guards())
+        if self._shared is None or self._key != task.cell.key:
+            if self._shared is not None:
+                _forget(self._shared)
+            self._key, self._shared = task.cell.key, Tables(task.cell.build())
+            self._told.clear()
+        return self._shared
+
+    def _run(
+        self, task: Task, plan: Plan, tables: Tables, strategy: Strategy, rows: Rows, wanted: bool
+    ) -> None:
+        """Make a run, and its rows where they are wanted: of earlier runs in order, only what they teach is."""
+        tape, began = Tape(), perf_counter_ns()
+        session: Session | None = None
+        try:
+            session = Session(tables, plan, strategy, tape)
+            run = drive(session)
+            if run.error is not None:
+                raise run.error
+            if wanted:
+                self._add(task, run, tape, rows, (perf_counter_ns() - began) // 1_000)
+        except (Refusal, OSError):
+            raise
+        except Exception as error:
+            if wanted:
+                rows.poisoned(_so_far(task.cell, strategy.seed, session), f"{where(error)}", task.covered,
+                              (perf_counter_ns() - began) // 1_000)
+
+    def _add(self, task: Task, run: Run, tape: Tape, rows: Rows, wall_us: int) -> None:
+        told = [self._tell(part) for _, _, part, _ in tape.events]
+        rows.actions.update([action for action, _ in told[1:]])
+        faults = [fault for _, fault in told]
+        keep = bool(run.violations) or is_sampled(task.keep, rows.key, run.trail.seed)
+        if keep:
+            rows.events(run.trail.seed, tape.events)
+        for verdict in run.violations:
+            step = verdict.step or 0
+            rows.violation(run, verdict, told[step][0], _mix(faults[: step + 1]))
+        rows.run(run, tape.digest(), _mix(faults), keep, task.covered, wall_us)
+
+    def _tell(self, part: str) -> tuple[str, str | None]:
+        """Return the action of an event, and once more if it is one that hurts or disturbs somebody."""
+        found = self._told.get(part)
+        if found is None:
+            if len(self._told) >= MOST_TOLD:
+                self._told.clear()
+            match = WHO.match(part)
+            kind, action = match.groups() if match is not None else ("", "")
+            found = self._told[part] = action, action if kind in HURTS else None
+        return found
+
+
+def _forget(tables: Tables) -> None:
+    """Free what tables hold, which nobody else does while the garbage collector is off in a worker."""
+    tables.start_over()
+
+
+def _strategies(strategies: Strategies, task: Task) -> Iterator[tuple[int, Strategy]]:
+    """Yield the seeds of a block and their strategies; a systematic search passes through its earlier runs first."""
+    for seed in range(0 if task.cell.strategy == "systematic" else task.first, task.last):
+        strategy = strategies.run(seed)
+        if strategy is None:
+            return
+        yield seed, strategy
+
+
+def _so_far(cell: Cell, seed: int, session: Session | None) -> Trail:
+    """Return the trail of a run that did not come to its end."""
+    trail = cell.trail(seed)
+    if session is None:
+        return trail
+    return attrs.evolve(trail, initial=session.initial, choices=tuple(session.labels), fair_from=session.fair_from)
+
+
+def _mix(faults: list[str | None]) -> list[str]:
+    return sorted({fault for fault in faults if fault is not None})
+
+
+def is_sampled(keep: str, cell: str, seed: int) -> bool:
+    """Say whether the events of a run are kept even if it violates nothing: decided by its name, never by chance."""
+    if keep in ("all", "failing"):
+        return keep == "all"
+    drawn = int.from_bytes(blake2b(f"{cell}-{seed}".encode(), digest_size=8).digest(), "big") / (1 << 64)
+    return drawn < float(keep.partition("=")[2])
+

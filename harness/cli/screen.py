@@ -1,0 +1,173 @@
+"""What the command line shows a person: progress, the scoreboard, results. Nothing is decided here.
+
+All of it fits into 80 columns, but for paths and commands, which stay on one line so that they can be copied.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from harness.model import Scenario
+from harness.record import Trail
+from harness.record.counted import counted, some_of
+from harness.simulate.lines import length, wrapped
+from harness.simulate.rows import Row
+from harness.simulate.scoreboard import MARKS, PLAIN_WIDTH, Shape, summary
+
+WIDEST = 120
+"""Sentences are not longer than this, however wide the terminal is."""
+NARROWEST = 60
+Report = Callable[[int, int, str], None]
+COLOURS = {True: "green", False: "red"}
+
+
+class _Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+
+class Screen:
+    """The terminal; a quiet one shows no results. Progress goes to stderr, where that is a terminal."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+        self.width = max(NARROWEST, min(columns, WIDEST))
+
+    @contextmanager
+    def progress(self, what: str, noun: str = "runs") -> Iterator[Report]:
+        """Show progress with rate and remaining time on stderr; yields `report(done, planned, message)`.
+
+        Where nothing is planned, because nobody knows how much there is, only what is done and its rate are shown.
+        """
+        with self._bar(what, noun) as (_, report):
+            yield report
+
+    @contextmanager
+    def _bar(self, what: str, noun: str) -> Iterator[tuple[Progress, Report]]:
+        err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        columns = (TextColumn(what), BarColumn(12), TextColumn("{task.fields[count]}"), _Rate(),
+                   TimeRemainingColumn(), TextColumn("{task.fields[message]}"))
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal, redirect_stdout=False,
+                      redirect_stderr=False) as bar:
+            task = bar.add_task(what, total=None, message="", count="")
+
+            def report(done: int, planned: int, message: str) -> None:
+                count = f"{done:,}/{planned:,} {noun}" if planned else f"{done:,} {noun}"
+                bar.update(task, completed=done, total=planned or None, message=message, count=count)
+
+            yield bar, report
+
+    @contextmanager
+    def board(self, chosen: Sequence[Scenario]) -> Iterator[tuple[Report, Callable[[Row], None]]]:
+        """Show progress, and each row of the scoreboard as soon as it is done, below the table's head.
+
+        Yields `report` as `progress` does, and `finished(row)`, which writes to a terminal, a file or a pipe at once.
+        """
+        shape = Shape.of(chosen)
+        with self._bar("hunting", "runs") as (bar, report):
+            head = shape.head()
+
+            def finished(row: Row) -> None:
+                lines = [*head, *shape.row(row, self.width, _coloured)]
+                head.clear()
+                if bar.disable:
+                    self.print(lines)
+                    return
+                bar.stop()  # it is on the same terminal, perhaps
+                self.print(lines)
+                bar.start()
+
+            yield report, finished
+
+    def summary(self, rows: Sequence[Row], planned: int, out: Path) -> None:
+        """Print what the rows come to that were shown, and where the scoreboard was written."""
+        lines = summary(rows, planned, self.width)
+        if any(row.trail for row in rows):
+            lines.append("kafka-proto show TRAIL tells what was found step by step")
+        self.print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
+
+    def simulated(self, result: Mapping[str, Any], trail: Trail, interrupted: bool) -> None:
+        """Print what `simulate` came to."""
+        verdict, expected, runs = result["verdict"], result["expected"], counted(result["runs"], "run")
+        if verdict["ok"]:
+            said = f"no violation in {runs}" + (f" (expected is one of {expected})" if expected else "")
+        else:
+            said = f"violates {verdict['violated']}"
+            if expected:
+                said += ", as expected" if expected == verdict["violated"] else f", expected {expected}"
+            if result["runs"] > 1:
+                violating = some_of(result["violations"], result["runs"], "run", "violate")
+                said += f" ({violating} something; this is seed {result['seed']})"
+        lines = self._wrapped(f"{result['scenario'] or result['model']}: {said}")
+        if interrupted:
+            lines.append("  (interrupted: this is what was finished before)")
+        lines += self._wrapped(f"{length(trail)}{': ' + verdict['reason'] if not verdict['ok'] else ''}", "  ")
+        if result["witnessed"]:
+            lines += self._wrapped(f"witnessed: {', '.join(result['witnessed'])}", "  ")
+        lines += self._covered(result["coverage"]) if "coverage" in result else []
+        path = shlex.quote(result["trail"])
+        lines += [f"  trail    {result['trail']}", f"  history  {result['history']}"]
+        self.print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
+
+    def _covered(self, told: Mapping[str, Any]) -> list[str]:
+        """Return the lines that tell what the runs reached."""
+        states, known = f"{counted(told['states'], 'state')} of {told['spec']}", told["reachable"]
+        if known is not None:
+            states += f", {known['percent']:g} % of the {known['states']:,} that can be reached"
+        lines = self._wrapped(f"reached {states}, in {counted(told['steps'], 'step')}", "  ", "    ")
+        never = f"; possible, but never taken: {', '.join(told['actions_never_taken'])}"
+        taken = f"{counted(len(told['actions']), 'action')} taken"
+        lines += self._wrapped(taken + (never if told["actions_never_taken"] else ""), "  ", "    ")
+        guards = f"{told['guards_both_ways']} of {counted(told['guards'], 'guard')} came out both ways"
+        guards += f", {len(told['guards_not_evaluated'])} beside them were not evaluated"
+        lines += self._wrapped(guards, "  ", "    ")
+        for one in told["guards_one_way"]:
+            text = f"always {str(one['always']).lower()}: {one['file']}:{one['line']} {one['guard']}"
+            lines += self._wrapped(text, "    ", "      ")
+        return lines
+
+    def replayed(self, result: Mapping[str, Any], trail: Trail) -> None:
+        """Print what `replay` came to."""
+        verdict = result["verdict"]
+        said = "no violation" if verdict["ok"] else f"violates {verdict['violated']} at step {verdict['step']}"
+        lines = self._wrapped(f"{result['model']} on {result['runtime']}, {length(trail)}: {said}")
+        if not verdict["ok"]:
+            lines += self._wrapped(verdict["reason"], "  ")
+        others = [other["violated"] for other in result["violations"][1:]]
+        if others:
+            lines += self._wrapped(f"violates also {', '.join(others)}", "  ")
+        if trail.violates not in (None, verdict.get("violated"), *others):
+            lines += self._wrapped(f"the trail says that it violates {trail.violates}; this replay does not", "  ")
+        self.print([*lines, f"  digest {result['digest']}"])
+
+    def shrunk(self, result: Mapping[str, Any], trail: Trail) -> None:
+        """Print what `shrink` came to."""
+        proof = ", proved shortest at this size" if result["proved_shortest"] else ""
+        said = f"{result['violates']}: {result['had']} -> {length(trail)}{proof} ({counted(result['tried'], 'try')})"
+        self.print([*self._wrapped(said), f"  {result['replay']}"])
+
+    def print(self, lines: Iterable[str]) -> None:
+        """Print lines, unless nothing is to be shown."""
+        if not self.quiet:
+            click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
+
+    def _wrapped(self, text: str, indent: str = "", following: str | None = None) -> list[str]:
+        return wrapped(text, self.width, indent, following)
+
+
+def _coloured(as_expected: bool) -> str:
+    return click.style(MARKS[as_expected], fg=COLOURS[as_expected])

@@ -1,0 +1,195 @@
+"""The parts of a demo as JSON objects: steps, messages, what is possible, states. Nothing is decided here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from harness.demo.session.flights import Flight, Flights, Moved
+from harness.model import Gate, Kind, Message, Model, Step, Value, parts
+from harness.model.faults import FAULT_KINDS, LinkFaults
+from harness.render.changes import SILENT, brief, difference, message_fields
+from harness.render.timeline import ENVIRONMENT
+from harness.simulate.tables import Option
+
+Json = dict[str, Any]
+VERBS = {
+    "Drop": "drop", "Duplicate": "duplicate", "Delay": "delay", "Release": "release", "Reconnect": "reorder",
+    "Crash": "crash", "Restart": "restart", "Pause": "pause", "Resume": "resume", "Partition": "partition",
+    "Cut": "one_way", "Heal": "heal", "SkewClock": "skew", "SetClock": "skew",
+}
+"""What a person calls the steps of the environment's faults and mendings."""
+KINDS = {Kind.TIMER: "timer", Kind.COMMAND: "command", Kind.PERTURBATION: "elect"}
+
+
+def text_of(data: Any) -> str:
+    """Return data as compact JSON text."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def lifelines(model: Model) -> tuple[str, ...]:
+    """Return whose lifelines a run is drawn with: the addresses, or else what processes and slots are indexed by."""
+    if model.addresses:
+        return model.addresses
+    slots = {index for name in model.initial_states()[0] for index in parts(name)[1:]}
+    indexes = [index for process in model.processes for index in parts(process.name)[1:] if not index.isdigit()]
+    found = tuple(dict.fromkeys(index for index in indexes if index in slots))
+    return found or tuple(process.name for process in model.processes if "[" not in process.name)
+
+
+def kind_of_lifeline(model: Model, name: str) -> str:
+    """Return what a lifeline is: an actor, a process of a spec, or the environment."""
+    if name == ENVIRONMENT:
+        return ENVIRONMENT
+    return "actor" if name in model.actors else "process"
+
+
+def lifeline_of(lanes: Sequence[str], process: str, step: Step) -> str:
+    """Return whose lifeline a step belongs to: a fault to whom it hits, a step of nobody to whom it writes first."""
+    written = (index for name, _ in step.writes for index in parts(name))
+    return next((name for name in (process, *step.args, *parts(process)[1:], *written) if name in lanes), ENVIRONMENT)
+
+
+def message_json(flight: Flight) -> Json:
+    """Return a message as JSON."""
+    message = flight.message
+    found: Json = {
+        "id": flight.id, "from": message.source, "to": message.dest, "type": message.type,
+        "brief": message_fields(message), "reliable": message.reliable,
+        "fields": {
+            field.name: brief(value)
+            for field in attrs.fields(type(message))
+            if field.name not in ("source", "dest") and (value := getattr(message, field.name)) is not None
+        },
+    }
+    if flight.copy_of is not None:
+        found["copy_of"] = flight.copy_of
+    return found
+
+
+def step_json(
+    n: int, at_us: int | None, lanes: Sequence[str], process: str, step: Step, label: str, moved: Moved,
+    failing: Mapping[str, str], changed: Sequence[str], status: Mapping[str, str],
+) -> Json:
+    """Return a step that was taken as JSON, without what it is in the spec."""
+    op = step.op
+    return {
+        "n": n, "label": label, "action": step.action, "args": list(step.args),
+        "process": lifeline_of(lanes, process, step), "kind": str(step.kind), "at_us": at_us,
+        "received": moved.received.id if moved.received is not None else None,
+        "sent": [message_json(flight) for flight in moved.sent],
+        "taken": [{"id": fate.flight.id, "how": fate.how} for fate in moved.taken],
+        "op": op and {"process": op.process, "name": op.name, "outcome": op.outcome, "value": brief(op.value)},
+        "failing": dict(failing), "changed": list(changed), "status": dict(status),
+    }
+
+
+def statuses(model: Model, state: Mapping[str, Value]) -> dict[str, str]:
+    """Return who is not up."""
+    if not model.faulty:
+        return {}
+    gates = ((address, state[f"gate[{address}]"]) for address in model.addresses)
+    return {address: gate.status for address, gate in gates if gate.status != "up"}
+
+
+def gates(model: Model, state: Mapping[str, Value]) -> Json:
+    """Return what stands between each address and the world."""
+    if not model.faulty:
+        return {}
+    found = {}
+    for address in model.addresses:
+        gate = state[f"gate[{address}]"]
+        assert isinstance(gate, Gate)
+        found[address] = {"status": gate.status, "deaf_to": sorted(gate.deaf_to), "skew": gate.skew}
+    return found
+
+
+def enabled_json(index: int, option: Option, lanes: Sequence[str], flights: Flights) -> Json:
+    """Return a step that is possible now as JSON."""
+    step = option.choice.step
+    message = option.message if option.message is not None else _hit(step, flights)
+    flight = flights.find(message, step.action == "Release") if message is not None else None
+    who = dict.fromkeys(name for name in (lifeline_of(lanes, option.process, step), *step.args) if name in lanes)
+    return {
+        "index": index, "label": option.label, "action": step.action, "args": list(step.args),
+        "process": lifeline_of(lanes, option.process, step), "kind": str(step.kind), "verb": _verb(option),
+        "message": flight.id if flight is not None else None, "actors": list(who), "spec": None,
+    }
+
+
+def _hit(step: Step, flights: Flights) -> Message | None:
+    """Return the message that a fault copies or a mending releases."""
+    if step.action == "Duplicate" and step.sent:
+        return step.sent[0]
+    if step.action == "Release":
+        held = (flight.message for flight, is_held in flights.under_way() if is_held)
+        return next((message for message in held if message.brief() == step.detail), None)
+    return None
+
+
+def _verb(option: Option) -> str:
+    if option.kind in (Kind.FAULT, Kind.HEAL) and option.action in VERBS:
+        return VERBS[option.action]
+    if option.message is not None:
+        return "deliver"
+    return KINDS.get(option.kind, "act")
+
+
+def in_flight_json(flights: Flights, deliverable: Iterable[Message]) -> list[Json]:
+    """Return the messages under way: those that can arrive now are `under way`, those behind others `waiting`."""
+    ready = set(deliverable)
+    return [
+        {**message_json(flight), "state": "held" if held else "under way" if flight.message in ready else "waiting"}
+        for flight, held in flights.under_way()
+    ]
+
+
+def can_hurt(model: Model) -> dict[str, bool]:
+    """Return which kinds of faults can happen in a model."""
+    return {kind: model.faults.reaches(kind) for kind in FAULT_KINDS}
+
+
+def links(model: Model) -> list[list[str]]:
+    """Return the pairs that a partition may separate."""
+    return [list(process.pair) for process in model.environment if isinstance(process, LinkFaults)]
+
+
+def state_json(
+    lanes: Sequence[str], before: Mapping[str, Value] | None, after: Mapping[str, Value], actor: str | None
+) -> Json:
+    """Return a state as text, slot by slot under the lifeline it belongs to, and what the last step changed in it."""
+    actors: dict[str, list[Json]] = {name: [] for name in lanes if actor in (None, name)}
+    shared: list[Json] = []
+    for name, value in after.items():
+        variable, *index = parts(name)
+        if variable in SILENT:
+            continue
+        was = before[name] if before is not None else value
+        owner = next((part for part in (variable, *index) if part in lanes), None)
+        told = _slot_json(name, was, value)
+        if owner in actors:
+            actors[owner].append(told)
+        elif owner is None:
+            shared.append(told)
+    return {"actors": actors, "shared": shared}
+
+
+def _slot_json(name: str, was: Value, value: Value) -> Json:
+    told: Json = {"slot": name, "text": brief(value), "changed": was != value}
+    if was != value:
+        told["was"] = brief(was)
+        told["difference"] = [phrase.strip() for phrase in difference("", was, value)]
+    if attrs.has(type(value)) and type(was) is type(value) and not isinstance(value, str):
+        told["fields"] = [_field_json(field.name, was, value) for field in attrs.fields(type(value))]
+    return told
+
+
+def _field_json(name: str, was: Value, value: Value) -> Json:
+    old, new = getattr(was, name), getattr(value, name)
+    told: Json = {"name": name, "text": brief(new), "changed": old != new}
+    if old != new:
+        told["was"] = brief(old)
+    return told

@@ -1,0 +1,136 @@
+"""Looking for a violation of what is shown: one seed and strategy after the other, from the start of the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from harness.demo.session.opened import Opened
+from harness.demo.session.running import STRATEGIES, rarely_faults
+from harness.model import Model, Refusal, find_model
+from harness.model.faults import FAULT_KINDS, Faults
+from harness.record import Trail
+from harness.record.counted import counted
+from harness.simulate.session import Plan, Session, drive
+from harness.simulate.strategies import Strategies, Strategy, Watcher
+from harness.simulate.tables import Node, Option, Tables
+
+MOST_RUNS = 3_000
+"""Runs of a search, unless somebody says otherwise: a thousand seeds of each strategy."""
+
+
+class Search:
+    """Runs of one model, until one violates what is claimed. `run` is for a thread; everything else may be read."""
+
+    def __init__(self, opened: Opened, runs: int, seed: int, hurts: bool) -> None:
+        if runs < 1:
+            raise Refusal(f"expected at least 1 run to search, found {runs}")
+        if not opened.plan.claims:
+            raise Refusal(f"nothing is claimed of {opened.model.name}, so there is nothing to violate")
+        self.model = opened.model if hurts else without_faults(opened.model)
+        self.plan: Plan = opened.plan
+        self.runs, self.seed, self.hurts = runs, seed, hurts
+        self.tried, self.steps = 0, 0
+        self.now = ""
+        """The strategy and seed of the run under way."""
+        self.found: Trail | None = None
+        self.is_stopped = False
+        self._rare = opened.budget == "generous" and self.plan.mode == "free"
+        self._faults = opened.model.faults
+        self._began = time.monotonic()
+
+    def stop(self) -> None:
+        """End the search before its next run, or in the middle of a long one."""
+        self.is_stopped = True
+
+    def run(self) -> Trail | None:
+        """Search; return the trail of the first run that violates something, or None."""
+        tables = Tables(self.model)
+        sources = [Strategies(name) for name in STRATEGIES]
+        for n in range(self.runs):
+            if self.is_stopped:
+                break
+            seed = self.seed + n // len(sources)
+            strategy = sources[n % len(sources)].run(seed)
+            assert strategy is not None, "only a systematic search comes to an end"
+            self.now = f"{strategy.name}, seed {seed}"
+            chosen = Sparing(strategy) if self._rare else strategy
+            run = drive(Session(tables, self.plan, chosen, watch=lambda _: not self.is_stopped))
+            if self.is_stopped:
+                break
+            self.tried, self.steps = n + 1, self.steps + len(run.trail.choices)
+            if not run.verdict.ok:
+                self.found = self._with_faults(run.trail)
+                break
+        return self.found
+
+    def _with_faults(self, trail: Trail) -> Trail:
+        """Return a trail that was found without faults so that a person may go on with those of the session."""
+        return trail if self.hurts or trail.fair_from is not None else attrs.evolve(trail, faults=self._faults)
+
+    def told(self) -> dict[str, Any]:
+        """Return how far the search is, as a JSON object; times in seconds."""
+        rate = self.tried / max(1e-9, time.monotonic() - self._began)
+        left = round((self.runs - self.tried) / rate) if self.tried else None
+        return {"tried": self.tried, "runs": self.runs, "steps": self.steps, "now": self.now,
+                "rate": round(rate, 1), "seconds_left": left, "hurts": self.hurts}
+
+    def progress(self) -> str:
+        """Return how far the search is, in words."""
+        told = self.told()
+        left = f", at most {span(told['seconds_left'])} left" if told["seconds_left"] is not None else ""
+        return f"{self.tried:,} of {counted(self.runs, 'run')}, {told['rate']:g} a second{left}; {self.now}"
+
+    def outcome(self) -> str:
+        """Return what the search came to, in a sentence."""
+        tried = f"{counted(self.tried, 'run')} ({counted(self.steps, 'step')})"
+        if self.found is not None:
+            how = f"{self.found.strategy}, seed {self.found.seed}"
+            return f"run {self.tried:,} violates {self.found.violates}: {how}"
+        if self.is_stopped:
+            return f"the search was stopped; no violation in {tried}"
+        off = "" if self.hurts or not self._faults.reaches(*FAULT_KINDS) else "; faults were off"
+        return f"no violation in {tried} with {', '.join(STRATEGIES)}{off}"
+
+
+def span(seconds: int) -> str:
+    """Return a time as text."""
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{round(seconds / 60)} min" if seconds < 7200 else f"{round(seconds / 3600)} h"
+
+
+class Sparing(Watcher):
+    """A strategy in whose runs faults are rare, where most of what is possible is a fault."""
+
+    def __init__(self, inner: Strategy) -> None:
+        self.inner = inner
+        self.name, self.seed, self.chance = inner.name, inner.seed, inner.chance
+        self._watcher = inner if isinstance(inner, Watcher) else Watcher()
+
+    def pick(self, options: Sequence[Option]) -> int:
+        kept = rarely_faults(options, list(range(len(options))), self.chance)
+        return kept[self.inner.pick([options[n] for n in kept])]
+
+    def begin(self, tables: Tables, start: Node) -> None:
+        self._watcher.begin(tables, start)
+
+    def took(self, option: Option, after: Node) -> None:
+        self._watcher.took(option, after)
+
+    def renewed(self, node: Node) -> None:
+        self._watcher.renewed(node)
+
+    def over(self, trail: Trail) -> None:
+        self._watcher.over(trail)
+
+
+def without_faults(model: Model) -> Model:
+    """Return a model without the faults that somebody may choose; rules for certain messages stay."""
+    if not model.faulty:
+        return model
+    faults = Faults(targets=model.faults.targets, links=model.faults.links, rules=model.faults.rules)
+    return find_model(model.name).make(dict(model.sizes), dict(model.settings), model.network.name, faults)

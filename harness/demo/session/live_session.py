@@ -1,0 +1,226 @@
+"""What a demo shows: a session that is opened, held against its spec, left for another one, and reopened.
+
+`walk` has the verbs that step it. Every verb raises Refusal, with one sentence, where it cannot be done, and then
+nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from harness.demo.session import walk
+from harness.demo.session.branches import Branch, Ending, Left
+from harness.demo.session.explanations import Asker
+from harness.demo.session.opened import Opened, open_trail, open_what
+from harness.demo.session.refined import UNKNOWN, Judge
+from harness.demo.session.shelf import Kept, Shelf
+from harness.demo.session.walk import MOST_STEPS, MOST_UNDONE, Stale, Walk
+from harness.model import Kind, Refusal, Tour, View, find_tour
+from harness.record import Trail, tour_trail, trail_of_text
+from harness.simulate.replay import DEADLOCK, replay_plain
+from harness.simulate.session import without_choices
+from harness.simulate.shrink import Shrunk
+
+LASTING = ("version", "epoch", "keep", "shelf", "_told", "_speed")
+"""What stays when something else is shown."""
+
+
+class LiveSession(Walk):
+    """An interactive run of what was opened, and those that were left for it."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self.shelf = Shelf()
+        self.asker = Asker(self.model)
+        self._judge: Judge | None = None
+
+    def open(
+        self, what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
+        budget: str | None = None, initial: int = 0,
+    ) -> None:
+        """Show a model or a scenario from its start."""
+        self.become(LiveSession(attrs.evolve(open_what(what, sizes, settings, budget), initial=initial)))
+
+    def load(self, text: str) -> None:
+        """Show the end of a trail, given as the text of its file; nothing changes where it does not fit."""
+        self.become(of_trail(trail_of_text("the trail", text)))
+
+    def tour(self, name: str) -> None:
+        """Show the start of a guided tour, its steps ahead."""
+        self.become(of_tour(find_tour(name)))
+
+    def put_ahead(self, trail: Trail, name: str) -> None:
+        """Keep the steps of a trail of this model ahead of the first state, in a branch that was not gone along yet."""
+        if len(trail.choices) > walk.MOST_STEPS:
+            raise Refusal(f"a demo shows at most {walk.MOST_STEPS:,} steps, this trail has {len(trail.choices):,}")
+        self.branches = {name: self.branch}
+        self.branch.name = name
+        self.branch.ahead = list(trail.choices)
+        self.branch.ending = ending_of(trail)
+
+    def add_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: Branch) -> None:
+        """Go to the start of a new branch, with the steps of the shorter trail of a branch ahead."""
+        if of is not self.branches.get(of.name) or shrunk.trail.sizes != self.model.sizes:
+            raise Stale("what was shrunk is not here any more; nothing was done")
+        self.pause()
+        self._remember()
+        made = Branch(self._unused("shrunk"), of.records[:1], list(shrunk.trail.choices), of.name, 0, ending=ending)
+        made.shrunk = of.shrunk = {"length": shrunk.has, "steps_before": shrunk.had, "proved": shrunk.proved}
+        self.branches[made.name] = made
+        self._go_to(made, 0)
+
+    def become(self, other: LiveSession) -> None:
+        """Show what another session shows; this one is kept, and undo leads back to it."""
+        left = self._leave()
+        self._show(other.__dict__)
+        self.number, self._mementos = self.shelf.number(), [Left(left)]
+
+    def reopen(self, number: int) -> None:
+        """Show a session again that was left, as it was then; this one is kept, and undo leads back to it."""
+        kept = self.shelf.find(number)
+        left = self._leave()
+        self._return_to(kept)
+        self._mementos.append(Left(left))
+        del self._mementos[:-MOST_UNDONE]
+
+    def undo(self) -> None:
+        """Go back to before the last verb: in this session, or to the one that was left for it."""
+        last = self._mementos[-1] if self._mementos else None
+        if not isinstance(last, Left):
+            super().undo()
+            return
+        kept = self.shelf.find(last.number)
+        self._mementos.pop()
+        self._leave()
+        self._return_to(kept)
+
+    def _leave(self) -> int:
+        """Keep this session as it is, and return its number. Its tables are made anew when it is reopened."""
+        self.pause()
+        self.branch.at = self.at
+        self.tables.start_over()
+        self._judge, self.asker = None, Asker(self.model)
+        verdict, branches = self.violation, self.branches.values()
+        self.shelf.put(Kept(
+            self.number, self.toured.name if self.toured is not None else self.plan.scenario or self.model.name,
+            self.opened.title, self.at, self.branch.length, len(branches),
+            verdict.violated if verdict is not None else None, any(len(branch.records) > 1 for branch in branches),
+            {name: value for name, value in self.__dict__.items() if name not in LASTING},
+        ))
+        return self.number
+
+    def _return_to(self, kept: Kept) -> None:
+        self.shelf.take(kept.number)
+        self._show(kept.contents)
+        self._land()
+
+    def _show(self, contents: Mapping[str, Any]) -> None:
+        self.__dict__.update({name: value for name, value in contents.items() if name not in LASTING})
+        self.runner.speed = self._speed
+        self.epoch += 1
+        self._changed(None)
+
+    # What there is to see
+
+    def judge(self) -> Judge | None:
+        """Return what holds the steps against the spec, or None where the model has none."""
+        if self._judge is None and self.model.refinement is not None:
+            self._judge = Judge(self.model)
+        return self._judge
+
+    def refine(self, most: int = MOST_STEPS) -> bool:
+        """Hold at most so many more steps against the spec; say whether some are left."""
+        judge = self.judge()
+        if judge is None:
+            return False
+        judge.follow(self.branch.records, self.at + 1, most)
+        first = judge.judge(most)
+        if first is not None:
+            self._changed(max(0, first - 1))
+        return not judge.is_done(self.at + 1)
+
+    def spec_of(self, n: int) -> str:
+        """Return what step n is in the spec as JSON, as far as that is known."""
+        return self._judge.told(n) if self._judge is not None else UNKNOWN
+
+    def digest(self) -> str:
+        """Return the digest of the run up to the present, as a replay of its trail has it."""
+        return self.record.recorder.digest()
+
+    def trail(self) -> Trail:
+        """Return the trail of the run up to the present."""
+        choices = tuple(record.chosen for record in self.branch.records[1 : self.at + 1])
+        violation = self.violation
+        trail = attrs.evolve(
+            without_choices(self.model, self.plan, "interactive", 0), choices=choices, initial=self.opened.initial,
+            violates=violation.violated if violation is not None else None,
+        )
+        ending = self.branch.ending
+        if ending is None or ending.steps != self.at:
+            return trail
+        return attrs.evolve(
+            trail, fair_from=ending.fair_from, back_to=ending.back_to, fairness=ending.fairness,
+            strategy=ending.strategy, seed=ending.seed,
+        )
+
+    def over(self) -> str | None:
+        """Return why nothing more can happen, or None."""
+        if not self.node.options:
+            return "no step is possible any more"
+        if self.at >= walk.MOST_STEPS:
+            return f"a demo ends after {walk.MOST_STEPS:,} steps"
+        if all(option.kind is Kind.FAULT for option in self.node.options):
+            return "nothing but faults is possible any more"
+        return None
+
+    def view(self) -> View:
+        """Return a view of the present state."""
+        return self.tables.view(self.node)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return everything there is to see, as a JSON object."""
+        from harness.demo.session.snapshot import snapshot
+
+        return snapshot(self)
+
+    def present(self) -> dict[str, Any]:
+        """Return the present, as a JSON object."""
+        from harness.demo.session.snapshot import present
+
+        return present(self)
+
+
+def ending_of(trail: Trail) -> Ending | None:
+    """Return how a trail ends beyond its steps, if it does; it is replayed for that. Raises Refusal."""
+    if trail.fair_from is None and trail.violates != DEADLOCK:
+        return None
+    found = replay_plain(trail).verdict
+    text = "the fair ending: no more faults, all get turns"
+    if trail.fair_from is None:
+        text = "no step is possible any more"
+    elif trail.back_to is not None:
+        text = "what follows is repeated for ever"
+    return Ending(
+        len(trail.choices), trail.fair_from, trail.back_to, trail.fairness, trail.strategy, trail.seed,
+        found if found.kind in ("liveness", "deadlock") else None, text,
+    )
+
+
+def of_trail(trail: Trail) -> LiveSession:
+    """Return a session at the end of a trail. Raises Refusal where it does not fit."""
+    session = LiveSession(open_trail(trail))
+    session.put_ahead(trail, "trail")
+    session.forward(len(trail.choices))
+    return session
+
+
+def of_tour(tour: Tour) -> LiveSession:
+    """Return a session at the start of a tour, with its steps ahead. Raises Refusal where its model cannot be built."""
+    trail = tour_trail(tour)
+    session = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
+    session.put_ahead(trail, "tour")
+    session.toured, session.toured_on = tour, session.branch
+    return session

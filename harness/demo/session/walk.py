@@ -1,0 +1,386 @@
+"""One run that a person decides: what happens next, going back, choosing otherwise, branches, undo. No HTTP, no trio.
+
+A walk is at one state of one of its branches. Steps after it are kept until another step is taken there; then a new
+branch is made. Every verb raises Refusal, with one sentence, where it cannot be done, and then nothing has changed.
+Whoever hosts the state elsewhere asks what to take (`chosen`, `kept`, `decide`) and tells when it is done (`took`);
+`take`, `forward` and `run` do both. What a step costs does not grow with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from harness.demo.session import as_json as told
+from harness.demo.session.branches import Branch, Left, Memento, Record, mine_after
+from harness.demo.session.flights import Flights
+from harness.demo.session.opened import Opened
+from harness.demo.session.recording import first, recorded
+from harness.demo.session.running import ENOUGH, WATCHED, Runner
+from harness.model import Refusal, Tour, Value, unknown
+from harness.simulate.replay import find, misfit
+from harness.simulate.session import Verdict
+from harness.simulate.tables import Node, Tables
+
+MOST_STEPS = 20_000
+"""Steps of a branch; a run that is longer is one for `kafka-proto simulate`."""
+MOST_UNDONE = 500
+"""Verbs that can be undone."""
+
+
+class Walk:
+    """An interactive run of what was opened."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.version = 0
+        """Grows with every change."""
+        self.epoch = 1
+        """Grows whenever something else is shown."""
+        self._told = -1
+        self.number = 1
+        """Which of the sessions this is, from 1."""
+        self._speed = WATCHED
+        self.keep: int | None = None
+        """The last step that is still what it was at the last `news`; None where everything is new."""
+        self._begin(opened)
+
+    def _begin(self, opened: Opened) -> None:
+        """Be at the start of what was opened."""
+        tables = Tables(opened.model)
+        if not 0 <= opened.initial < tables.initial_count:
+            raise Refusal(f"expected an initial state from 0 to {tables.initial_count - 1}, found {opened.initial}")
+        self.opened, self.model, self.plan, self.tables = opened, opened.model, opened.plan, tables
+        self.lanes = told.lifelines(self.model)
+        self.runner = Runner(tables, self.plan, opened.budget == "generous", self._speed)
+        self.node: Node = tables.start(opened.initial)
+        """The state of the session, in its tables."""
+        self.flights = Flights(self.model)
+        self.claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
+        self.branch = Branch("main", [first(self)])
+        self.branches = {self.branch.name: self.branch}
+        self.at = 0
+        self.toured: Tour | None = None
+        """The tour that was opened, if one was."""
+        self.toured_on: Branch | None = None
+        """The branch that the tour goes along."""
+        self._mementos: list[Memento | Left] = []
+        self._by_hand = False
+        self.runner.resume(0, ())
+        self._changed(None)
+
+    def news(self) -> int | None:
+        """Return the last step that is the same as at the last call, or None where nothing is."""
+        keep, self.keep = self.keep, self.at
+        self._told = self.version
+        return keep
+
+    @property
+    def is_told(self) -> bool:
+        """Say whether nothing is new."""
+        return self._told == self.version
+
+    def _changed(self, keep: int | None) -> None:
+        self.version += 1
+        self.keep = None if keep is None or self.keep is None else min(self.keep, keep)
+
+    @property
+    def can_undo(self) -> bool:
+        return bool(self._mementos)
+
+    @property
+    def timed(self) -> bool:
+        return self.plan.mode == "timed"
+
+    @property
+    def record(self) -> Record:
+        """The step that the session is at."""
+        return self.branch.records[self.at]
+
+    def state(self, step: int) -> Mapping[str, Value]:
+        """Return the state after a step of this branch. Raises Refusal."""
+        return dict(zip(self.tables.slots, self.record_of(step).state, strict=True))
+
+    def record_of(self, step: int) -> Record:
+        """Return a step of this branch. Raises Refusal."""
+        if not 0 <= step < len(self.branch.records):
+            raise Refusal(f"expected a step from 0 to {len(self.branch.records) - 1}, found {step}")
+        return self.branch.records[step]
+
+    # What to take, and that it was taken
+
+    def chosen(self, index: int | None = None, label: str | None = None, at: int | None = None) -> int:
+        """Return the option that a person means, by its index or label, and note that they take it. Raises Refusal."""
+        if at is not None and at != self.at:
+            raise Stale(f"the run is at step {self.at} by now, not {at}; look again and choose there")
+        n = find(self.node, label) if label is not None else index
+        if n is None or not 0 <= n < len(self.node.options):
+            if label is not None:
+                raise Refusal(misfit(self.at + 1, label, self.node).replace("the trail does", "that does", 1))
+            raise Refusal(f"expected an index from 0 to {len(self.node.options) - 1}, found {index}")
+        self._check_room()
+        self.pause()
+        self._remember()
+        self._by_hand = True
+        self.runner.chose(self.node, n)
+        return n
+
+    def _check_room(self) -> None:
+        if self.at >= MOST_STEPS:
+            raise Refusal(f"a demo ends after {MOST_STEPS:,} steps; go back, or use kafka-proto simulate for long runs")
+
+    def kept(self) -> int:
+        """Return the option that is the next kept step of this branch, or -1 where none is kept. Raises Refusal."""
+        if self.at >= self.branch.length:
+            return -1
+        self._by_hand = False
+        choice = self.branch.choice(self.at + 1)
+        n = find(self.node, choice.label)
+        if n is None:
+            raise Refusal(misfit(self.at + 1, choice.label, self.node))
+        return n
+
+    def decide(self) -> int:
+        """Return the option that the strategy takes next while it runs, or -1 when it has gone far enough."""
+        if not self.runner.running:
+            return -1
+        n, self._by_hand = -1, False
+        if self.runner.left and self.at < MOST_STEPS:
+            n = self.runner.decide(self.node, self.record.timers, self.record.mine)
+        if n < 0:
+            self._end(self._why_no_further())
+        return n
+
+    def _why_no_further(self) -> str:
+        """Return why a run takes no more steps."""
+        runner, node = self.runner, self.node
+        if self.at >= MOST_STEPS:
+            return f"a demo ends after {MOST_STEPS:,} steps"
+        if not runner.left:
+            return ENOUGH
+        return runner.why_none(node, self.record.mine)
+
+    def _end(self, why: str) -> None:
+        """End a run, and note its outcome; `why` it ended before what it was to go on until."""
+        if self.runner.running:
+            self.runner.end(self.record, self.runner.trouble or why, self.claimed)
+            self._changed(self.at)
+
+    def took(self, n: int, after: Node) -> None:
+        """Note that option n of the state was taken and led to `after`: as the kept step, or as one of a new branch."""
+        option = self.node.options[n]
+        branch, before = self.branch, self.record
+        ahead = branch.choice(self.at + 1) if self.at < branch.length else None
+        if ahead is not None and ahead.label != option.label:
+            self._fork()
+            ahead = None
+        if self.at + 1 < len(self.branch.records):
+            following = self.branch.records[self.at + 1]
+            self.flights.apply(following.moved)
+            if self._by_hand and not following.by_hand:
+                self._make_mine()
+        else:
+            following = recorded(self, n, after, ahead, self._by_hand)
+            self.branch.records.append(following)
+            if ahead is not None:
+                del self.branch.ahead[0]
+        self._by_hand = False
+        self._changed(self.at)
+        self.at += 1
+        self.node = after
+        self.runner.took(option, after, following.chosen.at_us)
+        if self.tables.is_full:
+            self.node = self.tables.renewed(after)
+            self.runner.renewed(self.node)
+        if self.runner.running:
+            self.runner.left -= 1
+            if self.runner.is_there(before, following, self.claimed):
+                self._end("")
+
+    def _make_mine(self) -> None:
+        """Note that a person chose the next kept step by hand: what it injures is theirs from there on."""
+        records = self.branch.records
+        records[self.at + 1].by_hand = True
+        for n in range(self.at + 1, len(records)):
+            record, step = records[n], records[n].step
+            assert step is not None
+            record.mine = mine_after(records[n - 1].mine, step, record.by_hand)
+
+    def _fork(self) -> None:
+        """Begin a branch of one's own: the steps ahead stay in the other one."""
+        name = self._unused(f"branch {len(self.branches) + 1}")
+        made = Branch(name, self.branch.records[: self.at + 1], origin=self.branch.name, fork=self.at)
+        self.branch.at = self.at
+        self.branch = self.branches[made.name] = made
+
+    # Verbs
+
+    def take(self, index: int | None = None, label: str | None = None, at: int | None = None) -> None:
+        """Take a step that is possible now, by its index or label; `at` is the step it was offered at."""
+        n = self.chosen(index, label, at)
+        self.took(n, self.tables.follow(self.node, n))
+
+    def start(self, until: str = "violation", steps: int | None = None, speed: int | None = None) -> None:
+        """Let the strategy decide, until something happens or for so many steps; `run` takes them."""
+        if steps is not None and steps < 1:
+            raise Refusal(f"expected at least 1 step to run, found {steps}")
+        self.runner.check(until)
+        self._check_room()
+        if speed is not None:
+            self.set_strategy(speed=speed)
+        self.runner.start(until, steps if steps is not None else MOST_STEPS, self.at)
+        self._remember()
+        self._changed(self.at)
+
+    def run(self, most: int = MOST_STEPS) -> bool:
+        """Take at most so many steps of a run that was started; say whether it goes on."""
+        for _ in range(most):
+            n = self.decide()
+            if n < 0:
+                break
+            self.took(n, self.tables.follow(self.node, n))
+        return self.runner.running
+
+    def pause(self) -> None:
+        """Let the person decide again."""
+        self._end("it was stopped")
+
+    def rewind(self, to: int) -> None:
+        """Go back to an earlier step; those after it are kept."""
+        if not 0 <= to <= self.at:
+            raise Refusal(f"expected a step from 0 to {self.at} to go back to, found {to}")
+        self.pause()
+        self._remember()
+        self._go_back(to)
+
+    def _go_back(self, to: int) -> None:
+        for record in reversed(self.branch.records[to + 1 : self.at + 1]):
+            self.flights.take_back(record.moved)
+        self.at = to
+        self._land()
+        self._changed(to)
+
+    def _land(self) -> None:
+        """Find the node of the state that the session is at, after it was not reached by a step."""
+        if self.tables.is_full:
+            self.tables.start_over()
+        record = self.record
+        self.node = self.tables.node(self.tables.intern(dict(zip(self.tables.slots, record.state, strict=True))))
+        self._resume()
+
+    def _resume(self) -> None:
+        """Let the strategy go on from here."""
+        names = (r.step.name for r in self.branch.records[1 : self.at + 1] if r.step) if self.timed else ()
+        self.runner.resume(self.record.chosen.at_us, names)
+
+    def begin_forward(self, to: int) -> None:
+        """Check that there are kept steps up to a step, and note that a person goes there."""
+        if not self.at <= to <= self.branch.length:
+            raise Refusal(f"expected a step from {self.at} to {self.branch.length} to go on to, found {to}")
+        self.pause()
+        self._remember()
+
+    def forward(self, to: int) -> None:
+        """Go on along the steps of this branch that are kept."""
+        self.begin_forward(to)
+        while self.at < to:
+            n = self.kept()
+            self.took(n, self.tables.follow(self.node, n))
+
+    def name_branch(self, name: str) -> None:
+        """Give the branch another name."""
+        name = " ".join(name.split())
+        if not name or len(name) > 60 or (name in self.branches and name != self.branch.name):
+            raise Refusal(f"expected a new name of 1 to 60 characters for the branch, found {name[:60]!r}")
+        old = self.branch.name
+        self.branches = {name if known == old else known: branch for known, branch in self.branches.items()}
+        for branch in self.branches.values():
+            branch.origin = name if branch.origin == old else branch.origin
+        self.branch.name = name
+        self._mementos = [m if isinstance(m, Left) else _renamed(m, old, name) for m in self._mementos]
+        self._changed(self.at)
+
+    def switch(self, name: str) -> None:
+        """Go to another branch, to where somebody was last."""
+        if name not in self.branches:
+            raise Refusal(unknown(f"there is no branch {name!r}", name, self.branches, "the branches are"))
+        self.pause()
+        self._remember()
+        self._go_to(self.branches[name], self.branches[name].at)
+
+    def _go_to(self, branch: Branch, at: int) -> None:
+        """Go to a step of a branch, by what both branches have in common."""
+        self.branch.at = self.at
+        common = 0
+        here, there = self.branch.records, branch.records
+        while common < min(self.at, at) and here[common + 1] is there[common + 1]:
+            common += 1
+        for record in reversed(here[common + 1 : self.at + 1]):
+            self.flights.take_back(record.moved)
+        for record in there[common + 1 : at + 1]:
+            self.flights.apply(record.moved)
+        self.branch, self.at = branch, at
+        self._land()
+        self._changed(common)
+
+    def undo(self) -> None:
+        """Go back to before the last verb that took, went back, went on or switched."""
+        if not self._mementos:
+            raise Refusal("there is nothing to undo")
+        self.pause()
+        self.runner.outcome = None
+        memento = self._mementos.pop()
+        assert isinstance(memento, Memento)
+        self._go_to(self.branches[memento.current], memento.at)
+        self.branches = {name: self.branches[name] for name in memento.names}
+        self.branch.cut(memento.length)
+
+    def _remember(self) -> None:
+        self.runner.outcome = None
+        self._mementos.append(Memento(tuple(self.branches), self.branch.name, self.at, self.branch.length))
+        del self._mementos[:-MOST_UNDONE]
+
+    def set_strategy(
+        self, strategy: str | None = None, seed: int | None = None, hurts: bool | None = None, speed: int | None = None,
+        spares: bool | None = None,
+    ) -> None:
+        """Choose who decides in a run: a strategy, its seed, whether it may hurt, steps a second (0: all it can).
+
+        `spares` says whether it leaves the faults alone that a person injected: it neither heals nor restarts them.
+        """
+        runner = self.runner
+        runner.set(
+            runner.name if strategy is None else strategy, runner.seed if seed is None else seed,
+            runner.hurts if hurts is None else hurts, runner.speed if speed is None else speed,
+            runner.spares if spares is None else spares,
+        )
+        self._speed = runner.speed
+        if strategy is not None or seed is not None:
+            runner.begin_again()
+            self._resume()
+        self._changed(self.at)
+
+    def _unused(self, name: str) -> str:
+        """Return a name for a branch that begins like this one, and that no branch has."""
+        number, found = 1, name
+        while found in self.branches:
+            number += 1
+            found = f"{name} {number}"
+        return found
+
+    @property
+    def violation(self) -> Verdict | None:
+        """What is violated on the way to the present: an invariant that is claimed, or liveness, at a trail's end."""
+        ending = self.branch.ending
+        at_end = ending is not None and self.at == ending.steps
+        return self.record.violation or (ending.verdict if ending is not None and at_end else None)
+
+
+
+class Stale(Refusal):
+    """What was asked for belongs to an older state of the session."""
+
+
+def _renamed(memento: Memento, old: str, new: str) -> Memento:
+    names = tuple(new if name == old else name for name in memento.names)
+    return attrs.evolve(memento, names=names, current=new if memento.current == old else memento.current)

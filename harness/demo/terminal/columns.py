@@ -1,0 +1,91 @@
+"""The timeline of an interactive run, step by step: the lines that `harness.render.text` has for a recorded one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from harness.demo.session.flights import Fate
+from harness.demo.session.flights import Flight as Live
+from harness.record import Event
+from harness.render.text import Page, failing
+from harness.render.timeline import DROPPED, ENVIRONMENT, LOST, MERGED, UNDER_WAY, Flight, Row
+
+if TYPE_CHECKING:
+    from harness.demo.session.branches import Record
+    from harness.demo.session.live_session import LiveSession
+
+STEPS = 9_999
+"""Digits of a step's number are kept for so many; a longer run moves to the right."""
+TIME = len("999999.999 ms")
+ENDS = {"lost": LOST, "dropped": DROPPED, "merged": MERGED}
+
+
+class Columns:
+    """Lines of steps at a width, each made once."""
+
+    def __init__(self, session: LiveSession) -> None:
+        self.session = session
+        self._for: tuple[Any, ...] = ()
+        self._known: WeakKeyDictionary[Record, list[str]] = WeakKeyDictionary()
+
+    def page(self, width: int) -> Page:
+        """Return the page of the session at a width."""
+        session = self.session
+        key = (session.epoch, width, session.branch.length > STEPS)
+        if key != self._for:
+            properties = tuple(prop.name for prop in session.model.properties if prop.is_safety)
+            steps, time = (STEPS * 10 if key[2] else STEPS), (TIME if session.timed else 0)
+            lanes = session.lanes if session.model.actors else (*session.lanes, ENVIRONMENT)
+            self._page = Page(lanes, properties, width, steps, time)
+            self._for, self._known = key, WeakKeyDictionary()
+        return self._page
+
+    def names(self, width: int) -> list[str]:
+        """Return the lines with the names of the lifelines."""
+        return [line.rstrip() for line in self.page(width).names(_status(self.session.record))]
+
+    def lines(self, record: Record, width: int) -> list[str]:
+        """Return the lines of a step, and those of invariants that fail after it."""
+        page = self.page(width)
+        known = self._known.get(record)
+        if known is None:
+            row = row_of(self.session, record)
+            found = [*(page.step(row) if row.n else ()), *failing(page.properties, row, width)]
+            known = self._known[record] = [line.rstrip() for line in found]
+        return known
+
+
+def row_of(session: LiveSession, record: Record) -> Row:
+    """Return a step of a session as a row of a story."""
+    step = record.step
+    if step is None:
+        event = Event(0, record.chosen.at_us, "", "initial", "", (), "", None, (), (), (), None, {}, record.failing)
+        return Row(event, ENVIRONMENT, (), tuple(record.failing), {}, None, (), ())
+    told = json.loads(record.text)
+    event = Event(
+        record.n, record.chosen.at_us, record.process, str(step.kind), step.action, step.args, step.detail,
+        step.consumed, step.sent, record.lost, (), told["op"], {}, record.failing,
+    )
+    moved = record.moved
+    fates = {fate.flight: fate for fate in moved.taken}
+    sent = tuple(_flight(flight, record.n, fates.pop(flight, None)) for flight in moved.sent)
+    taken = tuple(_flight(flight, record.n, fate) for flight, fate in fates.items() if fate.how != "released")
+    received = _flight(moved.received, record.n, None) if moved.received is not None else None
+    began = tuple(name for name in record.failing if record.since[name] == record.n)
+    return Row(event, told["process"], tuple(told["changed"]), began, told["status"], received, sent, taken)
+
+
+def _flight(live: Live, n: int, fate: Fate | None) -> Flight:
+    """Return a message as a story has it, with what befell it in step n."""
+    held = n if fate is not None and fate.how == "held" else None
+    end = ENDS.get(fate.how, UNDER_WAY) if fate is not None else UNDER_WAY
+    ended = n if end != UNDER_WAY else None
+    return Flight(live.message, live.message.source, live.sent_at, end, ended, held, 0 if live.copy_of else None)
+
+
+def _status(record: Record) -> dict[str, str]:
+    """Return who is not up after a step."""
+    found: dict[str, str] = json.loads(record.text)["status"] if record.text else {}
+    return found

@@ -1,0 +1,220 @@
+"""The verbs of a demo in a terminal that look at something and change nothing: states, messages, properties, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.demo.session import as_json as told
+from harness.demo.terminal.console import Console, Json, Verb, never, nothing
+from harness.demo.terminal.verbs import numbered
+from harness.model import OPEN, Refusal, tours
+from harness.record.counted import counted
+from harness.render.changes import brief
+
+TO_OTHERS = (("crash", "crash"), ("pause", "pause"), ("partition", "partition"), ("one_way", "cut"))
+TO_MESSAGES = (("drop", "drop"), ("duplicate", "duplicate"), ("delay", "hold"))
+
+
+def table(rows: Iterable[tuple[str, str]], indent: str = "  ") -> list[str]:
+    """Return two columns as lines."""
+    rows = list(rows)
+    width = max((len(left) for left, _ in rows), default=0)
+    return [f"{indent}{left:{width}}  {right}".rstrip() for left, right in rows]
+
+
+def help_(console: Console, words: list[str]) -> None:
+    """Tell of all verbs, or of some."""
+    for word in words:
+        if word not in console.verbs:
+            raise Refusal(f"there is no verb {word!r}; help lists them")
+    shown = [console.verbs[word] for word in words] or list(console.verbs.values())
+    if words:
+        console.said = table((verb.usage, verb.says) for verb in shown)
+        return
+    width = max(len(verb.usage) for verb in shown)
+    console.said = [f"{'N or LABEL':{width + 2}}  take step N of those that are possible, or the one of that label"]
+    for group in dict.fromkeys(verb.group for verb in shown):
+        rows = [(f"{verb.usage:{width}}", verb.says) for verb in shown if verb.group == group]
+        console.said += ["", group, *table(rows)]
+    console.said += ["", "keys", *table([
+        (f"{'Tab':{width}}", "completes a word; Up and Down bring earlier lines back"),
+        (f"{'Enter':{width}}", "on an empty line: the next kept step"),
+        (f"{'PageUp, PageDown':{width}}", "move through the run, or through a text such as this; Escape goes back"),
+        (f"{'Ctrl-C':{width}}", "stops a run; twice, it leaves"),
+    ])]
+
+
+def steps(console: Console, words: list[str]) -> None:
+    """List what can happen now; faults on request."""
+    if words not in ([], ["all"]):
+        raise Refusal(f"expected steps or steps all, found {' '.join(words)!r}")
+    shown, hurts = listed(console)
+    if words:
+        console.said = [step_line(option, option["label"]) for option in console.present()["enabled"]]
+    else:
+        console.said = [step_line(option, option["label"]) for option in shown]
+        console.said += hurts
+    console.said = console.said or ["no step is possible any more"]
+
+
+def step_line(option: Json, text: str) -> str:
+    return f"{option['index'] + 1:>3}  {text}"
+
+
+def listed(console: Console) -> tuple[list[Json], list[str]]:
+    """Return the steps that are listed one by one, and a line that tells which faults are possible, if any."""
+    options = console.present()["enabled"]
+    verbs = {option["verb"] for option in options if option["kind"] == "fault"}
+    to_others = [name for verb, name in TO_OTHERS if verb in verbs]
+    to_messages = [name for verb, name in TO_MESSAGES if verb in verbs]
+    said = [f"{', '.join(to_others)} somebody"] if to_others else []
+    said += [f"{', '.join(to_messages)} a message"] if to_messages else []
+    shown = [option for option in options if option["kind"] != "fault"]
+    return shown, [f"     faults: {'; '.join(said)}"] if said else []
+
+
+def messages(console: Console, words: list[str]) -> None:
+    nothing(words, "messages")
+    flights = console.present()["in_flight"]
+    console.said = [f"{f'm{n}':>4}  {message_line(message)}" for n, message in enumerate(flights, 1)]
+    console.said = console.said or ["no message is under way"]
+
+
+def message_line(message: Json) -> str:
+    """Return a message in one line."""
+    state = "" if message["state"] == "under way" else f" ({message['state']})"
+    return f"{message['from']}->{message['to']} {message['type']} {message['brief']}".rstrip() + state
+
+
+def message(console: Console, words: list[str]) -> None:
+    """Show the fields of a message under way."""
+    found = console.message(" ".join(words) or "nothing")
+    console.said = [message_line({**found, "brief": ""}).rstrip(), *table(found["fields"].items())]
+    if found.get("copy_of"):
+        console.said.append("  (a copy)")
+
+
+def state(console: Console, words: list[str]) -> None:
+    """Show the state of an actor, or of all, now or at an earlier step."""
+    session = console.session
+    at = session.at
+    if words[-2:-1] == ["at"]:
+        if not words[-1].isdecimal():
+            raise Refusal(f"expected state A at N, found {' '.join(words)!r}")
+        at, words = int(words[-1]), words[:-2]
+    if len(words) > 1 or (words and words[0] not in session.lanes):
+        raise Refusal(f"expected one of {', '.join(session.lanes)}, found {' '.join(words)!r}")
+    now = session.state(at)
+    before = session.state(at - 1) if at else None
+    found = told.state_json(session.lanes, before, now, words[0] if words else None)
+    groups = [*found["actors"].items(), *([("shared", found["shared"])] if not words and found["shared"] else [])]
+    console.said = []
+    for name, slots in groups:
+        console.said += [f"{name} after step {at}", *_slots_lines(name, slots), ""]
+    console.said.pop()
+
+
+def _slots_lines(owner: str, slots: Iterable[Json]) -> list[str]:
+    """Return the lines of the slots of an actor; a gate that stands open says nothing."""
+    told_ = [slot for slot in slots if slot["changed"] or slot["text"] != brief(OPEN)]
+    return [line for slot in told_ for line in _slot_lines(owner, slot)]
+
+
+def _slot_lines(owner: str, slot: Json) -> list[str]:
+    """Return the lines of a slot: a field each where it is a record, with what the step changed."""
+    if "fields" in slot and slot["slot"] == owner:
+        return table((field["name"], field["text"] + _was(field)) for field in slot["fields"])
+    return [f"  {slot['slot']}: {slot['text']}{_was(slot)}"]
+
+
+def _was(told_: Json) -> str:
+    return f"   (was {told_['was']})" if told_["changed"] else ""
+
+
+def states_of(console: Console, words: list[str]) -> Iterable[str]:
+    return console.session.lanes if not words else ("at",) if len(words) == 1 else ()
+
+
+def properties(console: Console, words: list[str]) -> None:
+    """Tell how each property fares."""
+    nothing(words, "properties")
+    present, session = console.present(), console.session
+    rows = []
+    for prop in session.model.properties:
+        claimed = " (claimed)" if prop.name in session.plan.claims else ""
+        found = present["properties"].get(prop.name)
+        if found is None:
+            rows.append(("yes" if prop.name in present["witnessed"] else "not yet", f"sometimes {prop.name}"))
+        elif not found["ok"]:
+            rows.append(("FAILS", f"{prop.name}{claimed} since step {found['since']}: {found['reason']}"))
+        elif prop.is_safety:
+            rows.append(("ok", f"{prop.name}{claimed}"))
+        else:
+            pending = f": {found['pending']}" if found.get("pending") else ""
+            rows.append(("waits" if pending else "ok", f"eventually {prop.name}{claimed}{pending}"))
+    console.said = table(rows, "")
+
+
+def branches(console: Console, words: list[str]) -> None:
+    nothing(words, "branches")
+    session = console.session
+    console.said = []
+    for branch in session.branches.values():
+        here = f", here at step {session.at}" if branch is session.branch else ""
+        origin = f", left {branch.origin} after step {branch.fork}" if branch.origin else ""
+        mark = "*" if branch is session.branch else " "
+        console.said.append(f"{mark} {branch.name}: {counted(branch.length, 'step')}{origin}{here}")
+
+
+def sessions(console: Console, words: list[str]) -> None:
+    """List the sessions that were left for another one."""
+    nothing(words, "sessions")
+    console.said = [session_line(kept.told()) for kept in console.session.shelf.listed()]
+    console.said = console.said or ["no other session was stepped; one that is left is kept and listed here"]
+
+
+def session_line(kept: Json) -> str:
+    """Return a session that is kept in one line."""
+    more = [f"step {kept['at']} of {kept['steps']}"]
+    more += [f"{kept['branches']} branches"] if kept["branches"] > 1 else []
+    more += [f"violates {kept['violates']}"] if kept["violates"] else []
+    return f"{kept['number']:>3}  {kept['what']}: {', '.join(more)}"
+
+
+def tours_(console: Console, words: list[str]) -> None:
+    nothing(words, "tours")
+    console.said = table(((tour.name, tour.title) for tour in tours()), "")
+
+
+def where(console: Console, words: list[str]) -> None:
+    """Tell where the session is."""
+    nothing(words, "where")
+    session = console.session
+    sizes = ", ".join(f"{name} {size}" for name, size in session.model.sizes.items())
+    settings = ", ".join(f"{name}={value}" for name, value in session.model.settings.items() if value)
+    rows = [
+        ("model", session.model.name), ("sizes", sizes), *([("settings", settings)] if settings else []),
+        ("network", session.model.network.name), ("step", f"{session.at} of {session.branch.length}"),
+        ("branch", session.branch.name), ("digest", session.digest()),
+    ]
+    console.said = table(rows, "")
+
+
+def of_verbs(console: Console, words: list[str]) -> Iterable[str]:
+    return console.verbs
+
+
+LOOKING = (
+    Verb("steps", "steps [all]", "what can happen now; all: every fault, too", steps,
+         lambda console, words: () if words else ("all",), "looking"),
+    Verb("messages", "messages", "what is under way, with numbers", messages, never, "looking"),
+    Verb("message", "message M", "all fields of message M", message, numbered, "looking"),
+    Verb("state", "state [A] [at N]", "the state of A, or of everybody, now or after step N", state, states_of,
+         "looking"),
+    Verb("properties", "properties", "which properties hold, fail, were reached", properties, never, "looking"),
+    Verb("tours", "tours", "the guided tours there are", tours_, never, "looking"),
+    Verb("branches", "branches", "all branches, the present one marked", branches, never, "looking"),
+    Verb("sessions", "sessions", "the sessions that were left, with numbers for reopen", sessions, never, "looking"),
+    Verb("where", "where", "model, sizes, step and digest", where, never, "looking"),
+    Verb("help", "help [VERB]", "this, or what a verb does", help_, of_verbs, "looking"),
+)

@@ -1,0 +1,139 @@
+"""The verbs of a demo in a terminal that answer why: the spec's view of a step, reasons, shorter runs, links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.demo.session import questions
+from harness.demo.session.branches import Ending
+from harness.demo.session.finding import MOST_RUNS, Search
+from harness.demo.session.live_session import LiveSession, of_trail
+from harness.demo.terminal.console import Console, Job, Json, Verb, never, nothing, number, one
+from harness.demo.terminal.verbs import actions
+from harness.model import Refusal
+from harness.record.counted import counted
+from harness.simulate.shrink import Shrunk
+
+MOST_INSTANCES = 8
+
+
+def spec(console: Console, words: list[str]) -> None:
+    """Tell what a step is in the spec, and which guards it came past, with the values that they read."""
+    session = console.session
+    step = number(words, "the number of a step") if words else session.at
+    if not step:
+        raise Refusal("nothing has happened yet; spec tells of a step that was taken")
+    session.refine()
+    found = questions.about(session, step)()
+    told = found["step"]["spec"]
+    console.said = [f"step {step}: {found['step']['label']}", f"  {in_spec(told)}"]
+    console.said += _guards("guards, here", found["guards"]) + _guards("guards, in the spec", found["spec_guards"])
+    if found["explanation"]:
+        console.said += ["", *found["explanation"]]
+
+
+def in_spec(told: Json | None) -> str:
+    """Return what a step is in the spec, as a sentence."""
+    if told is None:
+        return "this model has no spec that its steps are held against"
+    return str(told["text"])
+
+
+def _guards(title: str, guards: Sequence[Json]) -> list[str]:
+    if not guards:
+        return []
+    lines = ["", title]
+    for guard in guards:
+        lines.append(f"  {'yes' if guard['outcome'] else 'no ':3}  {guard['text']}")
+        lines += [f"         {value}" for value in guard["values"]]
+        if guard["inner"]:
+            lines.append(f"         decided in {guard['inner']}")
+    return lines
+
+
+def why(console: Console, words: list[str]) -> None:
+    """Tell why an action is not possible now: per instance, what it stops at."""
+    action = one(words, "an action, such as the name of a step")
+    console.session.refine()
+
+    def tell(found: Json) -> None:
+        console.said = _reasons(action, found)
+
+    console.job = Job(f"looking for what {action} stops at", questions.why(console.session, action), tell)
+
+
+def _reasons(action: str, found: Json) -> list[str]:
+    """Return what there is to say about an action. Raises Refusal for one that is not known."""
+    levels = [("", found["model"]), *([("in the spec", found["spec"])] if found["spec"] else [])]
+    if not any(level["seen"] for _, level in levels):
+        raise Refusal(f"no action {action!r} was possible anywhere near; Tab after why completes those that were")
+    return [line for where, level in levels for line in _level(action, where, level)]
+
+
+def _level(action: str, where: str, level: Json) -> list[str]:
+    title = f"{level['name']}{f', {where}' if where else ''}"
+    if not level["seen"]:
+        return [title, f"  {action} was possible nowhere near"]
+    lines = [title, *(f"  possible now: {label}" for label in level["enabled"])]
+    for instance in level["not"][:MOST_INSTANCES]:
+        lines += [f"  not {instance['instance']}", f"      {instance['why']}"]
+    more = level["more"] + max(0, len(level["not"]) - MOST_INSTANCES)
+    return [*lines, *([f"  and {more} more"] if more else [])]
+
+
+def shrink(console: Console, words: list[str]) -> None:
+    """Find a shorter run that violates the same, and show it in a branch of its own."""
+    nothing(words, "shrink")
+    session = console.session
+    trail, branch = session.trail(), session.branch
+
+    def show(found: tuple[Shrunk, Ending | None]) -> None:
+        shorter, ending = found
+        session.add_shrunk(shorter, ending, branch)
+        console.stepper.forward(session.branch.length)
+        proof = ", and there is no shorter one" if shorter.proved else ""
+        became = f"{counted(shorter.had, 'step')} became {shorter.has}{proof}"
+        console.said = [f"{became}; they are the branch {session.branch.name}"]
+
+    console.job = Job("looking for a shorter run", lambda: questions.shrunk(trail), show)
+
+
+def find(console: Console, words: list[str]) -> None:
+    """Look for a violation from the start, one seed and strategy after the other, and show the first hit."""
+    runs = number(words, "how many runs to make at most") if words else MOST_RUNS
+    session = console.session
+    epoch = session.epoch
+    search = Search(session.opened, runs, 0, session.runner.hurts)
+
+    def work() -> LiveSession | None:
+        found = search.run()
+        return of_trail(found) if found is not None else None
+
+    def show(found: LiveSession | None) -> None:
+        kept = ""
+        if found is not None and session.epoch == epoch:
+            session.become(found)
+            kept = "; shrink makes it shorter, undo leads back"
+        console.said = [f"{search.outcome()}{kept}"]
+
+    console.job = Job("looking for a violation", work, show, search.progress, search.stop)
+
+
+def link(console: Console, words: list[str]) -> None:
+    """Tell the link that carries the run, for the page."""
+    nothing(words, "link")
+    console.said = ["put this behind the address of a demo's page, or say load and this:",
+                    questions.link(console.session.trail())]
+
+
+def asked(console: Console, words: list[str]) -> Iterable[str]:
+    return () if words else actions(console)
+
+
+REASONS = (
+    Verb("spec", "spec [N]", "what step N is in the spec, and the guards it came past", spec, never, "looking"),
+    Verb("why", "why ACTION", "why an action is not possible now", why, asked, "looking"),
+    Verb("shrink", "shrink", "a shorter run with the same violation, in a branch", shrink, never, "time"),
+    Verb("find", "find [RUNS]", "find a violation: try seeds and strategies, show the first hit", find, never, "time"),
+    Verb("link", "link", "the run as a link for the page", link, never, "this demo"),
+)

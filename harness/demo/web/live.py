@@ -1,0 +1,273 @@
+"""A session whose present state is held by tasks on trio, one per actor, and those who watch it.
+
+One task owns the session: verbs come to it as jobs, one after the other, and between them it takes the steps of a run.
+What changes is sent to the subscribers as server-sent events; one that does not keep up gets the whole picture later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import trio
+
+from harness.demo.session import as_json as told
+from harness.demo.session.branches import Branch, Ending
+from harness.demo.session.live_session import LiveSession
+from harness.demo.session.opened import catalogue
+from harness.demo.session.snapshot import change_text, snapshot_text
+from harness.demo.web.background import Finding
+from harness.simulate.shrink import Shrunk
+from harness.simulate.trio_runtime import LiveHost
+
+FRAME = 0.04
+"""Seconds between two pictures of a run."""
+SLICE = 0.02
+"""Seconds of a frame in which steps are taken, where a run is to go as fast as it can."""
+SOME = 25
+"""Steps that are taken in a row before others get their turn."""
+MOST_WAITING = 32
+"""Events that wait for a subscriber before the whole picture takes their place."""
+BEAT = 15
+"""Seconds after which a subscriber that hears nothing else gets a comment, so that a dead connection is noticed."""
+
+Verb = Callable[[], Awaitable[None]]
+
+
+class Job:
+    """A verb under way, and what became of it."""
+
+    def __init__(self, verb: Verb) -> None:
+        self.verb = verb
+        self.done = trio.Event()
+        self.error: Exception | None = None
+
+
+class Subscriber:
+    """Somebody who watches."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[str] = deque()
+        self.is_behind = True
+        """Whether the whole picture comes next."""
+        self.news = trio.Event()
+        self.news.set()
+
+
+class Live:
+    """The owner of a session, and its audience."""
+
+    def __init__(self, session: LiveSession) -> None:
+        self.session = session
+        self.catalogue = told.text_of(catalogue())
+        self.subscribers: set[Subscriber] = set()
+        self.is_closed = False
+        self._send, self._jobs = trio.open_memory_channel[Job](100)
+        self._host: LiveHost
+        self._nursery: trio.Nursery
+        self.finding = Finding(self)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Own the session until cancelled."""
+        async with trio.open_nursery() as nursery:
+            stage: trio.Nursery = await nursery.start(_stage)
+            self._nursery = nursery
+            try:
+                self._host = LiveHost(self.session, stage)
+                await self._host.restore()
+                is_idle = not self._refine()
+                self._publish()
+                task_status.started()
+                while True:
+                    job = await self._next_job(is_idle)
+                    if job is not None:
+                        await self._carry_out(job)
+                    if self.session.runner.running:
+                        await self._go()
+                    is_idle = not self._refine()
+                    self._publish()
+            finally:
+                stage.cancel_scope.cancel()
+
+    async def find(self, runs: int, seed: int) -> None:
+        """Begin to search for a violation of what is shown, and tell everybody how far it is."""
+        await self.change(self.finding.start, self._nursery, runs, seed)
+
+    def tell_finding(self) -> None:
+        """Tell everybody how far the search for a violation is."""
+        for subscriber in self.subscribers:
+            if not subscriber.is_behind:
+                subscriber.waiting.append(self._finding_event())
+                subscriber.news.set()
+
+    def _finding_event(self) -> str:
+        told_ = {"version": self.session.version, **(self.finding.told() or {})}
+        return event(self.session.version, "finding", told.text_of(told_))
+
+    def _refine(self) -> bool:
+        """Hold the new steps against the spec for the time of a slice; say whether some are left."""
+        until = trio.current_time() + SLICE
+        while self.session.refine(SOME):
+            if trio.current_time() >= until:
+                return True
+        return False
+
+    async def _next_job(self, is_idle: bool) -> Job | None:
+        """Return the next job; while a run goes on, wait no longer than to its next frame."""
+        runner = self.session.runner
+        if is_idle and not runner.running:
+            return await self._jobs.receive()
+        wait = (max(FRAME, 1 / runner.speed) if runner.speed else SLICE) if runner.running else 0.001
+        with trio.move_on_after(wait):
+            return await self._jobs.receive()
+        return None
+
+    async def _go(self) -> None:
+        """Take the steps of a frame of the run; where that fails, the run breaks off and says why."""
+        try:
+            await self._steps()
+        except Exception as error:  # of the protocol: the session is where it was before the step
+            self.session.runner.trouble = f"the protocol or the demo failed with {type(error).__name__}: {error}"
+            self.session.pause()
+
+    async def _steps(self) -> None:
+        """Take the steps of a frame of the run."""
+        speed = self.session.runner.speed
+        most = max(1, round(speed * FRAME)) if speed else 0
+        until = trio.current_time() + SLICE
+        count = 0
+        while count < most if most else trio.current_time() < until:
+            n = self.session.decide()
+            if n < 0:
+                return
+            await self._host.take(n)
+            count += 1
+
+    async def _carry_out(self, job: Job) -> None:
+        try:
+            await job.verb()
+        except Exception as error:  # whoever asked hears of it
+            job.error = error
+        finally:
+            await self._host.restore()
+            self.finding.follow()
+            self._refine()
+            self._publish()
+            job.done.set()
+
+    async def do(self, verb: Verb) -> None:
+        """Let the owner carry out a verb, and wait for that. Raises what it raises."""
+        job = Job(verb)
+        await self._send.send(job)
+        await job.done.wait()
+        if job.error is not None:
+            raise job.error
+
+    async def take(self, index: int | None, label: str | None, at: int | None) -> None:
+        """Take a step that is possible now."""
+
+        async def verb() -> None:
+            await self._host.take(self.session.chosen(index, label, at))
+
+        await self.do(verb)
+
+    async def forward(self, to: int) -> None:
+        """Go on along the kept steps."""
+
+        async def verb() -> None:
+            self.session.begin_forward(to)
+            await self._go_on(to)
+
+        await self.do(verb)
+
+    async def _go_on(self, to: int) -> None:
+        """Take the kept steps up to one of them."""
+        while self.session.at < to:
+            await self._host.take(self.session.kept())
+            if not self.session.at % SOME:
+                self._publish()
+                await trio.lowlevel.checkpoint()
+
+    async def show_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: Branch) -> None:
+        """Go along the shorter trail that shrinking a branch came to, in a branch of its own."""
+
+        async def verb() -> None:
+            self.session.add_shrunk(shrunk, ending, of)
+            await self._host.restore()
+            await self._go_on(self.session.branch.length)
+
+        await self.do(verb)
+
+    async def change(self, verb: Callable[..., None], *args: Any) -> None:
+        """Carry out a verb of the session that is not a step."""
+
+        async def changed() -> None:
+            verb(*args)
+
+        await self.do(changed)
+
+    def _publish(self) -> None:
+        """Send everybody what is new."""
+        session = self.session
+        if session.is_told:
+            return
+        keep = session.news()
+        if not self.subscribers:
+            return
+        if keep is None:
+            for subscriber in self.subscribers:
+                subscriber.waiting.clear()
+                subscriber.is_behind = True
+                subscriber.news.set()
+            return
+        text = event(session.version, "change", change_text(session, keep))
+        for subscriber in self.subscribers:
+            if not subscriber.is_behind:
+                subscriber.waiting.append(text)
+            if len(subscriber.waiting) > MOST_WAITING:
+                subscriber.waiting.clear()
+                subscriber.is_behind = True
+            subscriber.news.set()
+
+    async def events(self) -> AsyncGenerator[str, None]:
+        """Yield what a subscriber gets, from the whole picture on, until the end."""
+        subscriber = Subscriber()
+        self.subscribers.add(subscriber)
+        try:
+            while not self.is_closed:
+                if subscriber.is_behind:
+                    subscriber.is_behind = False
+                    yield event(self.session.version, "session", snapshot_text(self.session, self.catalogue))
+                    if self.finding.told() is not None:
+                        yield self._finding_event()
+                elif subscriber.waiting:
+                    yield subscriber.waiting.popleft()
+                else:
+                    subscriber.news = trio.Event()
+                    with trio.move_on_after(BEAT) as beat:
+                        await subscriber.news.wait()
+                    if beat.cancelled_caught:
+                        yield ": still here\n\n"
+            yield event(self.session.version, "bye", "{}")
+        finally:
+            self.subscribers.discard(subscriber)
+
+    def close(self) -> None:
+        """Tell everybody that this is the end."""
+        self.is_closed = True
+        for subscriber in self.subscribers:
+            subscriber.news.set()
+
+
+async def _stage(task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Hold a nursery for the actors' tasks, which outlive every step of their owner: it ends them itself."""
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.shield = True
+        task_status.started(nursery)
+        await trio.sleep_forever()
+
+
+def event(version: int, name: str, data: str) -> str:
+    """Return a server-sent event."""
+    return f"id: {version}\nevent: {name}\ndata: {data}\n\n"

@@ -1,0 +1,329 @@
+"""The web around a session: server-sent events out, POST in, on one address that is loopback unless told otherwise.
+
+Requests whose Host or Origin is foreign are refused, so that no page from elsewhere gets in by a name that points here.
+Every error is a JSON object with one sentence.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import Any, TypeVar
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve as serve_app
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from harness.demo.session import as_json as told
+from harness.demo.session import questions
+from harness.demo.session.finding import MOST_RUNS
+from harness.demo.session.live_session import LiveSession, of_trail
+from harness.demo.session.snapshot import file_name
+from harness.demo.session.walk import Stale
+from harness.demo.web.answers import (
+    HEADERS,
+    LARGEST_TRAIL,
+    TYPES,
+    as_json,
+    broken,
+    content,
+    download,
+    failed,
+    fields,
+    missing,
+    number,
+    static_file,
+)
+from harness.demo.web.guarding import Guard, guard_of
+from harness.demo.web.live import Live
+from harness.model import Refusal
+from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, optional
+
+GRACE = 0.3
+"""Seconds that connections get to end."""
+
+T = TypeVar("T")
+
+
+class Site:
+    """The requests that there are."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+
+    @property
+    def session(self) -> LiveSession:
+        return self.live.session
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the site."""
+        get: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "/": self.page, "/static/{path:path}": self.static, "/api/events": self.events,
+            "/api/state": self.state, "/api/trail": self.trail, "/api/catalogue": self.catalogue,
+            "/api/step": self.step, "/api/why": self.why, "/api/properties": self.properties,
+            "/api/export": self.export, "/api/link": self.link,
+        }
+        post: dict[str, Callable[[Request], Awaitable[None]]] = {
+            "/api/take": self.take, "/api/run": self.run, "/api/pause": self.pause, "/api/rewind": self.rewind,
+            "/api/forward": self.forward, "/api/undo": self.undo, "/api/branch": self.branch,
+            "/api/switch": self.switch, "/api/strategy": self.strategy, "/api/open": self.open, "/api/load": self.load,
+            "/api/tour": self.tour, "/api/shrink": self.shrink, "/api/reopen": self.reopen, "/api/find": self.find,
+            "/api/stop": self.stop,
+        }
+        return [
+            *(Route(path, answer, methods=["GET"]) for path, answer in get.items()),
+            *(Route(path, partial(self._verb, answer), methods=["POST"]) for path, answer in post.items()),
+        ]
+
+    async def _verb(self, verb: Callable[[Request], Awaitable[None]], request: Request) -> Response:
+        await verb(request)
+        return as_json({"version": self.session.version})
+
+    # What there is to see
+
+    async def page(self, request: Request) -> Response:
+        return static_file("index.html")
+
+    async def static(self, request: Request) -> Response:
+        return static_file(request.path_params["path"])
+
+    async def events(self, request: Request) -> Response:
+        return EventStream(self.live)
+
+    async def state(self, request: Request) -> Response:
+        step, actor = number(request, "step", self.session.at), request.query_params.get("actor")
+        after = self.session.state(step)
+        before = self.session.state(step - 1) if step > 0 else None
+        shown = told.state_json(self.session.lanes, before, after, actor)
+        return as_json({"step": step, **shown})
+
+    async def trail(self, request: Request) -> Response:
+        text = "".join(f"{line}\n" for line in self.session.trail().each_line())
+        return download(text, file_name(self.session), "application/jsonl")
+
+    async def catalogue(self, request: Request) -> Response:
+        return Response(self.live.catalogue, media_type="application/json", headers=HEADERS)
+
+    async def step(self, request: Request) -> Response:
+        return as_json(await elsewhere(questions.about(self.session, number(request, "n", self.session.at))))
+
+    async def why(self, request: Request) -> Response:
+        action = request.query_params.get("action", "")
+        if not action or len(action) > 200:
+            raise Refusal("expected the name of an action, as in ?action=NAME")
+        return as_json(await elsewhere(questions.why(self.session, action)))
+
+    async def properties(self, request: Request) -> Response:
+        return as_json(questions.ranges(self.session))
+
+    async def export(self, request: Request) -> Response:
+        form = request.query_params.get("as", "text")
+        trail, name = self.session.trail(), file_name(self.session).removesuffix("trail.jsonl")
+        text = await elsewhere(lambda: questions.exported(trail, form))
+        kind = TYPES.get(f".{questions.EXPORTS[form]}", "text/plain; charset=utf-8")
+        return download(text, name + questions.EXPORTS[form], kind)
+
+    async def link(self, request: Request) -> Response:
+        trail = self.session.trail()
+        return as_json({"link": await elsewhere(lambda: questions.link(trail))})
+
+    # What a person does
+
+    async def take(self, request: Request) -> None:
+        body = await fields(request, {"index": COUNT, "label": TEXT, "at": COUNT})
+        if ("index" in body) is ("label" in body):
+            raise Refusal('expected either "index" or "label" of the step to take')
+        await self.live.take(body.get("index"), body.get("label"), body.get("at"))
+
+    async def run(self, request: Request) -> None:
+        body = await fields(request, {"steps": optional(COUNT), "until": optional(TEXT), "speed": optional(COUNT)})
+        until = body.get("until") or ("end" if body.get("steps") else "violation")
+        await self.live.change(self.session.start, until, body.get("steps"), body.get("speed"))
+
+    async def pause(self, request: Request) -> None:
+        await fields(request, {})
+        await self.live.change(self.session.pause)
+
+    async def rewind(self, request: Request) -> None:
+        body = await fields(request, {"to": COUNT}, "to")
+        await self.live.change(self.session.rewind, body["to"])
+
+    async def forward(self, request: Request) -> None:
+        body = await fields(request, {"to": COUNT}, "to")
+        await self.live.forward(body["to"])
+
+    async def undo(self, request: Request) -> None:
+        await fields(request, {})
+        await self.live.change(self.session.undo)
+
+    async def branch(self, request: Request) -> None:
+        body = await fields(request, {"name": TEXT}, "name")
+        await self.live.change(self.session.name_branch, body["name"])
+
+    async def switch(self, request: Request) -> None:
+        body = await fields(request, {"name": TEXT}, "name")
+        await self.live.change(self.session.switch, body["name"])
+
+    async def strategy(self, request: Request) -> None:
+        body = await fields(request, {"strategy": TEXT, "seed": COUNT, "hurts": TRUTH, "speed": COUNT, "spares": TRUTH})
+        await self.live.change(
+            self.session.set_strategy, body.get("strategy"), body.get("seed"), body.get("hurts"), body.get("speed"),
+            body.get("spares"),
+        )
+
+    async def open(self, request: Request) -> None:
+        known = {"what": TEXT, "sizes": NUMBERS, "settings": NAMES, "budget": optional(TEXT), "initial": COUNT}
+        body = await fields(request, known, "what")
+        await self.live.change(
+            self.session.open, body["what"], body.get("sizes"), body.get("settings"), body.get("budget"),
+            body.get("initial", 0),
+        )
+
+    async def load(self, request: Request) -> None:
+        text = (await content(request, LARGEST_TRAIL)).decode(errors="replace")
+        loaded = await elsewhere(lambda: of_trail(questions.trail_of(text)))
+        await self.live.change(self.session.become, loaded)
+
+    async def tour(self, request: Request) -> None:
+        body = await fields(request, {"name": TEXT}, "name")
+        await self.live.change(self.session.tour, body["name"])
+
+    async def reopen(self, request: Request) -> None:
+        body = await fields(request, {"number": COUNT}, "number")
+        await self.live.change(self.session.reopen, body["number"])
+
+    async def find(self, request: Request) -> None:
+        body = await fields(request, {"runs": COUNT, "seed": COUNT})
+        await self.live.find(body.get("runs", MOST_RUNS), body.get("seed", 0))
+
+    async def stop(self, request: Request) -> None:
+        await fields(request, {})
+        self.live.finding.stop()
+
+    async def shrink(self, request: Request) -> None:
+        await fields(request, {})
+        trail, branch = self.session.trail(), self.session.branch
+        found, ending = await elsewhere(lambda: questions.shrunk(trail))
+        await self.live.show_shrunk(found, ending, branch)
+
+
+class EventStream(Response):
+    """The events of a session, until it ends or nobody listens any more."""
+
+    def __init__(self, live: Live) -> None:
+        headers = {**HEADERS, "X-Accel-Buffering": "no", "Connection": "close"}
+        super().__init__(None, 200, headers, "text/event-stream")
+        del self.headers["content-length"]
+        self.live = live
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async with aclosing(self.live.events()) as events:
+                async for text in events:
+                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            nursery.cancel_scope.cancel()
+
+
+def app_of(live: Live, guard: Guard) -> ASGIApp:
+    """Return the application; `guard` says why a request with some headers is refused, or None."""
+    app = Starlette(routes=Site(live).routes(), exception_handlers={
+        Stale: partial(failed, 409), Refusal: partial(failed, 400), HTTPException: missing, Exception: broken,
+        ClientDisconnect: partial(failed, 400),
+    })
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            why = guard(headers, scope["method"])
+            if why is not None:
+                await as_json({"error": why}, 403)(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return guarded
+
+
+async def elsewhere(work: Callable[[], T]) -> T:
+    """Do long work in a thread, which is left alone when nobody waits for it any more."""
+    return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address. Raises Refusal."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind)
+        try:
+            if hasattr(socket, "SO_REUSEADDR"):
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            found.listen(100)
+        except OSError:
+            found.close()
+            raise
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Refusal(f"cannot listen on {host} port {port}: {why}; give another one with --port N") from None
+    return found
+
+
+async def serve(
+    session: LiveSession, listener: socket.socket, host: str, ready: Callable[[str], None],
+    stop: trio.Event | None = None,
+) -> None:
+    """Serve a session on a listening socket until `stop` is set, or, without it, until an interrupt comes."""
+    port = listener.getsockname()[1]
+    config = Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.graceful_timeout = GRACE
+    config.errorlog = config.accesslog = None
+    config.include_server_header = False
+    live = Live(session)
+    over = trio.Event()
+
+    async def ended() -> None:
+        if stop is not None:
+            await stop.wait()
+        else:
+            with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    break
+        live.close()
+        over.set()
+
+    async with trio.open_nursery() as nursery:
+
+        async def web(task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
+            app = app_of(live, guard_of(host))
+            await serve_app(app, config, shutdown_trigger=over.wait, task_status=task_status)  # type: ignore[arg-type]
+            nursery.cancel_scope.cancel()
+
+        await nursery.start(live.run)
+        nursery.start_soon(ended)
+        await nursery.start(web)
+        ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+
+
+def serve_until_interrupted(
+    session: LiveSession, listener: socket.socket, host: str, ready: Callable[[str], None]
+) -> None:
+    """Serve a session on a listening socket until the program is interrupted."""
+    trio.run(serve, session, listener, host, ready)

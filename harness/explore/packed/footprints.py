@@ -1,0 +1,245 @@
+"""What the protocol does in a packed state, asked once per distinct values read.
+
+A unit is a process's own steps, the delivery of one message, or a check. What it yields for the values that it read is
+a leaf, found by walking from field to field in the order of reading; that order depends on nothing but those values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.explore.packed.layout import Field, Look, Overflow
+from harness.model import Message, Process, Property, Step, View, slot
+
+if TYPE_CHECKING:
+    from harness.explore.packed.space import Space
+
+Answer = tuple[str, str]
+"""The name of a property that answers in a state, and its reason."""
+
+
+class Channel(dict[int, int]):
+    """What one step does to one channel (messages taken, discarded and put): bits of the field -> difference to add."""
+
+    __slots__ = ("field", "ids", "put", "space", "taken")
+
+    def __init__(self, space: Space, field: Field, taken: Message | None, put: tuple[Message, ...]) -> None:
+        super().__init__()
+        self.space = space
+        self.field = field
+        self.taken = taken
+        self.put = put
+        self.ids: dict[int, int] = {}
+
+    def __missing__(self, bits: int) -> int:
+        field = self.field
+        at = bits >> field.shift
+        after = self.ids.get(at)
+        if after is None:
+            after = self.ids[at] = field.intern(self._after(field.values[at]))
+        elif after > field.low:
+            raise Overflow
+        difference = self[bits] = (after - at) << field.shift
+        return difference
+
+    def _after(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        network = self.space.model.network
+        inbox = values[0]
+        if self.taken is not None:
+            inbox = network.take(inbox, self.taken)
+        for message in self.put:
+            inbox = network.put(inbox, message)
+        return (inbox,) if len(values) == 1 else (inbox, values[1] | {self.taken} if self.taken else values[1])
+
+
+class Edge:
+    """One way on from a state: the step, what it adds to the packed state, and the channels it changes besides."""
+
+    __slots__ = ("channels", "delta", "step")
+
+    def __init__(self, step: Step, delta: int, channels: tuple[Channel, ...]) -> None:
+        self.step = step
+        self.delta = delta
+        self.channels = channels
+
+    def follow(self, state: int) -> int:
+        """Return the state after this step."""
+        after = state + self.delta
+        for channel in self.channels:
+            after += channel[state & channel.field.mask]
+        return after
+
+
+class Move:
+    """A step with the ids of what it writes, whatever the packing."""
+
+    __slots__ = ("channels", "step", "writes")
+
+    def __init__(self, space: Space, step: Step, state: int) -> None:
+        layout = space.layout
+        changed: dict[int, list[Any]] = {}
+        for name, value in step.writes:
+            field, n = layout.where[name]
+            changed.setdefault(field.number, list(layout.at(field, state)))[n] = value
+        fields = layout.fields
+        self.step = step
+        self.writes = [(fields[number], fields[number].intern(tuple(values))) for number, values in changed.items()]
+        self.channels = space.channels_of(step)
+
+    def edge(self, state: int) -> Edge:
+        """Return the step as an edge from a state. Raises Overflow where a field is too narrow for what it writes."""
+        delta = 0
+        for field, after in self.writes:
+            if after > field.low:
+                raise Overflow
+            delta += (after - ((state >> field.shift) & field.low)) << field.shift
+        return Edge(self.step, delta, self.channels)
+
+
+class Leaf:
+    """What a unit yields for the values it read: steps or answers, and the fields that matter, in order of reading."""
+
+    __slots__ = ("answers", "footprint", "moves")
+
+    def __init__(self, footprint: tuple[Field, ...], moves: tuple[Move, ...], answers: tuple[Answer, ...]) -> None:
+        self.footprint = footprint
+        self.moves = moves
+        self.answers = answers
+
+
+class Branch:
+    """A unit's memory: the fields that it reads up to here, and where each value of the last of them leads."""
+
+    __slots__ = ("at", "field", "path")
+
+    def __init__(self, path: tuple[Field, ...]) -> None:
+        self.path = path
+        self.field = path[-1]
+        self.at: dict[int, Branch | Leaf] = {}
+
+
+class Unit:
+    """Steps or answers that are worked out together, remembered by the values that were read, whatever the packing."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.memory: Branch | Leaf | None = None
+
+    def steps(self, view: View) -> tuple[Step, ...]:
+        """Return the steps that are possible."""
+        return ()
+
+    def answers(self, view: View) -> tuple[Answer, ...]:
+        """Return the answers there are."""
+        return ()
+
+    def leaf(self, state: int) -> Leaf:
+        """Return what the unit yields in a state; the protocol is asked once per distinct values read."""
+        node, last = self.memory, None
+        while isinstance(node, Branch):
+            last, field = node, node.field
+            node = node.at.get((state >> field.shift) & field.low)
+        return self._ask(state, last) if node is None else node
+
+    def is_quiet(self, field: Field, at: int) -> bool:
+        """Say whether the value of one field alone settles that there is no answer; the others are as at the start."""
+        try:
+            leaf = self.leaf(at << field.shift)
+        except Exception:  # the other fields' values need not fit: whatever happens, more than one field was read
+            return False
+        return not leaf.answers and leaf.footprint in ((), (field,))
+
+    def _ask(self, state: int, last: Branch | None) -> Leaf:
+        """Ask the protocol, and remember the leaf below the last branch that is known for these values."""
+        space = self.space
+        view = Look(space.layout, state)
+        steps = self.steps(view)
+        answers = self.answers(view)
+        if steps and space.step_witnesses:
+            answers = (*answers, *space.witnesses_among(view, steps))
+        where = space.layout.where
+        read = list(dict.fromkeys([where[name][0] for name in view.reads()]))
+        footprint = read
+        if steps:
+            written = dict.fromkeys([where[name][0] for step in steps for name, _ in step.writes])
+            read += [field for field in written if len(field.slots) > 1 and field not in read]
+            footprint = [*read, *(field for field in written if field not in read)]
+        leaf = Leaf(tuple(footprint), tuple([Move(space, step, state) for step in steps]), answers)
+        self._remember(tuple(read), leaf, last, state)
+        return leaf
+
+    def _remember(self, read: tuple[Field, ...], leaf: Leaf, last: Branch | None, state: int) -> None:
+        if last is None:
+            if not read:
+                self.memory = leaf
+                return
+            last = self.memory = Branch(read[:1])
+        depth = len(last.path)
+        if read[:depth] != last.path:
+            raise AssertionError("steps or answers must depend on the values that were read, and on nothing else")
+        for n in range(depth, len(read)):
+            branch = Branch(read[: n + 1])
+            last.at[(state >> last.field.shift) & last.field.low] = branch
+            last = branch
+        last.at[(state >> last.field.shift) & last.field.low] = leaf
+
+
+class Steps(Unit):
+    """A process's own steps."""
+
+    def __init__(self, space: Space, process: Process) -> None:
+        super().__init__(space)
+        self.process = process
+
+    def steps(self, view: View) -> tuple[Step, ...]:
+        return tuple(self.space.model.own_steps(self.process, view))
+
+
+class Delivery(Unit):
+    """The delivery of one message."""
+
+    def __init__(self, space: Space, process: Process, message: Message) -> None:
+        super().__init__(space)
+        self.process = process
+        self.message = message
+
+    def steps(self, view: View) -> tuple[Step, ...]:
+        return tuple(self.space.model.delivery_steps(self.process, view, self.message))
+
+
+class Check(Unit):
+    """One index of a property: its answer is a reason, or nothing."""
+
+    def __init__(self, space: Space, name: str, ask: Callable[[View], str | None]) -> None:
+        super().__init__(space)
+        self.name = name
+        self.ask = ask
+
+    def answers(self, view: View) -> tuple[Answer, ...]:
+        why = self.ask(view)
+        return () if why is None else ((self.name, why),)
+
+
+class MessageCheck(Unit):
+    """All properties of messages, for the messages of one channel: each message is looked at once."""
+
+    def __init__(self, space: Space, address: str, properties: Sequence[Property]) -> None:
+        super().__init__(space)
+        self.inbox = slot("inbox", address)
+        self.properties = properties
+        self.good: set[Message] = set()
+
+    def answers(self, view: View) -> tuple[Answer, ...]:
+        network = self.space.model.network
+        inbox = view[self.inbox]
+        new = set(network.each(inbox)) - self.good  # a set keeps the hashes of another
+        if all(prop.check(message) is None for message in new for prop in self.properties):
+            self.good.update(new)
+            return ()
+        reasons = ((prop.name, prop.check(message)) for prop in self.properties for message in network.contents(inbox))
+        return tuple({name: (name, why) for name, why in reasons if why is not None}.values())
+
+    def is_quiet(self, field: Field, at: int) -> bool:
+        inbox = field.values[at][field.slots.index(self.inbox)]
+        return self.good.issuperset(self.space.model.network.each(inbox)) or super().is_quiet(field, at)

@@ -1,0 +1,335 @@
+"""The inner loop of the search: the states seen so far, level by level, and how the next level is made.
+
+`Loop` is what the search needs of it. Here is the one in pure Python, which works on a level at a time, tables outside,
+states inside: all states that agree on a stage's fields share what is found there, so that a difference is added to
+many states by one comprehension. The other one is `kernel`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from types import MappingProxyType
+from typing import Protocol
+
+import attrs
+
+from harness.explore.packed.footprints import Answer, Edge
+from harness.explore.packed.look_ups import Stage
+from harness.explore.packed.space import Space
+from harness.explore.packed.spool import Spool, to_words
+from harness.explore.reduction.symmetry import Symmetry
+
+CHUNK = 50_000
+"""States that are expanded at once."""
+PRIME = 18446744073709551557
+"""The greatest prime below 2**64: a state's fingerprint is what it leaves when divided by it."""
+BYTES_PER_STATE = 110
+"""What a state takes in a set and in a list, about."""
+
+Answered = Callable[[Sequence[Answer], Sequence[int]], None]
+"""Called with answers of checks and the states in which they were given."""
+Moved = Callable[[Callable[[int], int]], None]
+"""Called when states are packed anew, with the function that does it."""
+DEADLOCK: Sequence[Answer] = (("Deadlock", "no step is possible"),)
+
+
+@attrs.frozen
+class Kept:
+    """How a loop treats states: by class, by what a view shows, by fingerprint; whether it watches for deadlocks."""
+
+    symmetry: Symmetry | None = None
+    hidden: int = 0
+    """The mask of the fields that the view hides."""
+    fingerprints: bool = False
+    deadlocks: bool = False
+
+    def key(self, state: int) -> int:
+        """Return what tells a state from others: its class under renaming, of what the view shows."""
+        state &= ~self.hidden
+        return state if self.symmetry is None else self.symmetry.least(state)
+
+
+@attrs.frozen
+class Arrows:
+    """The edges between the states that a loop keeps, as flat lists; `labels` index into `edges`."""
+
+    sources: Sequence[int]
+    targets: Sequence[int]
+    labels: Sequence[int]
+    edges: Sequence[Edge]
+
+
+class Loop(Protocol):
+    """The states seen so far, level by level, and how the next level is made."""
+
+    name: str
+    contexts: Mapping[int, int]
+    """States seen, and how many entries a context may have from then on beyond what its stages have anyway."""
+    position: int
+    """How many states of the level before the last are expanded, 0 where it is done."""
+    settled: set[str]
+    """Properties of whose answers nobody wants to know any more."""
+
+    @property
+    def generated(self) -> int:
+        """The successors so far, one for every way, and the initial states."""
+
+    def start(self, states: Sequence[int]) -> None:
+        """Begin with the initial states."""
+
+    def restore(self, levels: Iterable[Sequence[int]], position: int, generated: int) -> None:
+        """Go on where another search stopped, with its levels."""
+
+    def expand(self, answered: Answered) -> Iterator[int]:
+        """Expand the last level into the next, piece by piece; yield how many states are done. Raises Overflow."""
+
+    def level(self, number: int) -> Sequence[int]:
+        """Return the states of a level (0 is the initial one)."""
+
+    @property
+    def width(self) -> int:
+        """The 64-bit words of a state."""
+
+    def words(self, number: int) -> array[int]:
+        """Return the states of a level as words."""
+
+    def sample(self, number: int, most: int) -> Sequence[int]:
+        """Return about so many states of a level, evenly spread."""
+
+    def sizes(self) -> list[int]:
+        """Return how many states each level has."""
+
+    def sources(self, level: int, targets: set[int]) -> list[int]:
+        """Return the states of a level from which a step leads to one of the targets (given as keys)."""
+
+    def outside(self) -> list[int]:
+        """Return the states out of bounds that were met since this was asked last."""
+
+    def arrows(self) -> Arrows:
+        """Return all edges; states are numbered level by level. For models without a constraint."""
+
+    def rearranged(self) -> None:
+        """Take note that the space has other roots."""
+
+    def count(self) -> None:
+        """Add the counts of steps to those of the space."""
+
+    def bytes(self) -> int:
+        """Return the memory that the states take, about."""
+
+
+def expand(
+    space: Space, states: Sequence[int], answered: Answered | None
+) -> Iterator[tuple[list[int], list[int], Edge]]:
+    """Yield successors of some states, the states that they come from, and the edge, in batches.
+
+    Without `answered` nothing is counted.
+    """
+    work: list[tuple[Stage, Sequence[int]]] = [(root, states) for root in space.roots]
+    while work:
+        pending: dict[Stage, list[int]] = {}
+        for stage, several in work:
+            mask, table = stage.mask, stage.table
+            buckets: defaultdict[int, list[int]] = defaultdict(list)
+            for state in several:
+                buckets[state & mask].append(state)
+            for key, bucket in buckets.items():
+                found = table.get(key)
+                if found is None:
+                    found = stage.fill(bucket[0])
+                if answered is not None:
+                    found.hits += len(bucket)
+                    if found.answers:
+                        answered(found.answers, bucket)
+                for edge in found.edges:
+                    yield follow(edge, key, mask, bucket), bucket, edge
+                for child in found.children:
+                    if child in pending:
+                        pending[child] += bucket
+                    else:
+                        pending[child] = bucket.copy()
+        work = list(pending.items())
+
+
+def follow(edge: Edge, key: int, mask: int, states: Sequence[int]) -> list[int]:
+    """Return what an edge makes of states that agree on the bits of a mask, which are `key` in all of them."""
+    delta = edge.delta
+    varying = []
+    for channel in edge.channels:
+        bits = channel.field.mask
+        if bits & mask:
+            delta += channel[key & bits]
+        else:
+            varying.append((channel, bits))
+    if not varying:
+        return [state + delta for state in states]
+    (channel, bits), *others = varying
+    after = [state + delta + channel[state & bits] for state in states]
+    for channel, bits in others:
+        after = [a + channel[state & bits] for a, state in zip(after, states, strict=True)]
+    return after
+
+
+class PythonLoop:
+    """States as Python integers in a set, levels as lists."""
+
+    name = "python"
+    contexts: Mapping[int, int] = MappingProxyType({2_000: 500, 20_000: 6_000, 100_000: 50_000})
+
+    def __init__(self, space: Space, kept: Kept, moved: Moved = lambda remap: None) -> None:
+        self.space = space
+        self.kept = kept
+        self.generated = 0
+        self.position = 0
+        self.seen: set[int] = set()
+        self.levels: list[list[int]] = []
+        self.spool = Spool() if kept.fingerprints else None
+        self.settled: set[str] = set()
+        self.out: list[int] = []
+
+    def start(self, states: Sequence[int]) -> None:
+        self.generated = len(states)
+        self.levels = [self._new(dict.fromkeys(states))]
+        self.out = []
+
+    def restore(self, levels: Iterable[Sequence[int]], position: int, generated: int) -> None:
+        for level in levels:
+            self.seen.update(self._mark(state) for state in level)
+            self.levels.append(list(level))
+        if self.spool is not None:
+            for done in self.levels[: -2 if position else -1]:
+                self.spool.put(done, self.width)
+                done.clear()
+        self.position = position
+        self.generated = generated
+
+    def expand(self, answered: Answered) -> Iterator[int]:
+        if not self.position:
+            self.levels.append([])
+        level, after = self.levels[-2], self.levels[-1]
+        while self.position < len(level):
+            piece = level[self.position : self.position + CHUNK]
+            self.space.settle(piece)
+            successors: set[int] = set()
+            take = successors.update
+            alive: set[int] = set()
+            for batch, bucket, edge in expand(self.space, piece, answered):
+                take(batch)
+                self.generated += edge.step.ways * len(batch)
+                if self.kept.deadlocks:
+                    alive.update(bucket)
+            if self.kept.deadlocks and (dead := [state for state in piece if state not in alive]):
+                answered(DEADLOCK, dead)
+            after += self._new(successors)
+            self.position += len(piece)
+            yield self.position
+        self.position = 0
+        if self.spool is not None:
+            self.spool.put(level, self.width)
+            level.clear()
+
+    def _new(self, states: Iterable[int]) -> list[int]:
+        """Return those of some states that are new and within bounds, and note that they are seen."""
+        kept = self.kept
+        if kept.hidden or kept.fingerprints:
+            new = self._new_marks(states)
+        else:
+            new = states if isinstance(states, set) else set(states)
+            new -= self.seen
+            if kept.symmetry is not None:
+                least = kept.symmetry.least
+                new = {least(state) for state in new}
+                new -= self.seen
+        if self.space.bounds is not None:
+            inside = {state for state in new if not self.space.is_outside(state)}
+            self.out += new - inside
+            new = inside
+        if not (kept.hidden or kept.fingerprints):
+            self.seen |= new
+        return list(new)
+
+    def _mark(self, state: int) -> int:
+        mark = self.kept.key(state)
+        return mark % PRIME if self.kept.fingerprints else mark
+
+    def _new_marks(self, states: Iterable[int]) -> set[int]:
+        """Return the states whose visible part, or whose fingerprint, is new; of several the one that sorts first."""
+        hidden = self.kept.hidden
+        if not hidden:
+            key = self.kept.key
+            by_mark = {key(state) % PRIME: state for state in states}
+            fresh = by_mark.keys() - self.seen
+            self.seen |= fresh
+            return {key(by_mark[mark]) for mark in fresh}
+        marks: dict[int, int] = {}
+        for state in states:
+            mark = self._mark(state)
+            if mark in self.seen:
+                continue
+            other = marks.get(mark)
+            if other is None or self._text(state) < self._text(other):
+                marks[mark] = state
+        self.seen |= marks.keys()
+        return set(marks.values())
+
+    def _text(self, state: int) -> str:
+        return self.space.hidden_text(state, self.kept.hidden)
+
+    def level(self, number: int) -> Sequence[int]:
+        if self.spool is not None and number < self.spool.count:
+            return self.spool.get(number)
+        return self.levels[number]
+
+    @property
+    def width(self) -> int:
+        return (self.space.layout.bits + 63) // 64
+
+    def words(self, number: int) -> array[int]:
+        return to_words(self.level(number), self.width)
+
+    def sample(self, number: int, most: int) -> Sequence[int]:
+        states = self.level(number)
+        return states[:: max(1, len(states) // most)]
+
+    def sizes(self) -> list[int]:
+        spooled = self.spool.sizes if self.spool is not None else []
+        return [*spooled, *(len(level) for level in self.levels[len(spooled) :])]
+
+    def sources(self, level: int, targets: set[int]) -> list[int]:
+        found: set[int] = set()
+        states = self.level(level)
+        kept = self.kept
+        for begin in range(0, len(states), CHUNK):
+            for batch, bucket, _ in expand(self.space, states[begin : begin + CHUNK], None):
+                keys = [kept.key(after) for after in batch] if kept.hidden or kept.symmetry is not None else batch
+                if not targets.isdisjoint(keys):
+                    found.update([state for key, state in zip(keys, bucket, strict=True) if key in targets])
+        return [state for state in states if state in found]
+
+    def outside(self) -> list[int]:
+        found, self.out = self.out, []
+        return found
+
+    def arrows(self) -> Arrows:
+        number = {state: n for n, state in enumerate(state for level in self.levels for state in level)}.__getitem__
+        sources, targets, labels = array("q"), array("q"), array("q")
+        edges: dict[Edge, int] = {}
+        for level in self.levels:
+            for begin in range(0, len(level), CHUNK):
+                for batch, bucket, edge in expand(self.space, level[begin : begin + CHUNK], None):
+                    sources.extend(map(number, bucket))
+                    targets.extend(map(number, batch))
+                    labels.extend(repeat(edges.setdefault(edge, len(edges)), len(batch)))
+        return Arrows(sources, targets, labels, tuple(edges))
+
+    def rearranged(self) -> None:
+        """The roots are read from the space each time."""
+
+    def count(self) -> None:
+        self.space.count()
+
+    def bytes(self) -> int:
+        return len(self.seen) * BYTES_PER_STATE

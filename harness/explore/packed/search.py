@@ -1,0 +1,435 @@
+"""Exhaustive breadth-first search with exact counts: every reachable state once, level by level.
+
+Counts are the TLA+ model checker's: `generated` is initial states plus one successor per way of every step, `depth` the
+number of levels. A violation is found on the first level that has one, so its path is a shortest one; of all shortest
+paths the one is told whose steps come first in the order of the model, whatever the order of the search.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import partial
+from typing import Any
+
+import attrs
+
+from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
+from harness.explore.packed import kernel
+from harness.explore.packed.footprints import Answer
+from harness.explore.packed.layout import SLACK, Overflow
+from harness.explore.packed.look_ups import WITNESSED
+from harness.explore.packed.loop import Kept, Loop, PythonLoop
+from harness.explore.packed.space import Space
+from harness.explore.reduction.symmetry import Symmetry
+from harness.model import Model, Property, Refusal, State, View, parts
+
+Progress = Callable[[int, int, int, int], None]
+"""Called with distinct, generated, depth and how many states are still to be expanded."""
+
+SCOUTED = 2_000
+"""States after which the widths of the fields are chosen anew from what was met."""
+RESERVE = 8
+"""Bits that a kernel's states must have left while it is early, or else variables share fields at once."""
+SAMPLED = 20_000
+"""States of each level by which it is decided which variables share fields."""
+ENGINES = ("auto", "python", "kernel")
+FINGERPRINTS = 2**64
+
+
+@attrs.frozen
+class Violation:
+    """A violated property (or a witness), why, and the shortest way there: the steps' labels after an initial state."""
+
+    name: str
+    reason: str
+    kind: str
+    """`invariant`, `deadlock` or `sometimes`."""
+    initial: int
+    labels: tuple[str, ...]
+
+    @property
+    def length(self) -> int:
+        """The length in states, the initial one included."""
+        return len(self.labels) + 1
+
+
+@attrs.frozen
+class Result:
+    """What a search found."""
+
+    initial: int
+    distinct: int
+    generated: int
+    depth: int
+    complete: bool
+    violations: tuple[Violation, ...]
+    witnesses: tuple[Violation, ...]
+    actions: Mapping[str, int]
+    bits: int
+    engine: str
+    keys: int = 0
+    """How many keys states may have, where states are told apart by less than what they are; 0 where they are not."""
+
+
+@attrs.define
+class Hit:
+    """A property that answered: on which level first, and in which states of it."""
+
+    kind: str
+    depth: int
+    states: list[int]
+
+
+class Search:
+    """One search; `run` does it. What it keeps serves to rebuild paths, and as a graph for temporal properties."""
+
+    worker_cpu = 0.0
+    """Seconds of other processes than this one."""
+
+    def __init__(
+        self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
+        symmetry: bool = False, view: bool = False, witnesses: bool = False, fingerprints: bool = False,
+        engine: str = "auto", states: int = 0, memory: int = 0,
+        progress: Progress = lambda distinct, generated, depth, queue: None,
+        checkpoint: Checkpoint | None = None, due: Callable[[], bool] = lambda: False,
+    ) -> None:
+        if model.faulty or model.actors:
+            raise Refusal(f"{model.name} has actors or faults, which only --engine plain can search yet; give that one")
+        if symmetry and not model.symmetric:
+            raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
+        self.model = model
+        chosen = [model.property(name) for name in invariants]
+        if witnesses:
+            chosen += [prop for prop in model.properties if prop.form == "sometimes"]
+        self.kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
+        self.chosen = tuple(chosen)
+        self.together: tuple[tuple[str, ...], ...] = ()
+        """Variables that share fields, see `Layout`."""
+        self.space = Space(model, self.chosen)
+        self.symmetric = symmetry
+        self.hides = _hides(model) if view else ()
+        self.stop = stop
+        self.deadlock = deadlock
+        self.fingerprints = fingerprints
+        self.states = states
+        """How many states are enough; 0: all."""
+        self.memory = memory
+        self.asked = asked_of(model, tuple(self.kinds), {
+            "stop": stop, "deadlock": deadlock, "symmetry": symmetry, "view": view, "fingerprints": fingerprints
+        })
+        self.checkpoint = checkpoint
+        self.saved = None if checkpoint is None else checkpoint.read(self.asked)
+        self.due = due
+        """Says when it is time for a checkpoint."""
+        self.engine = self._engine(engine)
+        self.progress = progress
+        self.loop: Loop = PythonLoop(self.space, Kept())
+        self.starts: list[int] = []
+        self.hits: dict[str, Hit] = {}
+        self.fresh: dict[str, Hit] = {}
+        self.kept = Kept()
+        self.reserve = RESERVE
+        self.wants_stop = False
+        """Set from outside, by a signal: the search stops where it can go on later."""
+        self.interrupted = False
+        self.limit: str | None = None
+        """What ended the search early: `states`, or what whoever set `wants_stop` says besides."""
+
+    def _engine(self, engine: str) -> str:
+        if self.saved is not None:
+            if engine not in ("auto", self.saved.engine):
+                raise Refusal(f"the checkpoint was made by --engine {self.saved.engine}; go on with that")
+            engine = self.saved.engine
+        if engine == "python" or (engine == "auto" and (self.hides or not kernel.is_available())):
+            return "python"
+        if self.hides:
+            raise Refusal("the kernel cannot search with a view that hides more than history; use --engine python")
+        kernel.load()
+        return "kernel"
+
+    def run(self) -> Result:
+        """Search until done, violated or interrupted. Raises Refusal when the memory limit is reached."""
+        was_on = gc.isenabled()
+        gc.disable()
+        try:
+            if self.saved is not None:
+                self._resume(self.saved)
+            else:
+                self._scout()
+                while not self._search():
+                    pass
+            return self._result()
+        finally:
+            if was_on:
+                gc.enable()
+
+    def _scout(self) -> None:
+        """Search a little to learn how many values the fields have, and choose their widths."""
+        layout = self.space.layout
+        self.space.listens = self.engine == "python"
+        states = self.model.initial_states()
+        while True:
+            try:
+                if not self.space.bases:
+                    self.space.start(layout.pack(states[0]))
+                loop = PythonLoop(self.space, Kept())
+                loop.start([layout.pack(state) for state in states])
+                while loop.levels[-1] and len(loop.seen) < SCOUTED:
+                    for _ in loop.expand(_ignore):
+                        pass
+                break
+            except Overflow:
+                layout.fit(SLACK)
+                self.space.repack()
+        self.loop = loop
+        self._fit()
+
+    def _fit(self) -> None:
+        """Choose the widths of the fields; where a state does not fit the kernel, go on in Python."""
+        layout = self.space.layout
+        if self.engine == "kernel" and layout.needed() > kernel.BITS - self.reserve:
+            if self._share_fields():
+                return self._scout()
+            self.reserve = 0
+        if self.engine == "kernel" and not layout.fit_into(kernel.BITS):
+            self.engine = "python"
+        if self.engine == "python":
+            layout.fit_digits()
+        self.space.repack()
+
+    def _share_fields(self) -> bool:
+        """Let variables share fields, so that states get narrower; say whether any can."""
+        loop = self.loop
+        states = [state for number in range(len(loop.sizes())) for state in loop.sample(number, SAMPLED)]
+        pair = self.space.layout.wasteful(states)
+        if pair is None:
+            return False
+        joined = [group for group in self.together if not set(group) & set(pair)]
+        merged = set(pair).union(*(group for group in self.together if set(group) & set(pair)))
+        self.together = (*joined, tuple(sorted(merged)))
+        self.space = Space(self.model, self.chosen, self.together)
+        return True
+
+    def _begin(self, orbits: Sequence[tuple[list[int], bool]] = ()) -> None:
+        """Make the tables and the loop anew."""
+        space = self.space
+        self.hits.clear()
+        self.fresh.clear()
+        space.actions.clear()
+        space.most = 0
+        space.dismissed.clear()
+        space.listens = self.engine == "python"
+        space.arrange()
+        symmetry = Symmetry(space.layout, self.model.symmetric, orbits) if self.symmetric else None
+        hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
+        self.kept = Kept(symmetry, hidden, self.fingerprints, self.deadlock)
+        loop: Loop = (kernel.KernelLoop if self.engine == "kernel" else PythonLoop)(space, self.kept, self._moved)
+        if isinstance(loop, kernel.KernelLoop):
+            loop.reserve = self.reserve
+        self.loop = loop
+        self.starts = [space.layout.pack(state) for state in self.model.initial_states()]
+
+    def _search(self) -> bool:
+        """Search from the start; say whether it was finished, and not to be started over with wider fields."""
+        self._begin()
+        try:
+            self.loop.start(self.starts)
+            self._levels()
+        except Overflow:
+            self._fit()
+            return False
+        return True
+
+    def _resume(self, saved: Saved) -> None:
+        """Go on from a checkpoint; where that needs wider fields than there are, start over."""
+        assert self.checkpoint is not None
+        self.together = tuple(tuple(group) for group in saved.together)
+        self.space = Space(self.model, self.chosen, self.together)
+        layout = self.space.layout
+        self.checkpoint.restore_layout(saved, layout, {cls.__name__: cls for cls in self.model.types})
+        try:
+            self.space.start(layout.pack(self.model.initial_states()[0]))
+            self._begin(saved.orbits)
+            self.loop.restore(self.checkpoint.levels(saved), saved.position, saved.generated)
+            self.space.actions.update(saved.actions)
+            for told in saved.hits:
+                group = self.hits if told["settled"] else self.fresh
+                group[told["name"]] = Hit(told["kind"], told["depth"], told["states"])
+            self._settle()
+            self._levels()
+        except Overflow:
+            self._fit()
+            while not self._search():
+                pass
+
+    def save(self) -> None:
+        """Write a checkpoint of what is done so far."""
+        if self.checkpoint is None:
+            return
+        layout = self.space.layout
+        self.loop.count()
+        hits: list[Mapping[str, Any]] = [
+            {"name": name, "kind": hit.kind, "depth": hit.depth, "states": hit.states, "settled": settled}
+            for settled, group in ((True, self.hits), (False, self.fresh)) for name, hit in group.items()
+        ]
+        saved = Saved(
+            self.asked, self.loop.name, self.loop.generated, self.loop.position, dict(self.space.actions), hits,
+            self.together, fields_of(layout), [], self.loop.width,
+            [] if self.kept.symmetry is None else self.kept.symmetry.ordered(),
+        )
+        self.checkpoint.write(saved, layout, self.loop.sizes(), self.loop.words)
+
+    def _moved(self, remap: Callable[[int], int]) -> None:
+        """States are packed anew: those that were noted, too."""
+        self.starts = [remap(state) for state in self.starts]
+        for hit in [*self.hits.values(), *self.fresh.values()]:
+            hit.states = [remap(state) for state in hit.states]
+
+    def _is_decided(self) -> bool:
+        return self.stop and any(hit.kind != "sometimes" for hit in self.hits.values())
+
+    def _levels(self) -> None:
+        loop = self.loop
+        while (loop.position or loop.sizes()[-1]) and not self._is_decided():
+            self._rearrange(loop)
+            depth = len(loop.sizes()) - (loop.position > 0)
+            size = loop.sizes()[depth - 1]
+            for done in loop.expand(partial(self._answered, depth)):
+                for state in loop.outside():
+                    self._answered(depth + 1, self.space.answers(state), [state])
+                sizes = loop.sizes()
+                self.progress(sum(sizes), loop.generated, depth, size - done + sizes[-1])
+                if done < size and self._ends_early(sum(sizes)):
+                    return self.save()
+                self._check_memory()
+            self.hits.update(self.fresh)
+            self.fresh.clear()
+            self._settle()
+            if loop.sizes()[-1] and self._ends_early(sum(loop.sizes())):
+                return self.save()
+            if self.due():
+                self.save()
+        self.save()
+
+    def _ends_early(self, states: int) -> bool:
+        """Say whether the search ends here, with states that are not expanded, and note why."""
+        if self.states and states >= self.states:
+            self.limit = "states"
+        elif self.wants_stop:
+            self.interrupted = self.limit is None
+        return self.wants_stop or self.limit is not None
+
+    def _settle(self) -> None:
+        """Ask no more about what is found."""
+        self.loop.settled.update(self.hits)
+        self.space.dismiss(self.hits)
+
+    def _rearrange(self, loop: Loop) -> None:
+        """Allow contexts more entries as the search gets longer, so that fewer look-ups are left."""
+        most = max((most for states, most in loop.contexts.items() if states < sum(loop.sizes())), default=0)
+        if most > self.space.most:
+            self.space.most = most
+            self.space.arrange()
+            loop.rearranged()
+
+    def _answered(self, depth: int, answers: Sequence[Answer], states: Sequence[int]) -> None:
+        for name, _ in answers:
+            if name not in self.hits:
+                hit = self.fresh.get(name)
+                if hit is None or depth < hit.depth:
+                    self.fresh[name] = Hit(self.kinds.get(name, "deadlock"), depth, list(states))
+                elif hit.depth == depth:
+                    hit.states += states
+
+    def _check_memory(self) -> None:
+        if self.memory and self.loop.bytes() > self.memory:
+            self.save()
+            kept = f"; what is done is kept in {self.checkpoint.folder}" if self.checkpoint is not None else ""
+            raise Refusal(
+                f"the search needs more than the {self.memory / 1e9:g} GB of memory that it was given, after "
+                f"{sum(self.loop.sizes()):,} states{kept}; give more with --memory, or use smaller sizes or --symmetry"
+            )
+
+    def _result(self) -> Result:
+        loop = self.loop
+        for name, hit in self.fresh.items():
+            self.hits.setdefault(name, hit)
+        sizes = [size for size in loop.sizes() if size]
+        loop.count()
+        told = [self._violation(name, hit) for name, hit in self.hits.items()]
+        violations, witnesses = ranked(told, tuple(self.kinds))
+        complete = not self.interrupted and self.limit is None and not (violations and self.stop)
+        return Result(
+            len(self.starts), sum(sizes), loop.generated, len(sizes), complete, violations, witnesses,
+            dict(sorted(self.space.actions.items())), self.space.layout.bits, loop.name,
+            FINGERPRINTS if self.fingerprints else 0,
+        )
+
+    def frontier(self, most: int) -> list[State]:
+        """Return some states of the last level that has any."""
+        last = max((level for level, size in enumerate(self.loop.sizes()) if size), default=0)
+        return [self.space.layout.unpack(state) for state in self.loop.sample(last, most)]
+
+    def key(self, state: int) -> int:
+        """Return what tells a state from others: its class under renaming, of what the view shows."""
+        return self.kept.key(state)
+
+    def _violation(self, name: str, hit: Hit) -> tuple[Violation, list[int]]:
+        """Tell a shortest path to one of the states of a hit: of all, the first in the order of the model."""
+        ways = [{self.key(state) for state in hit.states}]
+        for level in range(hit.depth - 2, -1, -1):
+            ways.append({self.key(state) for state in self.loop.sources(level, ways[-1])})
+        ways.reverse()
+        return tell(self.space, self.chosen, name, hit.kind, self.starts, self.key, ways)
+
+
+def ranked(
+    told: Iterable[tuple[Violation, list[int]]], names: Sequence[str]
+) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
+    """Return violations and witnesses, each told with its way: the violations in order of length, way and name."""
+    ordered = sorted(told, key=lambda each: (each[0].length, each[1], [*names, "Deadlock"].index(each[0].name)))
+    found = [violation for violation, _ in ordered]
+    witnesses = sorted((each for each in found if each.kind == "sometimes"), key=lambda each: each.name)
+    return tuple(each for each in found if each.kind != "sometimes"), tuple(witnesses)
+
+
+def tell(
+    space: Space, chosen: Sequence[Property], name: str, kind: str, starts: Sequence[int],
+    key: Callable[[int], int], ways: Sequence[Set[int]],
+) -> tuple[Violation, list[int]]:
+    """Tell the first path, in the order of the model, through states whose keys are given level by level; and its way.
+
+    `starts` are the initial states, packed.
+    """
+    initial = next(n for n, start in enumerate(starts) if key(start) in ways[0])
+    at = starts[initial]
+    labels: list[str] = []
+    way = [initial]
+    for targets in ways[1:]:
+        edges = enumerate(space.edges(at))
+        place, edge = next((n, edge) for n, edge in edges if key(edge.follow(at)) in targets)
+        way.append(place)
+        labels.append(edge.step.label)
+        at = edge.follow(at)
+    prop = next((prop for prop in chosen if prop.name == name), None)
+    view = View(space.layout.unpack(at))
+    if prop is not None and prop.on == "step":
+        labels += [edge.step.label for edge in space.edges(at) if prop.check(view, edge.step)][:1]
+    if prop is None:
+        reason = "no step is possible"
+    elif kind == "sometimes":
+        reason = WITNESSED
+    else:
+        reason = space.model.why_not(prop, view) or ""
+    return Violation(name, reason, kind, initial, tuple(labels)), way
+
+
+def _hides(model: Model) -> tuple[str, ...]:
+    if not model.view_hides:
+        raise Refusal(f"{model.name} has no view; leave --view out")
+    return tuple(name for name in model.view_hides if name != "messages_discard")
+
+
+def _ignore(answers: Sequence[Answer], states: Sequence[int]) -> None:
+    """Take no notice of answers."""

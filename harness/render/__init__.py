@@ -1,0 +1,44 @@
+"""Histories after the run: what they look like. Pure functions of a recorded run; nothing here drives or records one.
+
+Rooms: `story` reads a history once (who acted, what became of every message, what changed), `changes` puts values and
+state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz`, `log` and `tla` are the forms that `render` writes.
+State graphs: `graph_picture` (what is seen of one, and DOT), `graph_layout` (where it goes), `graph_svg`.
+"""
+
+from __future__ import annotations
+
+from harness.model import Model, Refusal, unknown
+from harness.record import History
+from harness.render import itf, mermaid, shiviz, svg, text, tla
+from harness.render.log import render_log
+from harness.render.timeline import check_typed, tell
+
+FORMS = ("text", "mermaid", "svg", "itf", "shiviz", "log", "tla")
+
+__all__ = ["FORMS", "render"]
+
+
+def render(history: History, model: Model, form: str, width: int = 100, fair_from: int | None = None) -> str:
+    """Return a history in one of the `FORMS`.
+
+    `width` is the longest line of `text`, in characters. `fair_from` is the trail's number of steps before the fair
+    ending, where it is known; histories do not carry it. Raises Refusal for another form, for a width below 40, for a
+    history that was read without its model, and as `tla` for a model that was not written after a TLA+ module.
+    """
+    if form not in FORMS:
+        raise Refusal(unknown(f"there is no form {form!r} of a history", form, FORMS, "the forms are"))
+    if form == "itf":
+        check_typed(history)
+        return itf.write(history, model)
+    if form == "log":
+        check_typed(history)
+        return render_log(history)
+    if form == "tla":
+        check_typed(history)
+        return tla.write(history, model)
+    story = tell(history, model, fair_from)
+    if form == "text":
+        return text.write(story, width)
+    if form == "mermaid":
+        return mermaid.write(story)
+    return svg.write(story) if form == "svg" else shiviz.write(story)

@@ -1,0 +1,210 @@
+"""A history as a text timeline: a lifeline per actor, each step written from its actor's lifeline to the right.
+
+No line is longer than the width: text wraps where it stands, moves left where its lifeline leaves too little room, and
+is cut off with `...` after a few lines.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.model import OPEN, Refusal, parts
+from harness.render.changes import SILENT, brief, brief_message
+from harness.render.timeline import DROPPED, LOST, MERGED, UNDER_WAY, Flight, Row, Story, facts, verdict
+
+NARROWEST = 40
+ROOM = 44
+"""Characters that the last lifeline should leave for text."""
+LEAST_ROOM = 24
+PITCH = 22
+"""Characters between two lifelines at most."""
+MOST_LINES = 4
+"""Lines of one message or change, before it is cut off."""
+REPEAT = 25
+"""Steps after which the names of the lifelines are written again."""
+GLUE = "\xa0"
+"""A space at which no line is broken."""
+LIFELINE = {"up": "|", "paused": ":", "down": " "}
+
+
+def write(story: Story, width: int) -> str:
+    """Return the timeline. Raises Refusal for a width below 40."""
+    if width < NARROWEST:
+        raise Refusal(f"a timeline needs a width of at least {NARROWEST} characters, not {width}")
+    times = [_time(row) for row in story.rows if row.event.at_us is not None]
+    page = Page(story.columns, story.properties, width, len(story.rows), max(map(len, times), default=0))
+    lines = [*_head(story, width), "", *_initial(story, width), "", *page.names({})]
+    for row in story.rows:
+        if row.n and row.n - 1 == story.fair_from:
+            lines.append(_rule(story.ending, width))
+        if row.n % REPEAT == 0 and row.n:
+            lines += page.names(row.status)
+        if row.n:
+            lines += page.step(row)
+        lines += failing(story.properties, row, width)
+    if story.fair_from == story.rows[-1].n:
+        lines.append(_rule(story.ending, width))
+    lines += ["", *_foot(story, width)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+class Page:
+    """Where the lifelines stand on a page of a width, and what the lines of a step are there.
+
+    `steps` is how many there may be, `time` how many characters a moment of virtual time takes, 0 where there is none.
+    """
+
+    def __init__(self, columns: Sequence[str], properties: Sequence[str], width: int, steps: int, time: int) -> None:
+        self.properties = properties
+        self.width = width
+        self.digits = max(4, len(str(steps)))
+        count = len(properties)
+        self.all_hold = f"ok {count}/{count}" if count else ""
+        self.gutter = max(self.digits + 1 + len(self.all_hold), time) + 2
+        self.pitch = max(1, min(PITCH, (width - self.gutter - ROOM) // max(len(columns) - 1, 1)))
+        self.lanes = {name: self.gutter + n * self.pitch for n, name in enumerate(columns)}
+
+    def names(self, status: Mapping[str, str]) -> list[str]:
+        """Return the names of the lifelines, each where its own lifeline goes down without crossing another name."""
+        level: dict[str, int] = {}
+        for name, at in self.lanes.items():
+            crossing = [level[other] + 1 for other in level if self.lanes[other] + len(other) + 1 > at]
+            level[name] = max(crossing, default=0)
+        lines = []
+        for depth in range(max(level.values(), default=-1) + 1):
+            line = self._lifelines(status, [name for name in self.lanes if level[name] < depth])
+            for name, at in self.lanes.items():
+                if level[name] == depth:
+                    shown = shorten(name, self.width - at)
+                    line[at : at + len(shown)] = list(shown)
+            lines.append("".join(line))
+        return lines
+
+    def step(self, row: Row) -> list[str]:
+        """Return the lines of one step."""
+        lane = self.lanes[row.column]
+        start = min(lane, self.width - LEAST_ROOM)
+        body = self._wrapped(row.label, self.width - start, indent="    ")
+        for detail in details(row):
+            body += [f"| {line}" for line in self._wrapped(detail, self.width - start - 2, indent="   ")]
+        beside = [f"{row.n:>{self.digits}} {self._holding(row)}"]
+        if row.event.at_us is not None:
+            beside.append(_time(row).rjust(self.gutter - 2))
+        body += [""] * (len(beside) - len(body))
+        beside += [""] * (len(body) - len(beside))
+        return [self._line(row.status, left, start, text) for left, text in zip(beside, body, strict=True)]
+
+    def _holding(self, row: Row) -> str:
+        count = len(self.properties)
+        if not row.event.violated:
+            return self.all_hold
+        return f"{count - len(row.event.violated)}/{count}".rjust(len(self.all_hold))
+
+    def _line(self, status: Mapping[str, str], left: str, start: int, text: str) -> str:
+        line = self._lifelines(status, self.lanes)
+        line[: len(left)] = list(left)
+        if text:
+            line[start - 1] = " "
+            line[start : start + len(text) + 1] = [*text, " "]
+        return "".join(line[: self.width])
+
+    def _lifelines(self, status: Mapping[str, str], names: Iterable[str]) -> list[str]:
+        line = [" "] * (self.width + 1)
+        for name in names:
+            line[self.lanes[name]] = LIFELINE[status.get(name, "up")]
+        return line
+
+    def _wrapped(self, text: str, room: int, indent: str) -> list[str]:
+        return wrap(text, room, indent)
+
+
+def wrap(text: str, room: int, indent: str, most: int = MOST_LINES) -> list[str]:
+    """Return a text in lines of at most `room` characters, cut off after `most` lines."""
+    lines = textwrap.wrap(
+        text, room, subsequent_indent=indent, break_on_hyphens=False, max_lines=most, placeholder=" ..."
+    )
+    return [shorten(line, room) for line in lines] or [""]
+
+
+def shorten(text: str, room: int) -> str:
+    """Return a text of at most `room` characters."""
+    return text if len(text) <= room else text[: max(room - 3, 0)] + "..."[:room]
+
+
+def details(row: Row, drawn: bool = False) -> list[str]:
+    """Return what a step received, what was taken, what it sent, what it changed.
+
+    Where messages are `drawn`, only those with an unusual fate are told.
+    """
+    received = [f"<- {brief_message(row.received.message, row.received.message.source)}"] if row.received else []
+    taken = [_arrow(row, flight, f"{flight.message.source}->{flight.dest}") for flight in row.taken]
+    sent = [_arrow(row, flight, flight.dest) for flight in row.sent if not drawn or flight.copy_of is not None]
+    return [*([] if drawn else received), *taken, *sent, *row.changes]
+
+
+def _arrow(row: Row, flight: Flight, who: str) -> str:
+    text = brief_message(flight.message, who)
+    if flight.held_at == row.n:
+        return f"~> {text} (held)"
+    if flight.end in (LOST, DROPPED) and flight.ended_at == row.n:
+        return f"x> {text} ({flight.end})"
+    if flight.end == MERGED and flight.ended_at == row.n:
+        return f"-> {text} (the same is already under way)"
+    return f"-> {text}" + (" (a copy)" if flight.copy_of is not None else "")
+
+
+def _head(story: Story, width: int) -> list[str]:
+    lines = []
+    for name, value in facts(story):
+        lines += wrap(f"{name + ':':<11} {value}", width, " " * 12)
+    if story.properties:
+        legend = " ".join(f"{n}{GLUE}{name}" for n, name in enumerate(story.properties, 1))
+        lines += [line.replace(GLUE, " ") for line in wrap(f"invariants: {legend}", width, " " * 12, most=99)]
+    return lines
+
+
+def _initial(story: Story, width: int) -> list[str]:
+    """The initial state, slots of equal value together."""
+    groups: dict[str, list[str]] = {}
+    for name, value in sorted(story.rows[0].event.writes.items()):
+        if parts(name)[0] not in SILENT and value != OPEN:
+            groups.setdefault(brief(value), []).append(name)
+    lines = ["initial state"]
+    for value, names in groups.items():
+        lines += wrap(f"{' '.join(names)} = {value}", width - 2, "    ")
+    return [lines[0], *(f"  {line}" for line in lines[1:])]
+
+
+def failing(properties: Sequence[str], row: Row, width: int) -> list[str]:
+    """Return one mark per invariant where some fail, and the reason where a failure begins."""
+    violated = row.event.violated
+    if not violated:
+        return []
+    numbers = {name: n for n, name in enumerate(properties, 1)}
+    marks = "".join("x" if name in violated else "+" for name in properties)
+    held = [f"{numbers.get(name, '')} {name}" for name in violated if name not in row.began]
+    lines = wrap(f"     {marks} still FAILS {', '.join(held)}", width, " " * 8) if held else []
+    for name in row.began:
+        text = f"     {marks} FAILS {numbers.get(name, '')} {name}: {violated[name]}"
+        lines += wrap(text, width, " " * 8)
+    return lines
+
+
+def _foot(story: Story, width: int) -> list[str]:
+    under_way = [flight for flight in story.flights if flight.end == UNDER_WAY]
+    lines = []
+    for flight in under_way:
+        text = brief_message(flight.message, f"{flight.message.source}->{flight.dest}")
+        lines += wrap(f"{'held' if flight.held_at is not None else 'under way'}: {text}", width, " " * 12)
+    lines += wrap(f"verdict:    {verdict(story)}", width, " " * 12, most=99)
+    digest: Sequence[str] = textwrap.wrap(story.history.digest, width - 12)
+    return [*lines, f"digest:     {digest[0]}", *(" " * 12 + part for part in digest[1:])]
+
+
+def _rule(text: str, width: int) -> str:
+    return shorten(f"---- {text} ".ljust(width, "-"), width)
+
+
+def _time(row: Row) -> str:
+    return "" if row.event.at_us is None else f"{row.event.at_us / 1000:.3f} ms"

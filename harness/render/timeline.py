@@ -1,0 +1,271 @@
+"""A history read once: in whose column each step happened, what it changed, and what became of every message.
+
+A message is followed from the step that sent it to the one that ended it. What is under way is known from the recorded
+inboxes, so that copies, merged sends and messages lost in a crash are told as they happened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model import Kind, Message, Model, Refusal, Value, parts, slot
+from harness.model.network import FIFO
+from harness.record import Event, History
+from harness.record.counted import counted
+from harness.render.changes import changes
+
+ENVIRONMENT = "environment"
+RECEIVED, LOST, DROPPED, MERGED, UNDER_WAY = "received", "lost", "dropped", "merged", "under way"
+
+
+@attrs.define
+class Flight:
+    """A message from its send to its end. `source` is the column that sent it: a duplicate comes from its fault's."""
+
+    message: Message
+    source: str
+    sent_at: int
+    end: str = UNDER_WAY
+    """`received`, `lost` (nobody could hear it, or a crash), `dropped` (a fault took it), `merged` or `under way`."""
+    ended_at: int | None = None
+    held_at: int | None = None
+    """The step from which it was delayed."""
+    copy_of: int | None = None
+    """For a duplicate: the step that sent the original."""
+
+    @property
+    def dest(self) -> str:
+        return self.message.dest
+
+
+@attrs.frozen
+class Row:
+    """One event of a history with what a reader wants to see beside it."""
+
+    event: Event
+    column: str
+    changes: tuple[str, ...]
+    began: tuple[str, ...]
+    """Invariants that fail from this step on."""
+    status: Mapping[str, str]
+    """What each address is after the step: `up`, `paused` or `down`."""
+    received: Flight | None
+    sent: tuple[Flight, ...]
+    taken: tuple[Flight, ...]
+    """Messages under way that this step dropped, lost or delayed."""
+
+    @property
+    def n(self) -> int:
+        return self.event.n
+
+    @property
+    def label(self) -> str:
+        """The step's name, its detail where no message says the same, and its operation or kind in brackets."""
+        event = self.event
+        words = [event.name]
+        shown = [flight.message for flight in (self.received, *self.sent, *self.taken) if flight is not None]
+        if event.detail and not any(message.brief() == event.detail for message in shown):
+            words.append(event.detail)
+        if event.op is not None:
+            words.append(f"[{event.op['name']} {event.op['outcome']}]")
+        if event.kind not in (Kind.STEP, Kind.COMMAND, "initial"):
+            words.append(f"[{event.kind}]")
+        return " ".join(words)
+
+
+@attrs.frozen
+class Story:
+    """A run, ready to be drawn. `columns` are the addresses in the model's order, then the environment if it acted."""
+
+    history: History
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    flights: tuple[Flight, ...]
+    properties: tuple[str, ...]
+    fair_from: int | None
+
+    @property
+    def ending(self) -> str:
+        """What the ending is that begins after step `fair_from`."""
+        if self.history.header["strategy"] != "check":
+            return "the fair ending begins: no more faults, everyone gets their turn"
+        is_cycle = self.fair_from is not None and self.fair_from < self.rows[-1].n
+        return "from here on, again and again for ever" if is_cycle else "from here on nothing more has to happen"
+
+    @property
+    def timed(self) -> bool:
+        return bool(self.history.header["mode"] == "timed")
+
+
+def check_typed(history: History) -> None:
+    """Raise Refusal for a history that was read without its model, so that its values have no classes."""
+    for event in history.events:
+        for message in (event.received, *event.sent):
+            if message is not None and not isinstance(message, Message):
+                raise Refusal("this history was read without its model; read it with read_history(path, model)")
+
+
+def tell(history: History, model: Model, fair_from: int | None = None) -> Story:
+    """Read a history with its model. Raises Refusal for one that was read without it."""
+    check_typed(history)
+    flights = _Flights(model)
+    rows: list[Row] = []
+    state: dict[str, Value] = {}
+    failing: set[str] = set()
+    for event in history.events:
+        column = column_of(event, model.addresses)
+        received, sent, taken = flights.follow(event, column, state)
+        changed = changes(state, event.writes) if event.n else ()
+        state.update(event.writes)
+        began = tuple(name for name in event.violated if name not in failing)
+        failing = set(event.violated)
+        status = {a: state[slot("gate", a)].status for a in model.addresses if slot("gate", a) in state}
+        rows.append(Row(event, column, changed, began, status, received, sent, taken))
+    acted = any(row.column == ENVIRONMENT for row in rows[1:])
+    columns = (*model.addresses, *((ENVIRONMENT,) if acted or not model.addresses else ()))
+    return Story(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from)
+
+
+def column_of(event: Event, addresses: tuple[str, ...]) -> str:
+    """Return whose column an event belongs to: its process, else the first address among its arguments."""
+    return next((name for name in (event.process, *event.args) if name in addresses), ENVIRONMENT)
+
+
+class _Flights:
+    """Follows messages through the events of one history."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.all: list[Flight] = []
+        self._under_way: list[Flight] = []
+
+    def follow(
+        self, event: Event, column: str, before: Mapping[str, Value]
+    ) -> tuple[Flight | None, tuple[Flight, ...], tuple[Flight, ...]]:
+        """Note what an event does to messages; return the one received, those sent, and those taken from the air."""
+        received, taken = self._consumed(event)
+        sent = self._sends(event, column)
+        after = {**before, **event.writes}
+        for address in dict.fromkeys(parts(name)[1] for name in event.writes if _is_network(name)):
+            taken += self._reconcile(event, column, address, after, sent)
+        return received, tuple(sent), tuple(taken)
+
+    def _consumed(self, event: Event) -> tuple[Flight | None, list[Flight]]:
+        flight = next(iter(self._open(event.received)), None) if event.received is not None else None
+        if flight is None:
+            return None, []
+        if event.kind != Kind.FAULT:
+            self._close(flight, RECEIVED, event.n)
+            return flight, []
+        if event.action == "Delay":
+            flight.held_at = event.n
+        else:
+            self._close(flight, DROPPED, event.n)
+        return None, [flight]
+
+    def _sends(self, event: Event, column: str) -> list[Flight]:
+        lost, held = Counter(event.lost), Counter(event.held)
+        sent = []
+        for message in event.sent:
+            original = self._open(message) if event.kind == Kind.FAULT else []
+            flight = self._launch(message, column, event.n, original)
+            sent.append(flight)
+            if lost[message]:
+                lost[message] -= 1
+                self._close(flight, LOST, event.n)
+            elif held[message]:
+                held[message] -= 1
+                flight.held_at = event.n
+        return sent
+
+    def _reconcile(
+        self, event: Event, column: str, address: str, state: Mapping[str, Value], sent: list[Flight]
+    ) -> list[Flight]:
+        """Make the flights to an address agree with what is recorded as under way to it; return those that ended."""
+        wanted = Counter(self._contents(address, state))
+        known = Counter(flight.message for flight in self._under_way if flight.dest == address)
+        ended: list[Flight] = []
+        for message in dict.fromkeys((*wanted, *known)):
+            surplus = known[message] - wanted[message]
+            open_now = self._open(message)
+            if surplus > 0 and message in event.sent:
+                for flight in open_now[-surplus:]:
+                    self._close(flight, MERGED, event.n)
+            elif surplus > 0:
+                for flight in open_now[:surplus]:
+                    self._close(flight, LOST, event.n)
+                    ended.append(flight)
+            for _ in range(-surplus):
+                sent.append(self._launch(message, column if event.n else message.source, event.n, open_now))
+        return ended
+
+    def _launch(self, message: Message, column: str, n: int, originals: list[Flight]) -> Flight:
+        flight = Flight(message, column, n, copy_of=originals[0].sent_at if originals else None)
+        self.all.append(flight)
+        self._under_way.append(flight)
+        return flight
+
+    def _close(self, flight: Flight, end: str, n: int) -> None:
+        flight.end, flight.ended_at = end, n
+        self._under_way = [other for other in self._under_way if other is not flight]
+
+    def _contents(self, address: str, state: Mapping[str, Value]) -> Iterator[Any]:
+        yield from self.model.network.contents(state[slot("inbox", address)])
+        yield from FIFO.contents(state.get(slot("wire", address), FIFO.empty))
+        yield from state.get(slot("held", address), ())
+
+    def _open(self, message: Message) -> list[Flight]:
+        return [flight for flight in self._under_way if flight.message == message]
+
+
+def _is_network(name: str) -> bool:
+    return parts(name)[0] in ("inbox", "wire", "held")
+
+
+def facts(story: Story) -> list[tuple[str, str]]:
+    """Return what a run was: name and value of everything a reader needs to judge or repeat it."""
+    header = story.history.header
+    found = [
+        ("model", str(header["model"])),
+        ("sizes", _pairs(header["sizes"])),
+        ("settings", _pairs({name: value for name, value in header["settings"].items() if value != ""})),
+        ("network", f"{header['network']}, {header['mode']} mode"),
+        ("faults", _faults(header["faults"])),
+        ("strategy", f"{header['strategy']}, seed {header['seed']}"),
+        ("scenario", str(header["scenario"] or "")),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def verdict(story: Story) -> str:
+    """Return what a run came to, as a sentence."""
+    end = story.history.end["verdict"]
+    steps = counted(len(story.rows) - 1, "step")
+    if end["ok"]:
+        claims = len(story.history.header["claims"])
+        return f"ok after {steps}: nothing violates the {claims} claimed properties" if claims else f"ok after {steps}"
+    where = f"at step {end['step']}" if end.get("kind") != "liveness" else f"after {steps}"
+    return f"violates {end['violated']} {where}: {end['reason']}"
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+def _faults(faults: Mapping[str, Any]) -> str:
+    words = []
+    for name, value in sorted(faults.items()):
+        if name in ("rules", "timed"):
+            rows = [_pairs({field: _flat(part) for field, part in row.items() if part}) for row in value]
+            words += [f"{name.removesuffix('s')}({row})" for row in rows]
+        else:
+            words.append(f"{name}={_flat(value)}")
+    return " ".join(words)
+
+
+def _flat(value: Any) -> str:
+    return ",".join(_flat(item) for item in value) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,168 @@
+"""Asking processes why a step is not possible: where its action was seen to be possible, and what it stops at here.
+
+What an action writes, and which function of the protocol it is, is found out in states where it is possible: some that
+the caller knows, then breadth first from the initial ones. Then its process is asked in the state in question, watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from types import CodeType
+from typing import Any
+
+import attrs
+
+from harness.memo.read_memo import IdView
+from harness.model import Message, Model, Process, Step, View, brief_value
+from harness.simulate.tables import Tables
+from harness.verify.conditions import guard_of, turn_refused
+from harness.verify.guard_trace import Call, watch
+from harness.verify.refinement import Ids, target
+
+LOOKED_AT = 1_500
+"""States in which it is looked up which slots actions write."""
+MANY = 400
+"""Of these, states that the caller knows; the rest comes breadth first from the initial states."""
+
+
+@attrs.frozen
+class Instance:
+    """An action of the spec as somebody can take it: what it writes there, and a state where it is possible."""
+
+    process: str
+    action: str
+    args: tuple[str, ...]
+    slots: frozenset[int]
+    message: type | None
+    """The type of the message that it takes, if any."""
+    example: Ids
+
+
+@attrs.frozen
+class Attempt:
+    """An instance tried where it is not possible: how it is called, and what it stops at."""
+
+    instance: str
+    sentence: str
+    passed: int
+    given: tuple[Any, ...] = ()
+    """The plain values that the function of the action was called with."""
+
+
+class Asking:
+    """The actions of one model as they are possible somewhere, and why each is not in a given state."""
+
+    def __init__(
+        self, model: Model, tables: Tables, known: Callable[[], Sequence[Ids]] = tuple,
+        extensions: Container[str] = (), most: int = LOOKED_AT, telling: bool = False,
+    ) -> None:
+        self.model = model
+        self.tables = tables
+        self._states = known
+        self._extensions = extensions
+        self._most = most
+        self._telling = telling
+        """Whether values of fields are told, too."""
+        self._processes = {process.name: process for process in model.everyone()}
+        self._known: list[Instance] | None = None
+
+    def instances(self, around: Ids) -> list[Instance]:
+        """Return what actions wrote where they were possible: in states of runs, near this one, from the start on."""
+        if self._known is not None:
+            return self._known
+        tables, found = self.tables, {}
+        waiting = [tables.node(around)]
+        waiting += [tables.node(state) for state in self._states()]
+        waiting += [tables.start(n) for n in range(min(tables.initial_count, MANY))]
+        met: set[Ids] = set()
+        at = 0
+        while at < len(waiting) and len(met) < self._most:
+            node = waiting[at]
+            at += 1
+            if node.state in met:
+                continue
+            met.add(node.state)
+            for n, option in enumerate(node.options):
+                slots = differences(node.state, target(node.state, option))
+                step = option.choice.step
+                key = (option.process, step.action, step.args, slots)
+                if slots and key not in found:
+                    message = type(option.message) if option.message is not None else None
+                    found[key] = Instance(option.process, step.action, step.args, slots, message, node.state)
+                if len(waiting) < self._most:
+                    waiting.append(tables.follow(node, n))
+        self._known = list(found.values())
+        return self._known
+
+    def attempts(self, known: Instance, before: Ids) -> Iterable[Attempt]:
+        """Yield what an action stops at in a state, for each way in which its process comes to ask for it."""
+        process = self._processes[known.process]
+        called = known.action if known.process.startswith(known.action) else f"{known.action} of {known.process}"
+        called = known.process if known.process.startswith(known.action) else called
+        if known.action in self._extensions:
+            called += " (extension)"
+        root, chain = self._root(process, known)
+        messages = [m for m in self._arriving(process, before) if type(m) is known.message]
+        if known.message is not None and not messages:
+            yield Attempt(called, f"no {known.message.__name__} is on its way to {known.process}", 0)
+            return
+        for message in messages if known.message is not None else [None]:
+            calls = watch(lambda message=message: self._ask(process, before, message))  # type: ignore[misc]
+            rooted = [call for call in calls if call.code is root]
+            for call in rooted:
+                if not call.gave and not call.made:
+                    yield _stopped(called, call, known, self._telling)
+                elif self._telling and (turn := turn_refused(call, (known.action,), known.args)) is not None:
+                    yield Attempt(called, f"its guard fails: {turn[0].told()}", turn[1] + 1)
+            if not rooted and root is not None:
+                outer = next((call for code in chain for call in reversed(calls) if call.code is code), None)
+                if outer is not None:
+                    guard, passed = guard_of(outer, self._telling, (known.action, root.co_name), known.args)
+                    said = f"{root.co_name} is not asked: {outer.code.co_name} stops at {guard.told()}"
+                    yield Attempt(called, said, passed)
+
+    def _root(self, process: Process, known: Instance) -> tuple[CodeType | None, list[CodeType]]:
+        """Return the function that an action is, and those around it, found where the action is possible."""
+        messages: Iterable[Message | None] = [None]
+        if known.message is not None:
+            messages = [m for m in self._arriving(process, known.example) if type(m) is known.message]
+        for message in messages:
+            for call in watch(lambda message=message: self._ask(process, known.example, message)):  # type: ignore[misc]
+                for action, args, source in call.made:
+                    if (action, args) == (known.action, known.args):
+                        return _root_of(call, source, action)
+        return None, []
+
+    def _arriving(self, process: Process, state: Ids) -> tuple[Message, ...]:
+        return self.model.arrivals(process, View(IdView(self.tables, state)))
+
+    def _ask(self, process: Process, state: Ids, message: Message | None) -> Iterable[Step]:
+        view = View(IdView(self.tables, state))
+        return process.steps(view) if message is None else process.receive(view, message)
+
+
+def _root_of(call: Call, source: Call | None, action: str) -> tuple[CodeType, list[CodeType]]:
+    """Return the function of an action that is made into a step in a call, and those around it, the nearest first."""
+    chain = [call]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+    named = next((n for n, around in enumerate(chain) if action in around.code.co_consts), None)
+    if named is None and source is not None:
+        return source.code, [around.code for around in chain]
+    at = named or 0
+    return chain[at].code, [around.code for around in chain[at + 1 :]]
+
+
+def _stopped(called: str, call: Call, known: Instance, telling: bool) -> Attempt:
+    """Return an attempt that ends in a function of its own."""
+    guard, passed = guard_of(call, telling, (known.action,), known.args)
+    named = call.code.co_varnames[: call.code.co_argcount]
+    given = {n: call.given[n] for n in named if n in call.given and isinstance(call.given[n], str | int | type(None))}
+    said = ", ".join(f"{name} = {brief_value(value)}" for name, value in given.items())
+    sentence = f"its guard fails: {guard.told()}"
+    return Attempt(f"{called} with {said}" if said else called, sentence, passed + 1, tuple(given.values()))
+
+
+def differences(one: Ids, other: Ids) -> frozenset[int]:
+    """Return the slots in which two states differ."""
+    return frozenset(slot for slot, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)

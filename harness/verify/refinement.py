@@ -1,0 +1,449 @@
+"""Holding runs of actors against their spec: is each step a step of the spec, a stutter, or neither?
+
+A `Refiner` is made once for a model and judges many runs of it: what the mapping and the spec say is remembered as in
+`harness.simulate.tables`, so that a step met before costs a look-up. A state here is a tuple of ids, one per slot,
+valid within the refiner. What a mapping is, `harness.model.refinement` says; why a step is none, `why_not`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from operator import itemgetter
+from typing import Any
+
+import attrs
+
+from harness.memo.read_memo import IdView
+from harness.model import Message, Model, Refusal, Step, Value, View
+from harness.record import Event, History
+from harness.simulate.session import Plan, Run, Session
+from harness.simulate.strategies import Strategy
+from harness.simulate.tables import Node, Option, Tables
+from harness.verify.linearization import Overlays, Taken
+
+MAX_REMEMBERED = 150_000
+"""Abstract states, and steps between them, that are remembered; beyond, both start over."""
+MAX_GHOSTS = 50_000
+"""Ghosts that are remembered; beyond, they start over between two runs."""
+MAX_SAME = 2_000
+"""Values of a slot of the spec that are known by their identity."""
+ROOM = 250_000_000
+"""Bytes, by the estimate of the tables, after which those of the actors or of the spec start over, between two runs."""
+WIDTH = 8
+"""Bytes of a fingerprint."""
+
+Ids = tuple[int, ...]
+
+
+class Unmapped(Exception):
+    """The mapping gives no state of the spec: it failed, or what it gives has other slots, or cannot be."""
+
+
+@attrs.frozen
+class Failure:
+    """The first step of a run that the spec does not allow."""
+
+    step: int
+    """Number of the step; 0 is the initial state."""
+    action: str
+    label: str
+    """The actors' action, and the label of their step."""
+    before: Ids | None
+    """The abstract state before the step, as ids of the spec's tables; None for the initial state."""
+    after: Ids | None
+    """The abstract state after it; None where the mapping gave none."""
+    problem: str | None = None
+    """Why there is no abstract state."""
+
+
+@attrs.frozen
+class Refined:
+    """What a run is in terms of the spec, up to the first step that is nothing there."""
+
+    taken: tuple[tuple[str, ...], ...]
+    """The spec's actions that each step of the run is; none for a stutter."""
+    actions: Mapping[str, int]
+    """How often each action of the spec was taken."""
+    extensions: Mapping[str, int]
+    """The same for the extension actions, each of which is there, used or not."""
+    pairs: Mapping[tuple[str, str], int]
+    """How often an action of the actors was which of the spec (`A and B` for two), the empty text for a stutter."""
+    reached: frozenset[int]
+    """Fingerprints of the spec's states that the run went through; the same in every process."""
+    failure: Failure | None = None
+
+    @property
+    def steps(self) -> int:
+        return len(self.taken)
+
+    @property
+    def stutters(self) -> int:
+        return self.taken.count(())
+
+
+@attrs.frozen
+class Trace:
+    """A run as a refiner takes it: the states, the first one included, and what led from each to the next."""
+
+    states: Sequence[Ids]
+    steps: Sequence[Taken]
+
+
+class Refiner:
+    """Judges runs of one model of actors. Raises Refusal where the model has no refinement."""
+
+    def __init__(self, model: Model, tables: Tables | None = None, is_hasty: bool = False) -> None:
+        if model.refinement is None:
+            raise Refusal(f"{model.name} has no refinement: nothing says which spec its steps should follow")
+        self.model = model
+        self.is_hasty = is_hasty
+        """Whether a way is first looked for where one was found last, which does not tell what else is possible."""
+        self.tables = tables or Tables(model)
+        """The tables of the actors. States of runs are their ids, so they start over between runs only."""
+        self.tables.pinned = True
+        self.refinement = model.refinement()
+        self.spec = attrs.evolve(self.refinement.spec, properties=())
+        self.spec_tables = Tables(self.spec)
+        self._served = self.refinement.served
+        self._overlays = Overlays(self.tables)
+        self._ghosts: list[Value] = []
+        self._ghost_ids: dict[tuple[type, Value], int] = {}
+        self._footprint: dict[int, None] = {}
+        self._look: Callable[[Ids], Any] = lambda state: ()
+        self._abstract: dict[Any, tuple[Ids, int]] = {}
+        self._ways: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
+        self._found: dict[tuple[Any, ...], dict[tuple[int, str], None]] = {}
+        """Processes of the spec and actions that were ways, by the slots that changed and who may not be one."""
+        self._barred: dict[str, frozenset[str]] = {}
+        self._met: list[dict[Any, int]] = [{} for _ in self.spec_tables.slots]
+        """Ids of values of the spec's slots: looking one up by hash is faster than by its canonical text."""
+        self._same: list[dict[int, tuple[Value, int]]] = [{} for _ in self.spec_tables.slots]
+        """The same by the identity of the value, which is kept alive: faster still, and mappings repeat parts."""
+        self.possible: set[str] = set()
+        """The actions that the spec could take in the states that were left by judged steps."""
+        self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
+        self._everyone = {process.name: n for n, process in enumerate(self.spec.everyone())}
+
+    def make_room(self) -> None:
+        """Forget what was learned where it takes too much memory. Ids and failures from before mean nothing then."""
+        if self.tables.used >= ROOM:
+            self.tables.start_over()
+            self._overlays = Overlays(self.tables)
+            self._abstract.clear()
+        if self.spec_tables.used >= ROOM:
+            self.spec_tables.start_over()
+            self._ways.clear()
+            self._abstract.clear()
+            self._prints = [[] for _ in self.spec_tables.slots]
+            self._met = [{} for _ in self.spec_tables.slots]
+            self._same = [{} for _ in self.spec_tables.slots]
+        if len(self._ghosts) >= MAX_GHOSTS:
+            self._ghosts.clear()
+            self._ghost_ids.clear()
+            self._abstract.clear()
+
+    def check(self, run: History | Iterable[Event]) -> Refined:
+        """Judge a run given as a history read with its model, or as its events."""
+        self.make_room()
+        return self.judge(self.trace(run.events if isinstance(run, History) else run))
+
+    def trace(self, events: Iterable[Event]) -> Trace:
+        """Return events, the initial one first, as this refiner takes a run."""
+        states: list[Ids] = []
+        steps: list[Taken] = []
+        for event in events:
+            if states:
+                steps.append(self.taken(event))
+            states.append(state_after(self.tables, states[-1] if states else None, event))
+        return Trace(states, steps)
+
+    def taken(self, event: Event) -> Taken:
+        """Return an event as a step of a run."""
+        consumed = event.received if event.received is not None and _is_delivery(event) else None
+        return self._taken(event.action, _label(event), consumed, event.sent, event.lost)
+
+    def follow(self, session: Session) -> tuple[Run, Trace]:
+        """Make a run with a session over this refiner's own tables; return it and what it was."""
+        states, steps = [session.node.state], []
+        while (n := session.decide()) >= 0:
+            node = session.node
+            after = session.follow(n)
+            if after is None:
+                break
+            steps.append(self._taken_option(node, node.options[n]))
+            states.append(after.state)
+            session.took(n, after)
+        return session.finish(), Trace(states, steps)
+
+    def simulate(self, plan: Plan, strategy: Strategy) -> tuple[Run, Refined]:
+        """Make one run on the plain runtime and judge it."""
+        self.make_room()
+        run, trace = self.follow(Session(self.tables, plan, strategy))
+        return run, self.judge(trace)
+
+    def _taken_option(self, node: Node, option: Option) -> Taken:
+        if not self._served:
+            return Taken(option.action, option.label)
+        step = option.choice.step
+        return self.taken_step(option.process, step, option.edge(node.state).effects.lost if step.sent else ())
+
+    def taken_step(self, process: str, step: Step, lost: tuple[Message, ...]) -> Taken:
+        """Return a step of the actors as a step of a run; `lost` is what nobody got of what it sent."""
+        message = step.consumed
+        delivered = message if message is not None and message.dest == process else None
+        return self._taken(step.action, step.label, delivered, step.sent, lost)
+
+    def first_ghost(self) -> int:
+        """Return the ghost before the first state."""
+        return self._ghost(self.refinement.ghost)
+
+    def _taken(
+        self, action: str, label: str, consumed: Message | None, sent: tuple[Message, ...], lost: tuple[Message, ...]
+    ) -> Taken:
+        """Return a step with those of its messages that are served responses."""
+        served = self._served
+        if not served:
+            return Taken(action, label)
+        return Taken(
+            action, label, consumed if isinstance(consumed, served) else None,
+            tuple(message for message in sent if isinstance(message, served) and message not in lost),
+        )
+
+    def judge(self, trace: Trace) -> Refined:
+        """Say what each step of a run is in the spec, up to the first that is nothing."""
+        states = self._overlays.seen(trace.states, trace.steps) if self._served else trace.states
+        taken: list[tuple[str, ...]] = []
+        reached: set[int] = set()
+        failure = None
+        before: Ids | None = None
+        ghost = self.first_ghost()
+        for n, state in enumerate(states):
+            action, label = (trace.steps[n - 1].action, trace.steps[n - 1].label) if n else ("", "the initial state")
+            try:
+                after, ghost = self.abstract(state, ghost)
+                way = () if after == before else self.way(before, after, self.barred(action))
+            except Unmapped as error:
+                failure = Failure(n, action, label, before, None, str(error))
+                break
+            if way is None:
+                failure = Failure(n, action, label, before, after)
+                break
+            if after != before:
+                reached.add(self.fingerprint(after))
+                before = after
+            taken.append(way)
+        return self._refined(trace, taken[1:], reached, failure)
+
+    def _refined(
+        self, trace: Trace, taken: list[tuple[str, ...]], reached: set[int], failure: Failure | None
+    ) -> Refined:
+        judged = zip(trace.steps, taken, strict=False)
+        pairs = Counter((step.action, " and ".join(way)) for step, way in judged)
+        counts = Counter(action for way in taken for action in way)
+        extensions = {name: counts.pop(name, 0) for name in sorted(self.refinement.extensions)}
+        counted = dict(sorted(counts.items()))
+        return Refined(tuple(taken), counted, extensions, dict(sorted(pairs.items())), frozenset(reached), failure)
+
+    def _ghost(self, value: Value) -> int:
+        key = (value.__class__, value)
+        found = self._ghost_ids.get(key)
+        if found is None:
+            found = self._ghost_ids[key] = len(self._ghosts)
+            self._ghosts.append(value)
+        return found
+
+    def abstract(self, state: Ids, ghost: int) -> tuple[Ids, int]:
+        """Return the state of the spec that a state of the actors stands for, and the ghost after it. Unmapped."""
+        found = self._abstract.get((ghost, self._look(state)))
+        if found is not None:
+            return found
+        view = View(IdView(self.tables, state))
+        try:
+            slots, after = self.refinement.abstract(view, self._ghosts[ghost])
+        except Exception as error:
+            raise Unmapped(f"the mapping fails on this state with {where(error)}") from error
+        result = self._intern(slots), self._ghost(after)
+        index = self.tables.index
+        new = [index[name] for name in view.reads() if index[name] not in self._footprint]
+        if new:
+            self._footprint.update(dict.fromkeys(new))
+            self._look = itemgetter(*self._footprint)
+            self._abstract.clear()
+        elif len(self._abstract) >= MAX_REMEMBERED:
+            self._abstract.clear()
+        self._abstract[ghost, self._look(state)] = result
+        return result
+
+    def _intern(self, slots: Mapping[str, Value]) -> Ids:
+        tables = self.spec_tables
+        if len(slots) != len(tables.slots) or any(name not in tables.index for name in slots):
+            missing, odd = sorted(set(tables.slots) - set(slots)), sorted(set(slots) - set(tables.slots))
+            said = [f"without {', '.join(missing[:4])}"] if missing else []
+            said += [f"with {', '.join(odd[:4])}, which the spec has not"] if odd else []
+            raise Unmapped(f"the mapping gives a state {' and '.join(said)}")
+        ids = []
+        try:
+            for slot, name in enumerate(tables.slots):
+                value, same = slots[name], self._same[slot]
+                known = same.get(id(value))
+                if known is None:
+                    met, key = self._met[slot], (value.__class__, value)
+                    found = met.get(key)
+                    if found is None:
+                        found = met[key] = tables.intern_value(slot, value)
+                    if len(same) >= MAX_SAME:
+                        same.clear()
+                    known = same[id(value)] = value, found
+                ids.append(known[1])
+        except TypeError as error:
+            raise Unmapped(f"the mapping gives something that is no value: {error}") from error
+        return tuple(ids)
+
+    def barred(self, action: str) -> frozenset[str]:
+        """Return the actions of the spec that a step of the actors with this action may not be."""
+        found = self._barred.get(action)
+        if found is None:
+            by = self.refinement.by
+            found = self._barred[action] = frozenset(name for name, actions in by.items() if action not in actions)
+        return found
+
+    def way(
+        self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset()
+    ) -> tuple[str, ...] | None:
+        """Return the spec's actions that lead from one of its states to another one, or None where none do. Unmapped.
+
+        Those that are barred do not count. From None, the state before the first, nothing leads to the initial states.
+        """
+        if before is None:
+            return () if self.spec_tables.starts_in(after) else None
+        key = (before, after, barred)
+        if key in self._ways:
+            return self._ways[key]
+        if len(self._ways) >= MAX_REMEMBERED:
+            self._ways.clear()
+        if self.is_hasty and self.spec.constraint is None:
+            hasty = self._hasty(before, after, barred)
+            if hasty is not None:
+                self._ways[key] = hasty
+                return hasty
+        try:
+            node = self.spec_tables.node(before)
+            self.possible.update([option.action for option in node.options])
+            found = self._search(node, after, barred)
+        except Exception as error:
+            raise Unmapped(f"the spec fails on the state before this step with {where(error)}") from error
+        self._ways[key] = found
+        if self.is_hasty and found is not None and len(found) == 1:
+            self._note(node, after, barred, found[0])
+        return found
+
+    def _hasty(self, before: Ids, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
+        """Return a way of one step, if one is found by asking who made such a step before; None tells nothing."""
+        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
+        with suppress(Exception):  # a spec that fails is for the search to tell
+            for process, action in self._found.get((changed, barred), ()):
+                for option in self.spec_tables.options(process, before):
+                    if option.action == action and leads(before, option, after):
+                        return (action,)
+        return None
+
+    def _note(self, node: Node, after: Ids, barred: frozenset[str], action: str) -> None:
+        """Note who in the spec made a step."""
+        before = node.state
+        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
+        for option in node.options:
+            if option.action == action and leads(before, option, after):
+                found = self._found.setdefault((changed, barred), {})
+                found[self._everyone[option.process], action] = None
+                return
+
+    def passed(self, most: int) -> list[Ids]:
+        """Return states of the spec that judged runs went through and left, the latest last; at most so many."""
+        return list(dict.fromkeys(before for before, _, _ in self._ways))[-most:]
+
+    def _search(self, node: Node, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
+        """Look for the shortest way, first without extension actions."""
+        extensions = self.refinement.extensions
+        for steps in range(1, self.refinement.steps + 1):
+            for left_out in (barred | extensions.keys(), barred) if extensions else (barred,):
+                found = self._within(node, after, steps, left_out)
+                if found is not None:
+                    return found
+        return None
+
+    def _within(self, node: Node, after: Ids, steps: int, left_out: frozenset[str]) -> tuple[str, ...] | None:
+        """Return a way of exactly so many steps, the most promising options first; or None."""
+        options = [(n, option) for n, option in enumerate(node.options) if option.action not in left_out]
+        if steps == 1:
+            return next(((option.action,) for _, option in options if leads(node.state, option, after)), None)
+        near = []
+        for n, option in options:
+            reached = target(node.state, option)
+            if reached != node.state:
+                near.append((sum(a != b for a, b in zip(reached, after, strict=True)), n, option))
+        for _, n, option in sorted(near, key=itemgetter(0, 1)):
+            rest = self._within(self.spec_tables.follow(node, n), after, steps - 1, left_out)
+            if rest is not None:
+                return (option.action, *rest)
+        return None
+
+    def fingerprint(self, state: Ids) -> int:
+        """Return a number that stands for a state of the spec, in every process the same."""
+        total = 0
+        for slot, value in enumerate(state):
+            known = self._prints[slot]
+            while len(known) <= value:
+                known.append(self._print(slot, len(known)))
+            total += known[value]
+        return total % (1 << 8 * WIDTH)
+
+    def _print(self, slot: int, value: int) -> int:
+        text = f"{self.spec_tables.slots[slot]}={self.spec_tables.texts[slot][value]}"
+        return int.from_bytes(blake2b(text.encode(), digest_size=WIDTH).digest(), "big")
+
+
+def state_after(tables: Tables, before: Ids | None, event: Event) -> Ids:
+    """Return the state after an event as ids of tables; before the initial one there is none."""
+    state = list(before) if before is not None else [0] * len(tables.slots)
+    for name, value in event.writes.items():
+        slot = tables.index[name]
+        state[slot] = tables.intern_value(slot, value)
+    return tuple(state)
+
+
+def target(state: Ids, option: Option) -> Ids:
+    """Return the state that an option leads to."""
+    after = list(state)
+    for slot, value in option.edge(state).writes:
+        after[slot] = value
+    return tuple(after)
+
+
+def leads(state: Ids, option: Option, after: Ids) -> bool:
+    """Say whether an option leads from one state to another."""
+    writes = option.edge(state).writes
+    return all(after[slot] == value for slot, value in writes) and target(state, option) == after
+
+
+def _is_delivery(event: Event) -> bool:
+    return bool(event.received.dest == event.process)
+
+
+def _label(event: Event) -> str:
+    return f"{event.name} {event.detail}" if event.detail else event.name
+
+
+def where(error: Exception) -> str:
+    """Return an error in one line, with the place in the code that it comes from."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    place = ""
+    if at is not None:
+        code = at.tb_frame.f_code
+        name = code.co_filename.replace("\\", "/").rpartition("/")[2]
+        place = f" ({name}, line {at.tb_lineno}, in {code.co_name})"
+    return f"{type(error).__name__}: {error}{place}"
