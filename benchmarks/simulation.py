@@ -18,7 +18,7 @@ import trio
 from harness.model import find_model
 from harness.record import Recorder
 from harness.simulate.session import Plan, Session, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Host
 from kafka_proto.transactions.properties import INVARIANTS

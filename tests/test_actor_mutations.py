@@ -20,7 +20,7 @@ from harness.model import NO_FAULTS, Actor, Faults, FrozenMap, Message, Model, T
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain, try_choices
 from harness.simulate.session import UNFAIR, Plan, Run, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Option, Tables
 from kafka_proto.transactions import messages, properties
 from kafka_proto.transactions.broker import NOBODY

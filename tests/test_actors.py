@@ -13,7 +13,8 @@ from harness.model import NO_FAULTS, Faults, Rule, Scenario, State, find_model, 
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES, RandomStrategy
+from harness.simulate.strategies import NAMES
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from kafka_proto.transactions.messages import Error, InitPidResponse
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES

@@ -30,7 +30,7 @@ from harness.record import Recorder, Trail, read_trail
 from harness.simulate import testing
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Cluster, run_application
 

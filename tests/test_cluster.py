@@ -12,7 +12,7 @@ from harness.model import NO_FAULTS, Faults, Scenario, State, find_model, find_s
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
-from harness.simulate.strategies import PctStrategy, RandomStrategy
+from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
 from kafka_proto.stack.properties import INVARIANTS, LIVENESS

@@ -15,7 +15,7 @@ import pytest
 from harness.model import NO_FAULTS, Faults, Message, Turn, find_model, find_scenario, model_of
 from harness.simulate.replay import try_choices
 from harness.simulate.session import Plan, Run, plan_of, run_plain
-from harness.simulate.strategies import PctStrategy, RandomStrategy
+from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from kafka_proto import cluster
 from kafka_proto.replication import partition

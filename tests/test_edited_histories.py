@@ -21,7 +21,7 @@ from edits import Edit, Lines, events_of, put_right, replays, written
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, write_history
 from harness.simulate.session import Run, plan_of, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.verify.judge import Judge, Judged
 from harness.verify.well_formed import RULES

@@ -40,7 +40,7 @@ from harness.render.mermaid import escape
 from harness.render.shiviz import PARSER, clocks
 from harness.render.timeline import ENVIRONMENT, RECEIVED, Story, tell
 from harness.simulate.session import Plan, Run, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 
 SVG = "{http://www.w3.org/2000/svg}"

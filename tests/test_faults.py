@@ -35,7 +35,7 @@ from harness.model import (
     volatile,
 )
 from harness.simulate.session import Plan, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 
 

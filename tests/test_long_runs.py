@@ -40,7 +40,7 @@ from harness.simulate import tables as tables_module
 from harness.simulate.hunt import record_run
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, Session, drive, plan_of, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Node, Tables, long_lived
 from harness.simulate.trio_runtime import drive_on_trio
 from harness.verify.refinement import Refiner

@@ -13,7 +13,7 @@ from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, V
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.chance import Seeded
 from harness.simulate.session import Plan, Session, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Option, Tables
 from harness.verify import refinement as refine
 from harness.verify.explanation import Explanation, explain

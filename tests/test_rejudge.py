@@ -20,7 +20,7 @@ from harness.campaign.judging import Bench, Row
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, read_history, write_history
 from harness.simulate.session import plan_of, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.verify import judge_cache as recall_module
 from harness.verify import refinement as refine

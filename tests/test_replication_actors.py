@@ -23,7 +23,8 @@ from harness.model import (
 )
 from harness.record import Recorder
 from harness.simulate.session import Plan, Run, plan_of, run_plain
-from harness.simulate.strategies import RandomStrategy, Strategies
+from harness.simulate.strategies import Strategies
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import run_on_trio
 from kafka_proto.replication import partition, truncation

@@ -36,7 +36,8 @@ from harness.record import Chosen, Recorder
 from harness.simulate import tables as tables_module
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, Session, plan_of, run_plain
-from harness.simulate.strategies import NAMES, RandomStrategy, Strategies, Strategy
+from harness.simulate.strategies import NAMES, Strategies
+from harness.simulate.strategy import RandomStrategy, Strategy
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.trio_runtime import ActorTask, Host, replay_on_trio, run_on_trio
 

@@ -16,7 +16,8 @@ from harness.simulate import shrink as shrinking
 from harness.simulate.replay import replay_plain, try_choices
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.shrink import Shrunk, perturbing_part, shrink, shrink_while
-from harness.simulate.strategies import RandomStrategy, Strategies
+from harness.simulate.strategies import Strategies
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
 

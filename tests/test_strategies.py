@@ -18,14 +18,8 @@ from harness.model import Model, Refusal, State, find_model, find_scenario, mode
 from harness.record import Recorder, Trail
 from harness.simulate.chance import Asked, Enumerating, Seeded
 from harness.simulate.session import Plan, Session, plan_of, run_plain
-from harness.simulate.strategies import (
-    NAMES,
-    InteractiveStrategy,
-    PctStrategy,
-    RandomStrategy,
-    Strategies,
-    Strategy,
-)
+from harness.simulate.strategies import NAMES, Strategies
+from harness.simulate.strategy import InteractiveStrategy, PctStrategy, RandomStrategy, Strategy
 from harness.simulate.tables import Option, Tables
 
 HARD = "fencing-battle"

@@ -31,7 +31,8 @@ from harness.record import Recorder, Trail, read_trail
 from harness.simulate.chance import Seeded
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
-from harness.simulate.strategies import RandomStrategy, Strategies
+from harness.simulate.strategies import Strategies
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.timing import MS, Spread, Timing
 from harness.simulate.trio_runtime import replay_on_trio, run_on_trio

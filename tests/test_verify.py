@@ -18,7 +18,7 @@ from harness.model import Faults, find_model, register, unregister
 from harness.record import Recorder, header_of, open_history, write_history
 from harness.simulate.hunt import write_run
 from harness.simulate.session import Plan, Run, resolve, run_plain
-from harness.simulate.strategies import RandomStrategy
+from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import run_on_trio
 from harness.verify.judge import Judge, Judged

@@ -19,7 +19,8 @@ from harness.model import Refusal
 from harness.record import Recorder, Trail
 from harness.simulate.guards import Guards
 from harness.simulate.session import UNFAIR, Plan, Run, Session, drive
-from harness.simulate.strategies import IN_ORDER, Strategies, Strategy
+from harness.simulate.strategies import IN_ORDER, Strategies
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
 from harness.verify.refinement import where
 

@@ -42,6 +42,7 @@ from harness.simulate.rows import Row
 from harness.simulate.scoreboard import scoreboard
 from harness.simulate.session import Plan, Run, Session, drive, everything, plan_of, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
 from harness.verify.held import held
 
@@ -235,7 +236,7 @@ def _simulate(
         progress(made.runs, len(numbers), f"{made.violations:,} violating")
 
 
-def _run(tables: Tables, plan: Plan, strategy: strategies.Strategy, runtime: str) -> Run:
+def _run(tables: Tables, plan: Plan, strategy: Strategy, runtime: str) -> Run:
     if runtime == "plain":
         return run_plain(tables, plan, strategy)
     with after_the_run():

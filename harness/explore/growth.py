@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from harness.explore.remembered import Ids, Remembered, Way
+from harness.explore.remembered import Remembered, Way
+from harness.memo.interning import Ids
 from harness.model import FrozenMap, Kind, Model, State, Value, parts
 
 STEPS = 1_000

@@ -1,7 +1,7 @@
 """A model whose answers are remembered by the values that were read: numbered values, ways on, checks.
 
 Any model can be asked like this, actors and faults included. It says what the reference semantics says, in its order (a
-test compares them), and asks the protocol once per distinct set of values. A state is a tuple of numbers, one per slot.
+test compares them), and asks the protocol once per distinct set of values. A state is a tuple of ids, one per slot.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from functools import partial
 from typing import Any
 
 from harness.explore.packed.look_ups import WITNESSED
-from harness.memo.read_memo import IdView, Memo
+from harness.memo.interning import Ids, IdView, SlotValues
+from harness.memo.read_memo import ReadMemo
 from harness.model import Message, Model, Process, Property, State, Step, Value, View
 
-Ids = tuple[int, ...]
-"""A state: for each slot the number of its value."""
-BYTES_PER_VALUE, BYTES_PER_WAY, BYTES_PER_EFFECT = 600, 1_200, 300
+BYTES_PER_WAY, BYTES_PER_EFFECT = 1_200, 300
 """What is kept, on CPython 3.11 and rounded up."""
 
 
@@ -28,7 +27,7 @@ class Way:
     def __init__(self, remembered: Remembered, step: Step) -> None:
         remembered.used += BYTES_PER_WAY
         self.step = step
-        self._writes = Memo(remembered, lambda view: remembered.writes(view, step))
+        self._writes = ReadMemo(remembered, lambda view: remembered.writes(view, step))
 
     def follow(self, state: Ids) -> Ids:
         """Return the state after this step."""
@@ -38,66 +37,49 @@ class Way:
         return tuple(after)
 
 
-class Remembered:
+class Remembered(SlotValues):
     """The tables of one model; they grow with what was seen."""
 
     def __init__(self, model: Model, checked: Iterable[Property] = ()) -> None:
-        self.model = model
         starts = model.initial_states()
-        self.slots: tuple[str, ...] = tuple(starts[0])
-        self.index = {name: n for n, name in enumerate(self.slots)}
-        self.values: list[list[Value]] = [[] for _ in self.slots]
-        self.leaves = 0
-        self.used = 0
-        self._ids: list[dict[Value, int]] = [{} for _ in self.slots]
-        self._messages: dict[tuple[str, Message], Memo] = {}
+        super().__init__(tuple(starts[0]))
+        self.model = model
+        self._messages: dict[tuple[str, Message], ReadMemo] = {}
         self._units = [self._unit(process) for process in model.everyone()]
-        self._inside = None if model.constraint is None else Memo(self, model.constraint)
+        self._inside = None if model.constraint is None else ReadMemo(self, model.constraint)
         self._checks = [
-            (prop.name, Memo(self, check)) for prop in checked if prop.on != "step" for check in self._split(prop)
+            (prop.name, ReadMemo(self, check)) for prop in checked if prop.on != "step" for check in self._split(prop)
         ]
         self.starts = [self.intern(state) for state in starts]
 
     def _split(self, prop: Property) -> Iterable[Any]:
         return self.model.split(prop) if prop.is_safety else (partial(_witnessed, prop),)
 
-    def _unit(self, process: Process) -> tuple[Memo, Memo | None]:
+    def _unit(self, process: Process) -> tuple[ReadMemo, ReadMemo | None]:
         model = self.model
-        own = Memo(self, lambda view: [Way(self, step) for step in model.own_steps(process, view)])
+        own = ReadMemo(self, lambda view: [Way(self, step) for step in model.own_steps(process, view)])
         if not process.has_inbox:
             return own, None
-        return own, Memo(self, lambda view: [self._delivery(process, each) for each in model.arrivals(process, view)])
+        arrivals = model.arrivals
+        return own, ReadMemo(self, lambda view: [self._delivery(process, each) for each in arrivals(process, view)])
 
-    def _delivery(self, process: Process, message: Message) -> Memo:
+    def _delivery(self, process: Process, message: Message) -> ReadMemo:
         key = (process.name, message)
         if key not in self._messages:
-            self._messages[key] = Memo(
+            self._messages[key] = ReadMemo(
                 self, lambda view: [Way(self, step) for step in self.model.delivery_steps(process, view, message)]
             )
         return self._messages[key]
 
     def writes(self, view: View, step: Step) -> tuple[tuple[int, int], ...]:
-        """Return what a step writes: places of slots, and numbers of values."""
+        """Return what a step writes: places of slots, and ids of values."""
         self.used += BYTES_PER_EFFECT
         written = self.model.effects(view, step).writes
-        return tuple([(self.index[name], self._number(self.index[name], value)) for name, value in written])
-
-    def _number(self, slot: int, value: Value) -> int:
-        ids = self._ids[slot]
-        found = ids.get(value)
-        if found is None:
-            self.used += BYTES_PER_VALUE
-            found = ids[value] = len(ids)
-            self.values[slot].append(value)
-        return found
+        return tuple([(self.index[name], self.number(self.index[name], value)) for name, value in written])
 
     def intern(self, state: State) -> Ids:
-        """Return a state as numbers."""
-        return tuple([self._number(n, state[name]) for n, name in enumerate(self.slots)])
-
-    def view(self, state: Ids) -> View:
-        """Return a view of a state."""
-        return View(self.mapping(state))
+        """Return a state as ids."""
+        return tuple([self.number(n, state[name]) for n, name in enumerate(self.slots)])
 
     def mapping(self, state: Ids) -> Mapping[str, Value]:
         """Return a state as a mapping."""

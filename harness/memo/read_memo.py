@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
-from harness.model.values import Value
-from harness.model.view import View
+from harness.memo.interning import Ids, SlotValues
+from harness.model import View
 
 BYTES_PER_LEAF, BYTES_PER_BRANCH = 250, 350
 """What is kept, on CPython 3.11 and rounded up."""
-
-
-class Numbered(Protocol):
-    """Whoever numbers the values of a model's slots: a state is a tuple of such numbers, one per slot."""
-
-    slots: tuple[str, ...]
-    index: dict[str, int]
-    """The place of each slot in a state."""
-    values: list[list[Value]]
-    """Of each slot what its numbers stand for."""
-    leaves: int
-    """How many results are remembered."""
-    used: int
-    """An estimate of the bytes that all of it takes."""
 
 
 class Branch:
@@ -47,18 +33,18 @@ class Leaf:
         self.mask = mask
 
 
-class Memo:
+class ReadMemo:
     """Remembers a function of a view by the values of the slots that it read, in the order it read them."""
 
-    __slots__ = ("_compute", "_root", "_tables")
+    __slots__ = ("_compute", "_of", "_root")
 
-    def __init__(self, tables: Numbered, compute: Callable[[View], Any]) -> None:
-        self._tables = tables
+    def __init__(self, of: SlotValues, compute: Callable[[View], Any]) -> None:
+        self._of = of
         self._compute = compute
         self._root: Any = None
 
-    def at(self, state: tuple[int, ...]) -> Leaf:
-        """Return the leaf for a state given as slot value ids."""
+    def at(self, state: Ids) -> Leaf:
+        """Return the leaf for a state."""
         node = self._root
         while node.__class__ is Branch:
             node = node.children.get(state[node.slot])
@@ -66,17 +52,20 @@ class Memo:
             node = self._miss(state)
         return node  # type: ignore[no-any-return]
 
-    def _miss(self, state: tuple[int, ...]) -> Leaf:
-        tables = self._tables
-        view = View(IdView(tables, state))
+    def _miss(self, state: Ids) -> Leaf:
+        of = self._of
+        view = of.view(state)
         result = self._compute(view)
-        path = [tables.index[name] for name in view.reads()]
+        names = view.reads()
+        path = [of.index[name] for name in names if name in of.index]
         mask = 0
         for slot in path:
             mask |= 1 << slot
         leaf = Leaf(result, mask)
-        tables.leaves += 1
-        tables.used += BYTES_PER_LEAF
+        if len(path) < len(names):  # something that is no slot was asked for: there is nothing to remember it by
+            return leaf
+        of.leaves += 1
+        of.used += BYTES_PER_LEAF
         if not path:
             self._root = leaf
             return leaf
@@ -87,27 +76,7 @@ class Memo:
             known = node.children.get(state[slot])
             if known is None:
                 known = node.children[state[slot]] = Branch(following)
-                tables.used += BYTES_PER_BRANCH
+                of.used += BYTES_PER_BRANCH
             node = known
         node.children[state[path[-1]]] = leaf
         return leaf
-
-
-class IdView(Mapping[str, Value]):
-    """A state of ids, looked at as a mapping of values."""
-
-    __slots__ = ("_state", "_tables")
-
-    def __init__(self, tables: Numbered, state: tuple[int, ...]) -> None:
-        self._tables = tables
-        self._state = state
-
-    def __getitem__(self, name: str) -> Value:
-        slot = self._tables.index[name]
-        return self._tables.values[slot][self._state[slot]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables.slots)
-
-    def __len__(self) -> int:
-        return len(self._tables.slots)

@@ -5,11 +5,11 @@ Everything else in the harness, and every protocol, speaks it. Nothing here driv
 
 from harness.model.faults import NO_FAULTS, OPEN, Faults, Gate, Rule, Timed
 from harness.model.message import Message, brief_value
-from harness.model.model import Choice, Command, Effects, Model, OperationFailed, State
+from harness.model.model import Choice, Command, Effects, Model, OperationFailed
 from harness.model.network import BAG, FIFO, NETWORKS, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, Turn, durable, persisted, survivor, volatile
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes
-from harness.model.refinement import Refinement
+from harness.model.refinement import Refinement, refinement_of
 from harness.model.registry import (
     Checked,
     ModelSpec,
@@ -43,7 +43,7 @@ from harness.model.values import (
     decode,
     encode,
 )
-from harness.model.view import View, parts, slot
+from harness.model.view import State, View, parts, slot
 
 __all__ = [
     "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Checked", "Choice", "Command", "Effects",
@@ -52,5 +52,6 @@ __all__ = [
     "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "brief_value", "canonical_bytes",
     "canonical_sort", "canonical_text", "decode", "did_you_mean", "durable", "encode", "eventually", "find_model",
     "find_runnable", "find_scenario", "find_tour", "leads_to", "model_of", "model_specs", "parts", "persisted",
-    "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown", "unregister", "volatile",
+    "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown",
+    "unregister", "volatile",
 ]

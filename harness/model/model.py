@@ -29,12 +29,11 @@ from harness.model.message import Message
 from harness.model.network import FIFO, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, durable
 from harness.model.properties import Property, Reason
-from harness.model.refinement import Refinement
 from harness.model.step import Kind, Step
 from harness.model.values import Value, canonical_sort
-from harness.model.view import View, slot
+from harness.model.variables import gather
+from harness.model.view import State, View, slot
 
-State = Mapping[str, Value]
 Command = Callable[..., Awaitable[Value]]
 """What a runtime supplies to application code: `await command(action, *args)` returns when the operation ended."""
 
@@ -101,8 +100,8 @@ class Model:
     """Says, for a state in which nothing happens any more, who waits for whom."""
     application: Callable[[Command], Any] | None = None
     """Makes the client object that application code uses, from the awaitable that carries out its commands."""
-    refinement: Callable[[], Refinement] | None = None
-    """Builds what recorded steps of these actors are held against, where there is a spec for them."""
+    refinement: Callable[[], Any] | None = None
+    """Builds the `harness.model.refinement.Refinement` that recorded steps of these actors are held against, if any."""
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
     environment: tuple[Process, ...] = attrs.field(init=False)
@@ -299,9 +298,14 @@ class Model:
 
     def variables(self, state: State) -> dict[str, Value]:
         """Return a state as the spec's variables: slots gathered into nested maps, messages into sets."""
-        from harness.model.variables import gather
+        return self.spec_variables(self, state) if self.spec_variables is not None else self.gathered(state)
 
-        return self.spec_variables(self, state) if self.spec_variables is not None else gather(self, state)
+    def gathered(self, state: State) -> dict[str, Value]:
+        """Return a state as nested maps, one per slot variable, with the messages under way."""
+        return gather(
+            state, self.addresses, self.network,
+            reliable=bool(self.actors), delayed=self.faulty, discarded=self.history_variables,
+        )
 
     def property(self, name: str) -> Property:
         """Return the property of that name. Raises KeyError."""

@@ -8,15 +8,12 @@ the truth does beyond the spec, each with a reason and a setting of the spec mod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import attrs
 
+from harness.model.model import Model
 from harness.model.values import FrozenMap, Value
 from harness.model.view import View
-
-if TYPE_CHECKING:
-    from harness.model.model import Model
 
 Abstract = Callable[[View, Value], tuple[Mapping[str, Value], Value]]
 """From a state of the actors, and the ghost so far, to every slot of the spec (inboxes included), and the ghost now."""
@@ -41,3 +38,11 @@ class Refinement:
     """The most steps of the spec that one step of the actors may be."""
     by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """For actions of the spec, the actions of the actors that may be such a step; one not named here, any may be."""
+
+
+def refinement_of(model: Model) -> Refinement | None:
+    """Return what a model's steps are held against, or None where it names nothing."""
+    if model.refinement is None:
+        return None
+    built: Refinement = model.refinement()
+    return built

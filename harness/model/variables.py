@@ -6,20 +6,23 @@ the reliable and the delayed ones beside it as `wire` and `held`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from harness.model.network import FIFO, UNORDERED_SET
+from harness.model.network import FIFO, UNORDERED_SET, Network
 from harness.model.values import FrozenMap, Value, canonical_sort
-from harness.model.view import parts
-
-if TYPE_CHECKING:
-    from harness.model.model import Model, State
+from harness.model.view import State, parts
 
 NETWORK_SLOTS = ("inbox", "wire", "discarded", "held")
 
 
-def gather(model: Model, state: State) -> dict[str, Value]:
-    """Return `variable -> value`: `tc_log[b1][p1]` becomes `tc_log` of b1 of p1; inboxes become `messages`."""
+def gather(
+    state: State, addresses: Sequence[str], network: Network, *, reliable: bool, delayed: bool, discarded: bool
+) -> dict[str, Value]:
+    """Return `variable -> value`: `tc_log[b1][p1]` becomes `tc_log` of b1 of p1; inboxes become `messages`.
+
+    `reliable`, `delayed` and `discarded` say which slots beside the inboxes the network of the model has.
+    """
     variables: dict[str, Any] = {}
     for name, value in state.items():
         variable, *index = parts(name)
@@ -33,19 +36,19 @@ def gather(model: Model, state: State) -> dict[str, Value]:
             inner = inner.setdefault(part, {})
         inner[index[-1]] = value
     frozen = {variable: _freeze(value) for variable, value in variables.items()}
-    if not model.addresses:
+    if not addresses:
         return dict(sorted(frozen.items()))
-    under_way = [message for a in model.addresses for message in model.network.contents(state[f"inbox[{a}]"])]
-    if model.network is UNORDERED_SET:
+    under_way = [message for a in addresses for message in network.contents(state[f"inbox[{a}]"])]
+    if network is UNORDERED_SET:
         frozen["messages"] = frozenset(under_way)
     else:
         frozen["messages"] = tuple(canonical_sort(under_way))
-    if model.actors:
-        frozen["wire"] = tuple(m for a in model.addresses for m in FIFO.contents(state[f"wire[{a}]"]))
-    if model.faulty:
-        frozen["held"] = tuple(m for a in model.addresses for m in state[f"held[{a}]"])
-    if model.history_variables:
-        frozen["messages_discard"] = frozenset().union(*(state[f"discarded[{a}]"] for a in model.addresses))
+    if reliable:
+        frozen["wire"] = tuple(m for a in addresses for m in FIFO.contents(state[f"wire[{a}]"]))
+    if delayed:
+        frozen["held"] = tuple(m for a in addresses for m in state[f"held[{a}]"])
+    if discarded:
+        frozen["messages_discard"] = frozenset().union(*(state[f"discarded[{a}]"] for a in addresses))
     return dict(sorted(frozen.items()))
 
 

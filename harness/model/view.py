@@ -7,6 +7,9 @@ from functools import cache
 
 from harness.model.values import Value
 
+State = Mapping[str, Value]
+"""A global state: from the name of each slot to its value."""
+
 
 @cache
 def slot(variable: str, *index: str) -> str:

@@ -13,11 +13,12 @@ from typing import Any
 
 import attrs
 
-from harness.memo.read_memo import IdView
-from harness.model import FrozenMap, Refinement, State, Value, View, canonical_text
+from harness.memo.interning import Ids, IdView
+from harness.model import State, Value, canonical_text, refinement_of
 from harness.record import Trail
+from harness.simulate.abstraction import Abstraction
 from harness.simulate.guards import Guard, guards_of
-from harness.simulate.strategies import Strategy, Watcher
+from harness.simulate.strategy import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 
 KEY_BYTES = 8
@@ -27,8 +28,6 @@ MOST_KEYS = 100_000
 UNMAPPED = bytes(KEY_BYTES)
 """The digest of all states of which the mapping cannot say what they stand for."""
 
-Place = tuple[tuple[int, ...], int]
-"""The ids of the slots that a mapping reads, and of the ghost."""
 
 
 @attrs.frozen(eq=False)
@@ -69,17 +68,19 @@ class Coverage:
         self.turns: dict[tuple[str, str, bytes], int] = {}
         """How often each turn was taken: process, action, and the local state after it."""
         model = tables.model
-        self.refinement: Refinement | None = model.refinement() if model.refinement is not None else None
+        self.refinement = refinement_of(model)
         self.unmapped = 0
         """Visited states of which the mapping could not say what they stand for; all count as one."""
-        self._read: list[int] = []
-        """The slots that the mapping reads."""
+        self._abstraction: Abstraction[bytes] | None = None
+        if self.refinement is not None:
+            self._abstraction = Abstraction(tables, self.refinement, _digest_of, MOST_KEYS)
         self.first: dict[bytes, int] = {}
         """The digest of each state that was reached, and the number of the run, from 1, that reached it first."""
-        self._keys: dict[Place, tuple[bytes, int]] = {}
-        self._visited: set[Place] = set()
-        self._ghosts: dict[str, int] = {}
-        self._ghost_values: list[Value] = []
+        self._keys: dict[Ids, bytes] = {}
+        """The same for states of a model that is no refinement, by their ids."""
+        self._visited: set[object] = set()
+        self._footprint: tuple[int, ...] = ()
+        """What the mapping had read when the visited states were noted."""
         self._guards = 0
         self._renewals = tables.renewals
         self._at = self._ghost = 0
@@ -95,7 +96,7 @@ class Coverage:
         self.runs += 1
         self._at = 0
         self._gain = Gain([], [])
-        self._ghost = self._ghost_id(self.refinement.ghost if self.refinement is not None else FrozenMap())
+        self._ghost = self._abstraction.first_ghost() if self._abstraction is not None else 0
         if self._is_new(start):
             self._gain.states.append(0)
 
@@ -139,7 +140,7 @@ class Coverage:
             return False
         self.first[key] = self.runs
         if self.known is not None and key != UNMAPPED:
-            self.within += self.known.has(self._mapped(node.state, before)[0])
+            self.within += self.known.has(self._values(node.state, before))
         return True
 
     def is_new_ahead(self, node: Node, option: Option) -> bool:
@@ -153,56 +154,44 @@ class Coverage:
             return True
         return self._key(after, self._ghost)[0] not in self.first
 
-    def _place(self, state: tuple[int, ...], ghost: int) -> Place:
+    def _place(self, state: Ids, ghost: int) -> object:
         """Return what a state's key depends on."""
-        return (tuple([state[slot] for slot in self._read]) if self._read else state, ghost)
+        abstraction = self._abstraction
+        if abstraction is None:
+            return state
+        if abstraction.memo.footprint != self._footprint:  # the mapping has read slots that it did not read before
+            self._footprint = abstraction.memo.footprint
+            self._visited.clear()
+        return abstraction.memo.key(state, ghost)
 
-    def _key(self, state: tuple[int, ...], ghost: int) -> tuple[bytes, int]:
+    def _key(self, state: Ids, ghost: int) -> tuple[bytes, int]:
         """Return the digest of what a state stands for after some ghost, and the ghost then."""
-        if self.tables.renewals != self._renewals or len(self._keys) >= MOST_KEYS:
-            self._forget()  # their ids mean something else now, or there are too many
-            self._renewals = self.tables.renewals
-        place = self._place(state, ghost)
-        found = self._keys.get(place)
+        if self.tables.renewals != self._renewals:
+            self._forget()  # their ids mean something else now
+        if self._abstraction is not None:
+            try:
+                return self._abstraction.at(state, ghost)
+            except Exception:
+                return UNMAPPED, ghost
+        found = self._keys.get(state)
         if found is None:
-            read, found = len(self._read), self._computed(state, ghost)
-            if len(self._read) > read:
-                self._forget()  # the mapping has read slots that it did not read before
-            else:
-                self._keys[place] = found
-        return found
+            if len(self._keys) >= MOST_KEYS:
+                self._keys.clear()
+            found = self._keys[state] = _digest(self.tables.texts[slot][value] for slot, value in enumerate(state))
+        return found, ghost
 
     def _forget(self) -> None:
+        self._renewals = self.tables.renewals
         self._keys.clear()
         self._visited.clear()
+        if self._abstraction is not None:
+            self._abstraction.forget()
 
-    def _computed(self, state: tuple[int, ...], ghost: int) -> tuple[bytes, int]:
-        tables = self.tables
-        if self.refinement is None:
-            return _digest(tables.texts[slot][value] for slot, value in enumerate(state)), ghost
-        try:
-            mapped, now = self._mapped(state, ghost)
-        except Exception:
-            return UNMAPPED, ghost
-        return _digest(canonical_text(mapped[name]) for name in sorted(mapped)), self._ghost_id(now)
-
-    def _mapped(self, state: tuple[int, ...], ghost: int) -> tuple[State, Value]:
-        values = IdView(self.tables, state)
-        if self.refinement is None:
-            return values, self._ghost_values[ghost]
-        view = View(values)
-        mapped, now = self.refinement.abstract(view, self._ghost_values[ghost])
-        index = self.tables.index
-        self._read += [slot for name in view.reads() if (slot := index[name]) not in self._read]
-        return mapped, now
-
-    def _ghost_id(self, value: Value) -> int:
-        text = canonical_text(value)
-        found = self._ghosts.get(text)
-        if found is None:
-            found = self._ghosts[text] = len(self._ghost_values)
-            self._ghost_values.append(value)
-        return found
+    def _values(self, state: Ids, ghost: int) -> State:
+        """Return the state of the spec, or the model's own, that was reached."""
+        if self._abstraction is None:
+            return IdView(self.tables, state)
+        return self._abstraction.mapped(self.tables.view(state), ghost)[0]
 
     def to_json(self) -> dict[str, Any]:
         """Return what was reached as a JSON object."""
@@ -259,3 +248,7 @@ class Covered(Watcher):
 
 def _digest(texts: Iterable[str]) -> bytes:
     return blake2b("\n".join(texts).encode(), digest_size=KEY_BYTES).digest()
+
+
+def _digest_of(slots: Mapping[str, Value]) -> bytes:
+    return _digest(canonical_text(slots[name]) for name in sorted(slots))

@@ -20,7 +20,7 @@ from harness.record import Trail
 from harness.simulate.chance import Chance, Led, Seeded
 from harness.simulate.coverage import Coverage, Gain
 from harness.simulate.session import UNFAIR
-from harness.simulate.strategies import PctStrategy, Watcher
+from harness.simulate.strategy import PctStrategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 
 BEGINNINGS = ("nothing", "cut", "splice", "drop", "repeat", "insert", "swap")

@@ -28,7 +28,8 @@ from harness.simulate.raised import RAISED
 from harness.simulate.replay import replay_plain
 from harness.simulate.rows import Row
 from harness.simulate.session import Plan, Run, Session, drive, without_choices
-from harness.simulate.strategies import NAMES, Strategy
+from harness.simulate.strategies import NAMES
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables, long_lived
 from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, Task, Tried, carry_out_all, finish, work
 from harness.simulate.workers import counter, interrupts_held_back, workers

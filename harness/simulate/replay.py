@@ -10,7 +10,7 @@ from harness.model import Refusal
 from harness.record import Chosen, Recorder, Trail
 from harness.simulate.chance import Chance, Seeded
 from harness.simulate.session import FAIR_BOUND, Plan, Run, Session, Verdict, waits
-from harness.simulate.strategies import Strategy
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Node, Option, Tables
 
 DEADLOCK = "Deadlock"

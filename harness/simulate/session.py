@@ -17,7 +17,7 @@ import attrs
 from harness.model import NO_FAULTS, Faults, Kind, Model, Refusal, Scenario, find_runnable, model_of
 from harness.record import Chosen, Recorder, SpooledChoices, Trail
 from harness.simulate.raised import KIND, RAISED, told
-from harness.simulate.strategies import Strategy, Watcher
+from harness.simulate.strategy import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
 
@@ -446,7 +446,7 @@ def without_choices(model: Model, plan: Plan, strategy: str, seed: int) -> Trail
 def waits(model: Model, tables: Tables, node: Node) -> list[str]:
     """Return who waits for whom, as the model tells it, or else the messages that nobody takes."""
     if model.waits_for is not None:
-        return list(model.waits_for(tables.view(node)))
+        return list(model.waits_for(tables.view_of(node)))
     state = tables.state(node)
     return [
         f"{message.brief()} is never received"

@@ -1,119 +1,20 @@
-"""Strategies: which of the possible steps comes next. All chance goes through `Chance.index`."""
+"""The strategies by name, and the runs of one: a registry above the strategies themselves.
+
+`strategy` has those that decide a run from its seed alone; `guided` builds upon what earlier runs reached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
-
 from harness.model import Refusal, unknown
-from harness.record import Trail
-from harness.simulate.chance import Asked, Chance, Enumerating, Seeded
-from harness.simulate.tables import Node, Option, Tables
-
-if TYPE_CHECKING:
-    from harness.simulate.coverage import Coverage, Known
-    from harness.simulate.guided import Campaign
+from harness.simulate.chance import Enumerating
+from harness.simulate.coverage import Coverage, Covered, Known
+from harness.simulate.guided import Campaign
+from harness.simulate.strategy import PctStrategy, RandomStrategy, Strategy, SystematicStrategy
+from harness.simulate.tables import Tables
 
 NAMES = ("random", "pct", "systematic", "guided")
 IN_ORDER = ("systematic", "guided")
 """Strategies whose runs come one after the other, each after what the ones before it did; the seed is the number."""
-
-
-class Strategy(Protocol):
-    """Picks one of the options of a state; `chance` is its door, also for the run's other draws (latencies)."""
-
-    name: str
-    seed: int
-    chance: Chance
-
-    def pick(self, options: Sequence[Option]) -> int: ...
-
-
-class Watcher:
-    """A strategy that looks at its run: the session tells it where that begins, each step, and the end."""
-
-    def begin(self, tables: Tables, start: Node) -> None:
-        """Take note of the tables that the run is made on, and of its first state."""
-
-    def took(self, option: Option, after: Node) -> None:
-        """Take note of a step, and of the state after it."""
-
-    def renewed(self, node: Node) -> None:
-        """Take note that the tables started over, and of the state that the run is in."""
-
-    def over(self, trail: Trail) -> None:
-        """Take note that the run is over."""
-
-
-class RandomStrategy:
-    """Any possible step, all equally likely."""
-
-    name = "random"
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.chance: Chance = Seeded(seed)
-
-    def pick(self, options: Sequence[Option]) -> int:
-        return self.chance.index(len(options), "step")
-
-
-class PctStrategy:
-    """Priority schedules with d - 1 change points (Burckhardt et al., ASPLOS 2010), a chain per connection or process.
-
-    The enabled step of the highest chain runs. Chains get a random rank when first seen; at each of the change points,
-    drawn over the first `length` steps, the chain that would run drops below all others.
-    """
-
-    name = "pct"
-
-    def __init__(self, seed: int, depth: int = 3, length: int = 40) -> None:
-        self.seed = seed
-        self.chance: Chance = Seeded(seed)
-        self._ranked: list[str] = []
-        self._changes = sorted(self.chance.index(length, "change point") for _ in range(depth - 1))
-        self._steps = 0
-
-    def pick(self, options: Sequence[Option]) -> int:
-        for option in options:
-            if option.key not in self._ranked:
-                self._ranked.insert(self.chance.index(len(self._ranked) + 1, "rank"), option.key)
-        top = min((option.key for option in options), key=self._ranked.index)
-        while self._changes and self._changes[0] <= self._steps:
-            self._changes.pop(0)
-            self._ranked.remove(top)
-            self._ranked.append(top)
-            top = min((option.key for option in options), key=self._ranked.index)
-        self._steps += 1
-        candidates = [n for n, option in enumerate(options) if option.key == top]
-        return candidates[self.chance.index(len(candidates), "step of the chain")] if candidates[1:] else candidates[0]
-
-
-class SystematicStrategy:
-    """Every sequence of the first k decisions, in order, each run going on at random after them."""
-
-    name = "systematic"
-
-    def __init__(self, enumerating: Enumerating, run: int) -> None:
-        self.seed = run
-        self.chance: Chance = enumerating
-
-    def pick(self, options: Sequence[Option]) -> int:
-        return self.chance.index(len(options), "step")
-
-
-class InteractiveStrategy:
-    """Somebody else decides: `ask(options)` returns the index of the step to take."""
-
-    name = "interactive"
-    seed = 0
-
-    def __init__(self, ask: Callable[[Sequence[Option]], int]) -> None:
-        self._ask = ask
-        self.chance: Chance = Asked(lambda n, label: 0)
-
-    def pick(self, options: Sequence[Option]) -> int:
-        return Asked(lambda n, label: self._ask(options)).index(len(options), "step")
 
 
 class Strategies:
@@ -128,14 +29,10 @@ class Strategies:
         self.campaign: Campaign | None = None
         """What guided runs have learned so far."""
         if name == "guided":
-            from harness.simulate.guided import Campaign
-
             self.campaign = Campaign()
 
     def cover(self, tables: Tables, known: Known | None = None) -> Coverage:
         """Collect from now on what the runs on some tables reach."""
-        from harness.simulate.coverage import Coverage
-
         self.coverage = Coverage(tables, known)
         if self.campaign is not None:
             self.campaign.coverage = self.coverage
@@ -146,8 +43,6 @@ class Strategies:
         made = self._made(seed)
         if made is None or self.coverage is None or self.campaign is not None:
             return made
-        from harness.simulate.coverage import Covered
-
         return Covered(made, self.coverage)
 
     def _made(self, seed: int) -> Strategy | None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from harness.memo.read_memo import IdView, Leaf, Memo
+from harness.memo.interning import IdView, SlotValues
+from harness.memo.read_memo import Leaf, ReadMemo
 from harness.model import (
     Choice,
     Effects,
@@ -38,9 +39,7 @@ MAX_LEAVES = 2_000_000
 """Memoised results that are kept, in all memos together."""
 BUDGET = 150_000_000
 """Bytes, by the estimates below, after which tables are full and start over between two steps of a run."""
-BYTES_PER_CHARACTER = 4
-"""A canonical text and the value that it tells; values share parts with each other."""
-BYTES_PER_VALUE, BYTES_PER_OPTION = 400, 1_500
+BYTES_PER_OPTION = 1_500
 BYTES_PER_EDGE, BYTES_PER_NODE, BYTES_PER_SLOT, BYTES_PER_TURN = 400, 900, 16, 1_000
 """What else is kept, on CPython 3.11 and rounded up; a node grows with the slots and options of its state."""
 
@@ -77,7 +76,7 @@ class Option:
         """The choice as a trail keeps it, without a time."""
         self.message = message = choice.step.consumed
         self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
-        self._edges = Memo(tables, lambda view: tables.edge(tables.model.effects(view, choice.step)))
+        self._edges = ReadMemo(tables, lambda view: tables.edge(tables.model.effects(view, choice.step)))
 
     def edge(self, state: tuple[int, ...]) -> Edge:
         """Return what taking this choice does in a state."""
@@ -132,7 +131,7 @@ class Node:
         self.failing_text: str | None = None
 
 
-class Tables:
+class Tables(SlotValues):
     """The tables of one model, shared by all runs of a process, one run at a time.
 
     They grow with what was seen. A run of any length looks between its steps whether they are full, that is whether
@@ -140,28 +139,21 @@ class Tables:
     """
 
     def __init__(self, model: Model, guards: Guards | None = None, budget: int = BUDGET) -> None:
+        starts = model.initial_states()
+        super().__init__(tuple(starts[0]))
         self.model = model
         self.guards = guards
         """Where given: the collector of the guards that processes evaluate when they are asked for their steps."""
         self.budget = budget
-        self.used = 0
-        """An estimate of the bytes that everything here takes."""
         self.pinned = False
         """Set by whoever keeps ids beyond a run, as a refiner does: then nothing is forgotten, whatever the budget."""
         self.renewals = 0
         """How often the tables started over with everything."""
-        starts = model.initial_states()
-        self.slots: tuple[str, ...] = tuple(sorted(starts[0]))
-        self.index = {name: n for n, name in enumerate(self.slots)}
-        self.values: list[list[Value]] = [[] for _ in self.slots]
-        self.texts: list[list[str]] = [[] for _ in self.slots]
-        self._ids: list[dict[str, int]] = [{} for _ in self.slots]
         self._starts = tuple(self.intern(start) for start in starts)
         self._initial_parts: dict[tuple[int, ...], str] = {}
-        self._messages: dict[tuple[str, str], Memo] = {}
+        self._messages: dict[tuple[str, str], ReadMemo] = {}
         self.turns: dict[str, dict[Any, Any]] = {}
         """Where the trio runtime remembers the turns of its tasks, by actor."""
-        self.leaves = 0
         self._nodes: dict[tuple[int, ...], Node] = {}
         self.invariants = tuple(p for p in model.properties if p.is_safety)
         self.witnesses = tuple(p for p in model.properties if p.form == "sometimes")
@@ -176,21 +168,22 @@ class Tables:
         for prop in self.invariants:
             for check in self.model.split(prop):
                 self._check_names.append(prop.name)
-                self._checks.append(Memo(self, check))
+                self._checks.append(ReadMemo(self, check))
         self._names = tuple(self._check_names)
-        self._predicates: dict[str, Memo] = {}
+        self._predicates: dict[str, ReadMemo] = {}
 
-    def _unit(self, process: Process) -> tuple[Memo, Memo | None]:
-        own = Memo(self, self._watched(lambda view: self._options(self.model.own_choices(process, view))))
+    def _unit(self, process: Process) -> tuple[ReadMemo, ReadMemo | None]:
+        own = ReadMemo(self, self._watched(lambda view: self._options(self.model.own_choices(process, view))))
         if not process.has_inbox:
             return own, None
-        return own, Memo(self, lambda view: [self._delivery(process, m) for m in self.model.arrivals(process, view)])
+        arrivals = self.model.arrivals
+        return own, ReadMemo(self, lambda view: [self._delivery(process, m) for m in arrivals(process, view)])
 
-    def _delivery(self, process: Process, message: Message) -> Memo:
+    def _delivery(self, process: Process, message: Message) -> ReadMemo:
         key = (process.name, canonical_text(message))
         if key not in self._messages:
             deliver = self._watched(lambda view: self._options(self.model.delivery_choices(process, view, message)))
-            self._messages[key] = Memo(self, deliver)
+            self._messages[key] = ReadMemo(self, deliver)
         return self._messages[key]
 
     def _watched(self, compute: Callable[[View], T]) -> Callable[[View], T]:
@@ -199,26 +192,6 @@ class Tables:
 
     def _options(self, choices: list[Choice]) -> list[Option]:
         return [Option(self, choice) for choice in choices]
-
-    def intern(self, state: State) -> tuple[int, ...]:
-        """Return a state as ids."""
-        return tuple(self.intern_value(slot, state[name]) for slot, name in enumerate(self.slots))
-
-    def intern_value(self, slot: int, value: Value) -> int:
-        """Return the id of a value in a slot; identity is by canonical text, so `1` and `True` stay apart."""
-        text = canonical_text(value)
-        ids = self._ids[slot]
-        found = ids.get(text)
-        if found is None:
-            self.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * len(text)
-            found = ids[text] = len(self.values[slot])
-            self.values[slot].append(value)
-            self.texts[slot].append(text)
-        return found
-
-    def known(self, slot: int, text: str) -> int | None:
-        """Return the id of the value in a slot that has this canonical text, if there is one."""
-        return self._ids[slot].get(text)
 
     def edge(self, effects: Effects) -> Edge:
         """Return effects as ids."""
@@ -249,11 +222,9 @@ class Tables:
             node.succ.clear()  # nodes lead to each other in circles, which nothing else would break
         self._nodes.clear()
         self._initial_parts.clear()
-        for kept in (*self.values, *self.texts):
-            kept.clear()
-        for ids in (*self._ids, *self.turns.values()):
-            ids.clear()
-        self.used = 0
+        for turns in self.turns.values():
+            turns.clear()
+        self.forget_values()
         self.renewals += 1
         self._build()
         gc.collect()
@@ -362,7 +333,7 @@ class Tables:
         """Say whether an option leads to a state within the model's constraint."""
         return self.model.is_inside(IdView(self, self.after(state, option)))
 
-    def _evaluate(self, unit: tuple[Memo, Memo | None], state: tuple[int, ...]) -> tuple[list[Option], int]:
+    def _evaluate(self, unit: tuple[ReadMemo, ReadMemo | None], state: tuple[int, ...]) -> tuple[list[Option], int]:
         own, arrivals = unit
         leaf = own.at(state)
         if arrivals is None:
@@ -381,9 +352,9 @@ class Tables:
         slot = self.index[name]
         return self.values[slot][node.state[slot]]
 
-    def view(self, node: Node) -> View:
+    def view_of(self, node: Node) -> View:
         """Return a view of a node's state."""
-        return View(IdView(self, node.state))
+        return self.view(node.state)
 
     def state(self, node: Node) -> State:
         """Return a node's state as values."""
@@ -393,7 +364,7 @@ class Tables:
         """Return what a property's check says of a node's state (why a temporal one is still pending; a witness)."""
         memo = self._predicates.get(prop.name)
         if memo is None:
-            memo = self._predicates[prop.name] = Memo(self, prop.reason)
+            memo = self._predicates[prop.name] = ReadMemo(self, prop.reason)
         return memo.at(node.state).result
 
     def reach(self, node: Node, n: int, after: Node) -> tuple[str, ...]:
@@ -402,7 +373,7 @@ class Tables:
         found = tuple(
             p.name
             for p in self.witnesses
-            if (p.check(self.view(node), step) if p.on == "step" else self.predicate(p, after))
+            if (p.check(self.view_of(node), step) if p.on == "step" else self.predicate(p, after))
         )
         node.reached[n] = found
         return found

@@ -17,7 +17,8 @@ from harness.simulate.guards import Guards
 from harness.simulate.raised import RAISED, told
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.shrink import Shrunk, perturbing_part, shrink
-from harness.simulate.strategies import Strategies, Strategy
+from harness.simulate.strategies import Strategies
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables, long_lived
 from harness.simulate.workers import made_here
 

@@ -40,7 +40,8 @@ from harness.simulate.failures import alone
 from harness.simulate.injecting import Wish
 from harness.simulate.replay import Replay
 from harness.simulate.session import Plan, Run, Session, resolve, safety_only
-from harness.simulate.strategies import Strategies, Strategy
+from harness.simulate.strategies import Strategies
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import BYTES_PER_TURN, Node, Option, Tables
 
 Turns = dict[tuple[int, int, str, int], tuple[Any, Any, Turn[Any]]]

@@ -12,12 +12,12 @@ from typing import Any
 
 import attrs
 
-from harness.memo.read_memo import IdView
-from harness.model import Message, Model, Process, Step, View, brief_value
+from harness.memo.interning import Ids
+from harness.model import Message, Model, Process, Step, brief_value
 from harness.simulate.tables import Tables
 from harness.verify.conditions import guard_of, turn_refused
 from harness.verify.guard_trace import Call, watch
-from harness.verify.refinement import Ids, target
+from harness.verify.refinement import target
 
 LOOKED_AT = 1_500
 """States in which it is looked up which slots actions write."""
@@ -134,10 +134,10 @@ class Asking:
         return None, []
 
     def _arriving(self, process: Process, state: Ids) -> tuple[Message, ...]:
-        return self.model.arrivals(process, View(IdView(self.tables, state)))
+        return self.model.arrivals(process, self.tables.view(state))
 
     def _ask(self, process: Process, state: Ids, message: Message | None) -> Iterable[Step]:
-        view = View(IdView(self.tables, state))
+        view = self.tables.view(state)
         return process.steps(view) if message is None else process.receive(view, message)
 
 

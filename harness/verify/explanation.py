@@ -8,10 +8,11 @@ from typing import Any
 
 import attrs
 
+from harness.memo.interning import Ids
 from harness.model import brief_value
 from harness.simulate.tables import Node, Option
 from harness.verify.enabling import MANY, Asking, Attempt, differences
-from harness.verify.refinement import Failure, Ids, Refiner, target
+from harness.verify.refinement import Failure, Refiner, target
 
 TRIED = 40
 """Instances of actions that are tried in the state where a run left the spec."""

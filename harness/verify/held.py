@@ -8,7 +8,7 @@ from harness.record import Trail
 from harness.simulate.replay import Replay
 from harness.simulate.session import Plan, Run
 from harness.simulate.shrink import perturbing_part, shrink_while
-from harness.simulate.strategies import Strategy
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
 from harness.verify.explanation import explain
 from harness.verify.refinement import Failure, Refiner

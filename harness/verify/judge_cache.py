@@ -8,60 +8,23 @@ move that was made there. What is said is what `Scan.look` says; a test compares
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
 from typing import Any
 
-from harness.memo.read_memo import IdView, Leaf
-from harness.model import Model, View, slot
+from harness.memo.interning import Ids
+from harness.memo.read_memo import Leaf, ReadMemo
+from harness.model import Model, slot
 from harness.record import Event
 from harness.simulate.tables import Tables
 from harness.verify.linearization import Taken
-from harness.verify.refinement import ROOM, Ids, Refiner, state_after
+from harness.verify.refinement import ROOM, Refiner, state_after
 from harness.verify.scan import Seen, failing_in, unusual_start
 from harness.verify.well_formed import departure, wrong_step, wrong_with, wrong_writes
 
 MOST_PLACES = 40_000
 """States with their moves that are remembered; beyond, these start over, and nothing else."""
-BYTES_PER_MOVE, BYTES_PER_CHARACTER, BYTES_PER_ANSWER = 2_000, 3, 600
-"""What a move, its text, and an answer that is remembered take, on CPython 3.11 and rounded up."""
-
-
-class Answers:
-    """Remembers what a question about states came to, by the values of the slots that were read to answer it."""
-
-    __slots__ = ("_known", "ask")
-
-    def __init__(self, ask: Callable[[View], Any]) -> None:
-        self.ask = ask
-        self._known: list[tuple[Ids, Callable[[Ids], Any], dict[Any, Any]]] = []
-
-    def at(self, tables: Tables, state: Ids) -> Any:
-        """Return the answer for a state given as ids."""
-        for _, read, found in self._known:
-            key = read(state)
-            if key in found:
-                return found[key]
-        return self._asked(tables, state)
-
-    def _asked(self, tables: Tables, state: Ids) -> Any:
-        view = View(IdView(tables, state))
-        answer, reads = self.ask(view), view.reads()
-        if any(name not in tables.index for name in reads):  # no slot: there is nothing to remember it by
-            return answer
-        slots = tuple(sorted(tables.index[name] for name in reads))
-        tables.used += BYTES_PER_ANSWER
-        for known, read, found in self._known:
-            if known == slots:
-                found[read(state)] = answer
-                return answer
-        reading: Callable[[Ids], Any] = itemgetter(*slots) if slots else _nothing
-        self._known.append((slots, reading, {reading(state): answer}))
-        return answer
-
-
-def _nothing(state: Ids) -> None:
-    return None
+BYTES_PER_MOVE, BYTES_PER_CHARACTER = 2_000, 3
+"""What a move and its text take, on CPython 3.11 and rounded up."""
 
 
 class Move:
@@ -70,7 +33,7 @@ class Move:
     __slots__ = ("always", "departs", "event", "mask", "op", "taken", "text", "writes", "wrong")
 
     def __init__(
-        self, event: Event, text: str, writes: tuple[tuple[int, int], ...], model: Model, wrong: Answers,
+        self, of: Tables, event: Event, text: str, writes: tuple[tuple[int, int], ...], model: Model, wrong: ReadMemo,
         taken: Taken | None, texts: Mapping[str, str],
     ) -> None:
         self.event = event
@@ -86,7 +49,7 @@ class Move:
         """The rules that it breaks after any state, and how."""
         self.wrong = wrong
         """The rules that it breaks after a state."""
-        self.departs = Answers(lambda view: departure(model, view, event, texts))
+        self.departs = ReadMemo(of, lambda view: departure(model, view, event, texts))
         """Why the model's own actors would not take it in a state."""
         self.taken = taken
         """The move as a refiner takes it."""
@@ -114,7 +77,7 @@ class Recall:
         self.refiner = refiner
         self.moves: dict[Any, Move] = {}
         """Moves by whatever tells them apart for who makes them."""
-        self._wrong: dict[Any, Answers] = {}
+        self._wrong: dict[Any, ReadMemo] = {}
         self._places: dict[Ids, Place] = {}
         self._renewals = tables.renewals
 
@@ -146,20 +109,22 @@ class Recall:
             known = tables.known(at, texts[name])
             writes.append((at, tables.intern_value(at, value) if known is None else known))
         taken = self.refiner.taken(event) if self.refiner is not None else None
-        found = Move(event, text, tuple(writes), self.model, self._rules(turn, event, writes, texts), taken, texts)
+        rules = self._rules(turn, event, writes, texts)
+        found = Move(tables, event, text, tuple(writes), self.model, rules, taken, texts)
         self.moves[key] = found
         tables.used += BYTES_PER_MOVE + BYTES_PER_CHARACTER * len(text)
         return found
 
     def _rules(
         self, turn: str, event: Event, writes: list[tuple[int, int]], texts: Mapping[str, str]
-    ) -> Answers:
+    ) -> ReadMemo:
         """Return what the rules say of a move: moves that differ in what an actor leaves of itself share it."""
         own = (event.process, slot("disk", event.process)) if event.process in self.model.actors else ()
         key = turn, tuple([write for write in writes if self.tables.slots[write[0]] not in own])
         found = self._wrong.get(key)
         if found is None:
-            found = self._wrong[key] = Answers(lambda view: tuple(wrong_step(self.model, view, event, texts)))
+            model = self.model
+            found = self._wrong[key] = ReadMemo(self.tables, lambda view: tuple(wrong_step(model, view, event, texts)))
         return found
 
     def start(self, move: Move) -> tuple[Seen, Place]:
@@ -171,12 +136,12 @@ class Recall:
 
     def see(self, before: Place, move: Move) -> tuple[Seen, Place]:
         """Return what is seen of a move in a place, and the place after it."""
-        tables, state = self.tables, before.state
+        state = before.state
         after = list(state)
         for at, value in move.writes:
             after[at] = value
-        wrong = move.always + move.wrong.at(tables, state)
-        departs = move.departs.at(tables, state)
+        wrong = move.always + move.wrong.at(state).result
+        departs = move.departs.at(state).result
         place = self._place(tuple(after), before.checked, move.mask)
         found = before.met[move] = Seen(place.state, place.failing, wrong, departs, move.taken), place
         return found

@@ -12,10 +12,9 @@ from typing import Any
 
 import attrs
 
+from harness.memo.interning import Ids
 from harness.model import FrozenMap, Message
 from harness.simulate.tables import Tables
-
-Ids = tuple[int, ...]
 
 
 class Taken:

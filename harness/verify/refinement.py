@@ -8,7 +8,7 @@ valid within the refiner. What a mapping is, `harness.model.refinement` says; wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from operator import itemgetter
@@ -16,11 +16,12 @@ from typing import Any
 
 import attrs
 
-from harness.memo.read_memo import IdView
-from harness.model import Message, Model, Refusal, Step, Value, View
+from harness.memo.interning import Ids
+from harness.model import Message, Model, Refusal, Step, Value, refinement_of
 from harness.record import Event, History
+from harness.simulate.abstraction import Abstraction
 from harness.simulate.session import Plan, Run, Session
-from harness.simulate.strategies import Strategy
+from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Node, Option, Tables
 from harness.verify.linearization import Overlays, Taken
 
@@ -28,14 +29,10 @@ MAX_REMEMBERED = 150_000
 """Abstract states, and steps between them, that are remembered; beyond, both start over."""
 MAX_GHOSTS = 50_000
 """Ghosts that are remembered; beyond, they start over between two runs."""
-MAX_SAME = 2_000
-"""Values of a slot of the spec that are known by their identity."""
 ROOM = 250_000_000
 """Bytes, by the estimate of the tables, after which those of the actors or of the spec start over, between two runs."""
 WIDTH = 8
 """Bytes of a fingerprint."""
-
-Ids = tuple[int, ...]
 
 
 class Unmapped(Exception):
@@ -96,7 +93,8 @@ class Refiner:
     """Judges runs of one model of actors. Raises Refusal where the model has no refinement."""
 
     def __init__(self, model: Model, tables: Tables | None = None, is_hasty: bool = False) -> None:
-        if model.refinement is None:
+        refinement = refinement_of(model)
+        if refinement is None:
             raise Refusal(f"{model.name} has no refinement: nothing says which spec its steps should follow")
         self.model = model
         self.is_hasty = is_hasty
@@ -104,24 +102,16 @@ class Refiner:
         self.tables = tables or Tables(model)
         """The tables of the actors. States of runs are their ids, so they start over between runs only."""
         self.tables.pinned = True
-        self.refinement = model.refinement()
+        self.refinement = refinement
         self.spec = attrs.evolve(self.refinement.spec, properties=())
         self.spec_tables = Tables(self.spec)
         self._served = self.refinement.served
         self._overlays = Overlays(self.tables)
-        self._ghosts: list[Value] = []
-        self._ghost_ids: dict[tuple[type, Value], int] = {}
-        self._footprint: dict[int, None] = {}
-        self._look: Callable[[Ids], Any] = lambda state: ()
-        self._abstract: dict[Any, tuple[Ids, int]] = {}
+        self._abstraction = Abstraction(self.tables, refinement, self._intern, MAX_REMEMBERED)
         self._ways: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
         self._found: dict[tuple[Any, ...], dict[tuple[int, str], None]] = {}
         """Processes of the spec and actions that were ways, by the slots that changed and who may not be one."""
         self._barred: dict[str, frozenset[str]] = {}
-        self._met: list[dict[Any, int]] = [{} for _ in self.spec_tables.slots]
-        """Ids of values of the spec's slots: looking one up by hash is faster than by its canonical text."""
-        self._same: list[dict[int, tuple[Value, int]]] = [{} for _ in self.spec_tables.slots]
-        """The same by the identity of the value, which is kept alive: faster still, and mappings repeat parts."""
         self.possible: set[str] = set()
         """The actions that the spec could take in the states that were left by judged steps."""
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
@@ -132,18 +122,14 @@ class Refiner:
         if self.tables.used >= ROOM:
             self.tables.start_over()
             self._overlays = Overlays(self.tables)
-            self._abstract.clear()
+            self._abstraction.forget()
         if self.spec_tables.used >= ROOM:
             self.spec_tables.start_over()
             self._ways.clear()
-            self._abstract.clear()
+            self._abstraction.forget()
             self._prints = [[] for _ in self.spec_tables.slots]
-            self._met = [{} for _ in self.spec_tables.slots]
-            self._same = [{} for _ in self.spec_tables.slots]
-        if len(self._ghosts) >= MAX_GHOSTS:
-            self._ghosts.clear()
-            self._ghost_ids.clear()
-            self._abstract.clear()
+        if len(self._abstraction.ghosts) >= MAX_GHOSTS:
+            self._abstraction.forget_ghosts()
 
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""
@@ -198,7 +184,7 @@ class Refiner:
 
     def first_ghost(self) -> int:
         """Return the ghost before the first state."""
-        return self._ghost(self.refinement.ghost)
+        return self._abstraction.first_ghost()
 
     def _taken(
         self, action: str, label: str, consumed: Message | None, sent: tuple[Message, ...], lost: tuple[Message, ...]
@@ -247,35 +233,14 @@ class Refiner:
         counted = dict(sorted(counts.items()))
         return Refined(tuple(taken), counted, extensions, dict(sorted(pairs.items())), frozenset(reached), failure)
 
-    def _ghost(self, value: Value) -> int:
-        key = (value.__class__, value)
-        found = self._ghost_ids.get(key)
-        if found is None:
-            found = self._ghost_ids[key] = len(self._ghosts)
-            self._ghosts.append(value)
-        return found
-
     def abstract(self, state: Ids, ghost: int) -> tuple[Ids, int]:
         """Return the state of the spec that a state of the actors stands for, and the ghost after it. Unmapped."""
-        found = self._abstract.get((ghost, self._look(state)))
-        if found is not None:
-            return found
-        view = View(IdView(self.tables, state))
         try:
-            slots, after = self.refinement.abstract(view, self._ghosts[ghost])
+            return self._abstraction.at(state, ghost)
+        except Unmapped:
+            raise
         except Exception as error:
             raise Unmapped(f"the mapping fails on this state with {where(error)}") from error
-        result = self._intern(slots), self._ghost(after)
-        index = self.tables.index
-        new = [index[name] for name in view.reads() if index[name] not in self._footprint]
-        if new:
-            self._footprint.update(dict.fromkeys(new))
-            self._look = itemgetter(*self._footprint)
-            self._abstract.clear()
-        elif len(self._abstract) >= MAX_REMEMBERED:
-            self._abstract.clear()
-        self._abstract[ghost, self._look(state)] = result
-        return result
 
     def _intern(self, slots: Mapping[str, Value]) -> Ids:
         tables = self.spec_tables
@@ -287,17 +252,7 @@ class Refiner:
         ids = []
         try:
             for slot, name in enumerate(tables.slots):
-                value, same = slots[name], self._same[slot]
-                known = same.get(id(value))
-                if known is None:
-                    met, key = self._met[slot], (value.__class__, value)
-                    found = met.get(key)
-                    if found is None:
-                        found = met[key] = tables.intern_value(slot, value)
-                    if len(same) >= MAX_SAME:
-                        same.clear()
-                    known = same[id(value)] = value, found
-                ids.append(known[1])
+                ids.append(tables.number(slot, slots[name]))
         except TypeError as error:
             raise Unmapped(f"the mapping gives something that is no value: {error}") from error
         return tuple(ids)

@@ -11,12 +11,13 @@ from typing import Any
 
 import attrs
 
+from harness.memo.interning import Ids
 from harness.model import Model, Value, View
 from harness.record import Event
 from harness.simulate.replay import DEADLOCK
 from harness.simulate.tables import Tables
 from harness.verify.linearization import Taken
-from harness.verify.refinement import Ids, Refiner, Trace, state_after
+from harness.verify.refinement import Refiner, Trace, state_after
 from harness.verify.well_formed import Consistency, Oddity, departure, wrong_with
 
 MOST_ODDITIES = 5

@@ -14,7 +14,6 @@ from typing import Any, cast
 import attrs
 
 from harness.model import FrozenMap, Kind, Model, Process, State, Step, Value, View, slot
-from harness.model.variables import gather
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Log
 from kafka_proto.replication.variants import Rules, rules
 
@@ -186,7 +185,7 @@ def follower_leader_epoch(k: Names) -> Iterable[Index]:
 
 def spec_variables(model: Model, state: State) -> dict[str, Value]:
     """Return a state as the module's variables: records padded to the log size, requests as a set, NONE as a string."""
-    variables = gather(model, state)
+    variables = model.gathered(state)
     size = model.sizes["log-size"]
     variables["replicaLog"] = FrozenMap({r: log.update({"records": _padded(log["records"], size)})
                                          for r, log in variables["replicaLog"].items()})

@@ -10,6 +10,7 @@ from functools import partial
 from threading import Lock
 
 from harness.demo.session.as_json import Json
+from harness.memo.interning import Ids
 from harness.model import Kind, Model, Process, Step, Value, View
 from harness.simulate.chance import Seeded
 from harness.simulate.tables import Tables
@@ -17,7 +18,7 @@ from harness.verify.conditions import decisions
 from harness.verify.enabling import Asking, Instance
 from harness.verify.explanation import explain
 from harness.verify.guard_trace import watch
-from harness.verify.refinement import Failure, Ids, Refiner
+from harness.verify.refinement import Failure, Refiner
 
 WALKS, WALKED = 8, 60
 """Random walks without faults, and steps of each, on which it is looked up what actions are possible where."""

@@ -15,7 +15,8 @@ from harness.model.faults import FAULT_KINDS, Faults
 from harness.record import Trail
 from harness.record.counted import counted
 from harness.simulate.session import Plan, Session, drive
-from harness.simulate.strategies import Strategies, Strategy, Watcher
+from harness.simulate.strategies import Strategies
+from harness.simulate.strategy import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 
 MOST_RUNS = 3_000

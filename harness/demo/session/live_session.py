@@ -178,7 +178,7 @@ class LiveSession(Walk):
 
     def view(self) -> View:
         """Return a view of the present state."""
-        return self.tables.view(self.node)
+        return self.tables.view_of(self.node)
 
     def snapshot(self) -> dict[str, Any]:
         """Return everything there is to see, as a JSON object."""

@@ -13,10 +13,10 @@ import attrs
 
 from harness.demo.session import as_json as told
 from harness.demo.session.branches import Record
-from harness.memo.read_memo import IdView
+from harness.memo.interning import Ids, IdView
 from harness.model import Message, Model, Process, Step, Value
 from harness.verify.linearization import Overlays, Taken
-from harness.verify.refinement import Ids, Refiner, Unmapped, leads
+from harness.verify.refinement import Refiner, Unmapped, leads
 
 UNKNOWN = "null"
 

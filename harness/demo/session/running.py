@@ -9,7 +9,8 @@ from harness.demo.session.branches import Mending, Record, mending
 from harness.model import Kind, Refusal, unknown
 from harness.record.counted import counted
 from harness.simulate.chance import Chance
-from harness.simulate.strategies import RandomStrategy, Strategies, Strategy, Watcher
+from harness.simulate.strategies import Strategies
+from harness.simulate.strategy import RandomStrategy, Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
 

@@ -7,16 +7,25 @@ a leaf, found by walking from field to field in the order of reading; that order
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from harness.explore.packed.layout import Field, Look, Overflow
-from harness.model import Message, Process, Property, Step, View, slot
-
-if TYPE_CHECKING:
-    from harness.explore.packed.space import Space
+from harness.explore.packed.layout import Field, Layout, Look, Overflow
+from harness.model import Message, Model, Process, Property, Step, View, slot
 
 Answer = tuple[str, str]
 """The name of a property that answers in a state, and its reason."""
+
+
+class Packed(Protocol):
+    """What a unit needs to know of the packed model that it belongs to."""
+
+    model: Model
+    layout: Layout
+    step_witnesses: list[Property]
+
+    def channels_of(self, step: Step) -> tuple[Channel, ...]: ...
+
+    def witnesses_among(self, view: View, steps: Sequence[Step]) -> list[Answer]: ...
 
 
 class Channel(dict[int, int]):
@@ -24,7 +33,7 @@ class Channel(dict[int, int]):
 
     __slots__ = ("field", "ids", "put", "space", "taken")
 
-    def __init__(self, space: Space, field: Field, taken: Message | None, put: tuple[Message, ...]) -> None:
+    def __init__(self, space: Packed, field: Field, taken: Message | None, put: tuple[Message, ...]) -> None:
         super().__init__()
         self.space = space
         self.field = field
@@ -76,7 +85,7 @@ class Move:
 
     __slots__ = ("channels", "step", "writes")
 
-    def __init__(self, space: Space, step: Step, state: int) -> None:
+    def __init__(self, space: Packed, step: Step, state: int) -> None:
         layout = space.layout
         changed: dict[int, list[Any]] = {}
         for name, value in step.writes:
@@ -122,7 +131,7 @@ class Branch:
 class Unit:
     """Steps or answers that are worked out together, remembered by the values that were read, whatever the packing."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Packed) -> None:
         self.space = space
         self.memory: Branch | Leaf | None = None
 
@@ -188,7 +197,7 @@ class Unit:
 class Steps(Unit):
     """A process's own steps."""
 
-    def __init__(self, space: Space, process: Process) -> None:
+    def __init__(self, space: Packed, process: Process) -> None:
         super().__init__(space)
         self.process = process
 
@@ -199,7 +208,7 @@ class Steps(Unit):
 class Delivery(Unit):
     """The delivery of one message."""
 
-    def __init__(self, space: Space, process: Process, message: Message) -> None:
+    def __init__(self, space: Packed, process: Process, message: Message) -> None:
         super().__init__(space)
         self.process = process
         self.message = message
@@ -211,7 +220,7 @@ class Delivery(Unit):
 class Check(Unit):
     """One index of a property: its answer is a reason, or nothing."""
 
-    def __init__(self, space: Space, name: str, ask: Callable[[View], str | None]) -> None:
+    def __init__(self, space: Packed, name: str, ask: Callable[[View], str | None]) -> None:
         super().__init__(space)
         self.name = name
         self.ask = ask
@@ -224,7 +233,7 @@ class Check(Unit):
 class MessageCheck(Unit):
     """All properties of messages, for the messages of one channel: each message is looked at once."""
 
-    def __init__(self, space: Space, address: str, properties: Sequence[Property]) -> None:
+    def __init__(self, space: Packed, address: str, properties: Sequence[Property]) -> None:
         super().__init__(space)
         self.inbox = slot("inbox", address)
         self.properties = properties

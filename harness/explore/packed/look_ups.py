@@ -7,14 +7,11 @@ to look further in, or with nothing. A context answers for many stages at once w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from harness.explore.packed.footprints import Answer, Edge, Leaf, Unit
+from harness.explore.packed.footprints import Answer, Delivery, Edge, Leaf, Packed, Unit
 from harness.explore.packed.layout import Field
 from harness.model import Message
-
-if TYPE_CHECKING:
-    from harness.explore.packed.space import Space
 
 
 class Found:
@@ -39,10 +36,28 @@ WITNESSED = "witnessed"
 NOTHING = Found(())
 
 
+class Arranged(Packed, Protocol):
+    """What a stage needs to know of the space that it is looked up in."""
+
+    orphans: list[Stage]
+
+    def serial(self) -> int: ...
+
+    def retire(self, table: dict[int, Found]) -> None: ...
+
+    def changed(self, stage: Stage) -> None: ...
+
+    def first_stage(self, unit: Unit, state: int) -> UnitStage: ...
+
+    def delivery(self, address: str, message: Message) -> Delivery: ...
+
+    def together(self, stages: list[Stage]) -> list[Stage]: ...
+
+
 class Stage:
     """A table of `Found` by the values of some fields; `fill` adds what is missing."""
 
-    def __init__(self, space: Space, fields: Iterable[Field]) -> None:
+    def __init__(self, space: Arranged, fields: Iterable[Field]) -> None:
         self.space = space
         self.serial = space.serial()
         self.fields = {field.number: field for field in fields}
@@ -73,12 +88,12 @@ class Stage:
 class UnitStage(Stage):
     """A stage of a unit: the fields that it always reads, given what led here."""
 
-    def __init__(self, unit: Unit, path: tuple[Field, ...]) -> None:
+    def __init__(self, space: Arranged, unit: Unit, path: tuple[Field, ...]) -> None:
         self.unit = unit
         self.path = path
         """In the order of reading, what led here first."""
         self.children: dict[int, UnitStage] = {}
-        super().__init__(unit.space, path)
+        super().__init__(space, path)
 
     def fill(self, state: int) -> Found:
         known = self.table.get(state & self.mask)
@@ -107,7 +122,7 @@ class UnitStage(Stage):
         following = reads[len(self.path)].number
         child = self.children.get(following)
         if child is None:
-            child = self.children[following] = UnitStage(self.unit, reads)
+            child = self.children[following] = UnitStage(self.space, self.unit, reads)
         return child
 
     def _narrow(self, reads: tuple[Field, ...]) -> None:
@@ -131,7 +146,7 @@ class UnitStage(Stage):
 class InboxStage(Stage):
     """Which messages may arrive at an address: the stages of their deliveries, by the channel's value."""
 
-    def __init__(self, space: Space, address: str, field: Field) -> None:
+    def __init__(self, space: Arranged, address: str, field: Field) -> None:
         self.address = address
         self.field = field
         self.known: dict[int, tuple[Message, UnitStage]] = {}
@@ -145,7 +160,6 @@ class InboxStage(Stage):
         found = self.table[state & self.mask] = Found((), children) if children else NOTHING
         return found
 
-
     def _delivery(self, message: Message, state: int) -> UnitStage:
         known = self.known.get(id(message))
         if known is None:
@@ -157,7 +171,7 @@ class InboxStage(Stage):
 class Context(Stage):
     """What many units yield, as far as a few fields decide it; the others' stages are left to look further in."""
 
-    def __init__(self, space: Space, members: tuple[Stage, ...], fields: Iterable[Field]) -> None:
+    def __init__(self, space: Arranged, members: tuple[Stage, ...], fields: Iterable[Field]) -> None:
         self.members = members
         super().__init__(space, fields)
 

@@ -85,7 +85,7 @@ class Space:
         """Return a unit's first stage; a state tells which fields it reads first."""
         stage = self.first_stages.get(id(unit))
         if stage is None:
-            stage = self.first_stages[id(unit)] = UnitStage(unit, unit.leaf(state).footprint)
+            stage = self.first_stages[id(unit)] = UnitStage(self, unit, unit.leaf(state).footprint)
         return stage
 
     def arrange(self) -> None:
