@@ -19,7 +19,7 @@ from harness.campaign import driver as campaign
 from harness.campaign import locks
 from harness.campaign.cells import Cell, cells
 from harness.campaign.store import MANIFEST, MARKERS, PARTS, Manifest, Store
-from harness.campaign.worker import Task, Workshop
+from harness.campaign.worker import Task, Worker
 from harness.model import Refusal
 
 FLAWED = "s4-copied-tail"
@@ -61,7 +61,7 @@ def manifest(cell: Cell) -> Manifest:
 
 def commit(store: Store, cell: Cell, first: int = 0) -> str:
     """Make and commit a block of ten runs; return its name."""
-    rows = Workshop().make(Task(cell, first, first + 10, "all", False))
+    rows = Worker().make(Task(cell, first, first + 10, "all", False))
     return store.commit(cell, first, first + 10, DAY, rows.tables(), rows.counts).name
 
 

@@ -23,13 +23,13 @@ from harness.campaign import store
 from harness.campaign.cells import Cell, cells, code_version
 from harness.campaign.checks import wilson
 from harness.campaign.clusters import trail_of
-from harness.campaign.event_columns import Joiner, split
+from harness.campaign.event_columns import Joiner, columns_of
 from harness.campaign.judging import judge_block
 from harness.campaign.pulse import Pulse, under_way
 from harness.campaign.schemas import SCHEMAS
 from harness.campaign.spark_job import last_words
 from harness.campaign.store import Block, Manifest, Store
-from harness.campaign.worker import Task, Workshop, is_sampled
+from harness.campaign.worker import Task, Worker, is_sampled
 from harness.model import Refusal, register, unregister
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain
@@ -50,7 +50,7 @@ def raising() -> Iterator[Cell]:
 
 def made(cell: Cell, last: int, keep: str = "all", covered: bool = False, first: int = 0) -> dict[str, list[dict]]:
     """Make a block and return its tables as rows."""
-    rows = Workshop().make(Task(cell, first, last, keep, covered))
+    rows = Worker().make(Task(cell, first, last, keep, covered))
     return {name: table.to_pylist() for name, table in rows.tables().items()}
 
 
@@ -63,7 +63,7 @@ def committed(folder: Path, cell: Cell, seeds: int = 20, keep: str = "all") -> t
     """Make a campaign's folder with one block."""
     place = Store(folder)
     place.begin(Manifest((cell,), keep, 0.0, seeds))
-    rows = Workshop().make(Task(cell, 0, seeds, keep, False))
+    rows = Worker().make(Task(cell, 0, seeds, keep, False))
     return place, place.commit(cell, 0, seeds, "2026-01-02", rows.tables(), rows.counts)
 
 
@@ -77,16 +77,16 @@ def test_an_event_taken_apart_and_put_together_is_the_same_text(what: str) -> No
         event = json.loads(line)
         violated = event.pop("violated", None)
         n, at_us = event.pop("n"), event.pop("at_us", None)
-        pieces = split(json.dumps(event, separators=(",", ":"), ensure_ascii=False)[1:-1])
+        columns = columns_of(json.dumps(event, separators=(",", ":"), ensure_ascii=False)[1:-1])
         text = None if violated is None else json.dumps(violated, separators=(",", ":"), ensure_ascii=False)
-        assert joiner.line(n, at_us, pieces.turn, pieces.values, text) == line
-        assert (pieces.process, pieces.action) == (event.get("process"), event.get("action"))
+        assert joiner.line(n, at_us, columns.turn, [value for _, value in columns.writes], text) == line
+        assert (columns.process, columns.action) == (event.get("process"), event.get("action"))
 
 
 def test_a_text_that_is_no_event_is_refused_when_it_is_taken_apart() -> None:
     """Text that would not come back byte for byte is never stored."""
     with pytest.raises(ValueError, match="no canonical text of an event"):
-        split('"process":"c1", "kind":"step","action":"A","args":[],"writes":{}')
+        columns_of('"process":"c1", "kind":"step","action":"A","args":[],"writes":{}')
 
 
 def test_cells_are_what_is_swept_times_what_is_given() -> None:
@@ -160,10 +160,10 @@ def test_tasks_hold_neighbours_and_long_blocks_come_first() -> None:
 def test_a_block_made_again_has_the_same_rows(strategy: str) -> None:
     """Rows depend on the cell and the seeds, not on what the worker made before."""
     cell = cells([FLAWED], (strategy,))[0]
-    first, again = Workshop(), Workshop()
+    first, again = Worker(), Worker()
     again.make(Task(cell, 40, 60, "all", False))
     task = Task(cell, 10, 40, "sample=0.5", True)
-    tables = [workshop.make(task).tables() for workshop in (first, again)]
+    tables = [worker.make(task).tables() for worker in (first, again)]
     mine, other = ({name: table.to_pylist() for name, table in some.items()} for some in tables)
     assert without_clock(mine.pop("runs")) == without_clock(other.pop("runs"))
     assert mine == other and len(mine["coverage"]) > 50
@@ -197,7 +197,7 @@ def test_a_poisoned_seed_becomes_a_row_with_its_trail(raising: Cell) -> None:
     assert len(trail.choices) == bad["steps"] > 0 and trail.seed == bad["seed"]
     assert replay_plain(attrs.evolve(trail, choices=trail.choices[:-1])).verdict.ok
     assert {row["seed"] for row in tables["events"]} == {r["seed"] for r in tables["runs"] if r["outcome"] == "ok"}
-    assert Workshop().make(Task(raising, 0, 30, "all", False)).counts["errors"] == sum(
+    assert Worker().make(Task(raising, 0, 30, "all", False)).counts["errors"] == sum(
         row["outcome"] == "error" for row in tables["runs"])
 
 

@@ -15,7 +15,7 @@ from test_edited_histories import CONTENT, ORDER, RIGHT, RUNS
 from edits import put_right  # isort: skip
 from harness.campaign import judging
 from harness.campaign.cells import Cell, cells
-from harness.campaign.event_columns import split
+from harness.campaign.event_columns import columns_of
 from harness.campaign.judging import Bench, Row
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, read_history, write_history
@@ -83,9 +83,9 @@ def rows_of(events: Lines) -> list[Row]:
     rows: list[Row] = []
     for event in events:
         part = compact({name: value for name, value in event.items() if name not in ("n", "at_us", "violated")})
-        pieces = split(part[1:-1])
+        columns = columns_of(part[1:-1])
         violated = compact(event["violated"]) if "violated" in event else None
-        rows.append((0, event["n"], event.get("at_us"), pieces.turn, list(pieces.values), violated))
+        rows.append((0, event["n"], event.get("at_us"), columns.turn, [value for _, value in columns.writes], violated))
     return rows
 
 

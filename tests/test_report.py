@@ -30,7 +30,7 @@ from harness.campaign.report.summary import KNOWN, Summary, known_clusters, natu
 from harness.campaign.schemas import SCHEMAS, write
 from harness.campaign.store import MANIFEST, MARKERS, Manifest, Store, read, stamp
 from harness.campaign.tables import Tables
-from harness.campaign.worker import Task, Workshop
+from harness.campaign.worker import Task, Worker
 from harness.model import register, unregister
 from harness.record import Chosen
 from harness.render.svg_style import scoped
@@ -317,7 +317,7 @@ def raising(tmp_path: Path) -> Iterator[Store]:
     register(poisoned.system())
     cell, store = cells(["poisoned"])[0], Store(tmp_path / "raising")
     store.begin(Manifest((cell,), "failing", 0.0, 30))
-    rows = Workshop().make(Task(cell, 0, 30, "failing", False))
+    rows = Worker().make(Task(cell, 0, 30, "failing", False))
     store.commit(cell, 0, 30, "2026-01-02", rows.tables(), rows.counts)
     yield store
     unregister("poisoned")

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from harness.campaign.tables import Tables
-from harness.campaign.worker import HURTS, WHO, Tape
+from harness.campaign.worker import PERTURBING, EventBuffer
 from harness.model import Refusal
 from harness.record import Trail, faults_to_json, read_trail
 from harness.record.files import compact
@@ -94,15 +94,15 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster
             continue
         trail = attrs.evolve(trail_of(run["trail"]), violates=group["property"])
         had = len(trail.choices) if trail.fair_from is None else trail.fair_from
-        has, proved, reason, tape = had, False, run["reason"], Tape()
+        has, proved, reason, buffer = had, False, run["reason"], EventBuffer()
         replays = True
         try:
             if is_wanted:
                 short = shrink(trail, tables=_tables(trail))
                 trail, had, has, proved = short.trail, short.had, short.has, short.proved
-            replayed = replay_plain(trail, tape)
+            replayed = replay_plain(trail, buffer)
             reason = next((v.reason for v in replayed.violations if v.violated == trail.violates), None) or reason
-            actions, faults = signature(tape, has)
+            actions, faults = signature(buffer, has)
         except Refusal:  # runs that other code made: what their rows say is all that is known
             actions, faults, replays = (group["action"],), tuple(group["faults"]), False
         text = "".join(f"{line}\n" for line in trail.each_line())
@@ -134,15 +134,14 @@ def _recorded(group: dict[str, Any]) -> Cluster:
                    run["cell"], run["seed"], run["step"], run["step"], False, run["reason"], "", False, False)
 
 
-def signature(tape: Tape, steps: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the actions of a run's first steps, and those of them that hurt or disturb somebody."""
+def signature(buffer: EventBuffer, steps: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the actions of a run's first steps, and those of them by which the environment disturbed the protocol."""
     actions, faults = set(), set()
-    for _, _, part, _ in tape.events[1 : steps + 1]:
-        match = WHO.match(part)
-        if match is not None:
-            actions.add(match.group(2))
-            if match.group(1) in HURTS:
-                faults.add(match.group(2))
+    for _, _, what, _ in buffer.events[1 : steps + 1]:
+        action = what.action or ""
+        actions.add(action)
+        if what.kind in PERTURBING:
+            faults.add(action)
     return tuple(sorted(actions)), tuple(sorted(faults))
 
 

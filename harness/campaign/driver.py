@@ -19,7 +19,7 @@ from harness.campaign.cells import Cell, code_version
 from harness.campaign.pulse import Pulse, under_way
 from harness.campaign.spark_job import Job, last_words
 from harness.campaign.store import PARTS, Block, Manifest, Store
-from harness.campaign.worker import Task, Workshop
+from harness.campaign.worker import Task, Worker
 from harness.model import Refusal
 from harness.record.counted import some_of
 from harness.record.files import reason_of
@@ -104,8 +104,8 @@ def spread(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
     return [*long, *(short[n : n + size] for n in range(0, len(short), size))]
 
 
-_WORKSHOP: list[Workshop] = []
-"""In a worker: the workshop, which lasts as long as the worker does."""
+_WORKER: list[Worker] = []
+"""In a worker: what it has learned, which lasts as long as it does."""
 
 
 def make_blocks(
@@ -115,10 +115,10 @@ def make_blocks(
 
     Nothing is committed any more when the folder has another driver than the one with the token.
     """
-    if not _WORKSHOP:
+    if not _WORKER:
         gc.disable()
         gc.freeze()
-        _WORKSHOP.append(Workshop())
+        _WORKER.append(Worker())
     for package, version in sorted(code.items()):
         if code_version(package) != version:
             raise RuntimeError(f"{STOPPED}a worker has another version of {package} than the driver; install the "
@@ -129,7 +129,7 @@ def make_blocks(
             continue
         pulse = Pulse(store.folder / PARTS, task.name)
         try:
-            rows = _WORKSHOP[0].make(task, pulse.beat)
+            rows = _WORKER[0].make(task, pulse.beat)
             store.commit(task.cell, task.first, task.last, day, rows.tables(), rows.counts)
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own

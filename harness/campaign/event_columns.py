@@ -1,4 +1,4 @@
-"""A history event in pieces that compress well as columns, and back to the very same bytes.
+"""A history event as columns that compress well, and back to the very same bytes.
 
 The `turn` is the event's JSON with, in place of the values written, the names of their slots: there are few different
 ones. The values are texts of their own. Step number, time and failing properties are columns already.
@@ -8,40 +8,60 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Protocol
 
 import attrs
 
-INITIAL = "initial"
+from harness.record.events import INITIAL
+
 MOST_KNOWN = 100_000
 """Turns that are remembered."""
 _text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
+class EventColumns(Protocol):
+    """What the columns of an event are made from; as a key it stands for itself or for all that are equal."""
+
+    @property
+    def process(self) -> str | None:
+        """Who took the step; None for event 0."""
+
+    @property
+    def kind(self) -> str:
+        """The step's kind, or `initial`."""
+
+    @property
+    def action(self) -> str | None: ...
+
+    @property
+    def turn(self) -> str: ...
+
+    @property
+    def writes(self) -> tuple[tuple[str, str], ...]:
+        """Names of slots and canonical texts of the values written, by name."""
+
+
 @attrs.frozen
-class Pieces:
-    """What an event is taken apart into."""
+class Columns:
+    """The columns of an event that was read as text."""
 
     process: str | None
-    """Who took the step; None for event 0."""
     kind: str
-    """The step's kind, or `initial`."""
     action: str | None
     turn: str
-    values: tuple[str, ...]
-    """The canonical texts of the written values, in the order of the slots in the turn."""
+    writes: tuple[tuple[str, str], ...]
 
 
-def split(part: str) -> Pieces:
-    """Take apart the inside of an event's JSON object, as a recorder gets it. Raises ValueError if it is no such."""
-    event = json.loads(f"{{{part}}}")
+def columns_of(text: str) -> Columns:
+    """Return the columns of the inside of an event's JSON object. Raises ValueError if it is no canonical text."""
+    event = json.loads(f"{{{text}}}")
     field = INITIAL if INITIAL in event else "writes"
-    written = event[field]
-    values = tuple(map(_text, written.values()))
-    event[field] = list(written)
+    writes = tuple((name, _text(value)) for name, value in event[field].items())
+    event[field] = [name for name, _ in writes]
     turn = _text(event)
-    if joined(turn, values) != part:
-        raise ValueError(f"this is no canonical text of an event: {part[:200]}")
-    return Pieces(event.get("process"), event.get("kind", INITIAL), event.get("action"), turn, values)
+    if joined(turn, [value for _, value in writes]) != text:
+        raise ValueError(f"this is no canonical text of an event: {text[:200]}")
+    return Columns(event.get("process"), event.get("kind", INITIAL), event.get("action"), turn, writes)
 
 
 def joined(turn: str, values: Sequence[str]) -> str:

@@ -16,11 +16,11 @@ from typing import Any
 import attrs
 
 from harness.campaign.cells import Cell
-from harness.campaign.event_columns import split
+from harness.campaign.event_columns import Columns, columns_of
 from harness.campaign.logs import IMPORTED, cell_of_logs, part_of
 from harness.campaign.rows import Rows
 from harness.campaign.store import Manifest, Store
-from harness.campaign.worker import HURTS
+from harness.campaign.worker import PERTURBING
 from harness.foreign import jepsen
 from harness.foreign.log_histories import FAULT, OK, LogJudge
 from harness.model import Refusal, find_model, find_scenario
@@ -63,7 +63,7 @@ class _Run:
     """A history as the tables take it."""
 
     cell: Cell
-    events: list[tuple[int, int | None, str, str]]
+    events: list[tuple[int, int | None, Columns, str]]
     verdicts: tuple[Verdict, ...]
     digest: str
     faults: dict[int, str]
@@ -103,26 +103,26 @@ def check_free(folder: Path) -> None:
 def _import(
     files: Sequence[Path], kind: str, part: Path, what: str, day: str, progress: Callable[[int, int, str], None],
 ) -> list[Imported]:
-    shelves: dict[str, _Shelf] = {}
+    writers: dict[str, _TableWriter] = {}
     store, found = Store(part), []
     for file in files:
         run = _from_jepsen(file, what) if kind == "jepsen" else _from_history(file)
-        shelf = shelves.setdefault(run.cell.key, _Shelf(store, run.cell, day))
+        writer = writers.setdefault(run.cell.key, _TableWriter(store, run.cell, day))
         first = run.verdicts[0] if run.verdicts else Verdict()
-        found.append(Imported(str(file), run.cell.key, shelf.add(run), len(run.events), run.digest, first.violated,
+        found.append(Imported(str(file), run.cell.key, writer.add(run), len(run.events), run.digest, first.violated,
                               first.step, first.reason))
         violating = sum(one.violated is not None for one in found)
         progress(len(found), len(files), f"{violating:,} {agreeing(violating, 'violate')} something")
-    for shelf in shelves.values():
-        shelf.commit()
+    for writer in writers.values():
+        writer.commit()
     index = {"format": FORMAT, "version": VERSION, "files": [attrs.asdict(one) for one in found]}
     write_atomically(part / INDEX, [json.dumps(index, ensure_ascii=False, sort_keys=True, indent=1)])
-    store.describe(Manifest(tuple(shelf.cell for shelf in shelves.values()), "all", 0.0, max(1, len(files))))
+    store.describe(Manifest(tuple(writer.cell for writer in writers.values()), "all", 0.0, max(1, len(files))))
     store.clear_parts()
     return found
 
 
-class _Shelf:
+class _TableWriter:
     """The histories of one cell, in blocks."""
 
     def __init__(self, store: Store, cell: Cell, day: str) -> None:
@@ -154,13 +154,13 @@ class _Shelf:
 def _from_jepsen(path: Path, what: str) -> _Run:
     """Read a history that Jepsen wrote, and judge it. Raises Refusal."""
     recorder, judge = Recorder(keep=False), LogJudge()
-    events: list[tuple[int, int | None, str, str]] = []
+    events: list[tuple[int, int | None, Columns, str]] = []
     faults, actions = {}, {}
     for operation in jepsen.operations(path):
         judge.look(operation)
         part = part_of(operation)
-        recorder.event(operation.n, operation.at_us, part, "")
-        events.append((operation.n, operation.at_us, part, ""))
+        recorder.add(operation.n, operation.at_us, part, "")
+        events.append((operation.n, operation.at_us, columns_of(part), ""))
         if operation.outcome == FAULT:
             faults[operation.n] = operation.name
         if operation.outcome in (FAULT, OK):
@@ -175,18 +175,18 @@ def _from_history(path: Path) -> _Run:
     header, end = read_frame(path)
     model_of_history(path)
     events, faults, actions = [], {}, {}
-    for event, (n, at_us, part, failing) in zip(read_events(path), _lines(path), strict=False):
-        events.append((n, at_us, part, failing))
+    for event, (n, at_us, columns, failing) in zip(read_events(path), _lines(path), strict=False):
+        events.append((n, at_us, columns, failing))
         actions[n] = event.action if n else ""
-        if event.kind in HURTS:
+        if event.kind in PERTURBING:
             faults[n] = event.action
     told = end["verdict"]
     verdicts = () if told["ok"] else (Verdict(told["violated"], told["reason"], told["step"], told["kind"]),)
     return _Run(_cell(header), events, verdicts, end["digest"], faults, actions, _trail(path, header))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, int | None, str, str]]:
-    """Yield number, time, text and failing invariants of each event, as they stand in the file. Raises Refusal."""
+def _lines(path: Path) -> Iterator[tuple[int, int | None, Columns, str]]:
+    """Yield number, time, columns and failing invariants of each event, as they stand in the file. Raises Refusal."""
     for number, line in enumerate(each_text(path, "history"), 1):
         if number == 1:
             continue
@@ -197,13 +197,13 @@ def _lines(path: Path) -> Iterator[tuple[int, int | None, str, str]]:
         head = HEAD.match(line)
         part = line[0 if head is None else head.end() : len(line) - len(failing) - 1]
         try:
-            split(part)  # raises unless turn and values give the text back
+            columns = columns_of(part)
             if head is None or not line.endswith(failing + "}"):
                 raise ValueError
         except (AttributeError, KeyError, ValueError):
             raise Refusal(f"{path}, line {number}: not the text of an event as this program writes it; record the run "
                           "again") from None
-        yield event["n"], event.get("at_us"), part, failing
+        yield event["n"], event.get("at_us"), columns, failing
 
 
 def _trail(path: Path, header: Mapping[str, Any]) -> str | None:

@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 
 from harness.campaign import logs
 from harness.campaign.cells import Cell
-from harness.campaign.event_columns import INITIAL, Joiner
+from harness.campaign.event_columns import Joiner
 from harness.campaign.spark_job import Job, last_words
 from harness.campaign.store import Block, read
 from harness.campaign.tables import Tables
 from harness.model import Model, Refusal, Value, decode
 from harness.record import Event, History, Recorder, header_of
+from harness.record.events import INITIAL
 from harness.record.history import all_types, event_of
 from harness.verify.judge import Judged, Rejudge
 from harness.verify.judge_cache import Move, Recall
@@ -169,13 +170,13 @@ def _court(cell: Cell) -> Court:
     if cell.is_foreign:
         return logs.judged
     try:
-        return Bench(cell)
+        return BlockJudge(cell)
     except Refusal as error:
         said = f"this code cannot build the model: {error}"
         return lambda run, rows: (("model",), said, False)
 
 
-class Bench:
+class BlockJudge:
     """Judges stored runs of one cell, and remembers what their texts mean and what was seen of their steps."""
 
     def __init__(self, cell: Cell) -> None:
@@ -222,7 +223,7 @@ def _digest(rows: Sequence[Row], steps: Iterable[Step]) -> str:
     """Return the digest of events."""
     recorder = Recorder(keep=False)
     for (n, at_us, move, _), row in zip(steps, rows, strict=True):
-        recorder.event(n, at_us, move.text, _failing(row[-1]))
+        recorder.add(n, at_us, move.text, _failing(row[-1]))
     return recorder.digest()
 
 
@@ -297,7 +298,7 @@ class Reader:
         """Return the events of a run, and their digest."""
         recorder, events = Recorder(keep=False), []
         for _, n, at_us, turn, values, violated in rows:
-            recorder.event(n, at_us, self._joiner.part(turn, values), _failing(violated))
+            recorder.add(n, at_us, self._joiner.part(turn, values), _failing(violated))
             events.append(self._event(n, at_us, turn, values, violated))
         return tuple(events), recorder.digest()
 

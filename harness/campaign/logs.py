@@ -34,7 +34,7 @@ def judged(run: Mapping[str, Any], rows: Iterable[tuple[Any, ...]]) -> tuple[tup
     recorder, joiner, judge = Recorder(keep=False), Joiner(), LogJudge()
     try:
         for _, n, at_us, turn, values, _ in rows:
-            recorder.event(n, at_us, joiner.part(turn, values), "")
+            recorder.add(n, at_us, joiner.part(turn, values), "")
             event = json.loads(turn)
             parts = tuple(map(json.loads, values))
             judge.look(Operation(n, at_us, event["process"], event["kind"], event["action"], parts))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.campaign.cells import Cell
-from harness.campaign.event_columns import Pieces, split
+from harness.campaign.event_columns import EventColumns
 from harness.campaign.schemas import EVENTS, RUNS, SCHEMAS
 from harness.record import Trail
 from harness.record.files import compact
@@ -58,7 +58,7 @@ class Rows:
         self._texts = {name: Texts() for name in ("process", "kind", "action", "turn", "value", "violated")}
         self._values: list[int] = []
         self._ends = [0]
-        self._pieces: dict[str, tuple[int, int, int, int, list[int]]] = {}
+        self._known: dict[EventColumns, tuple[int, int, int, int, list[int]]] = {}
         self._failing = self._errors = self._steps = 0
 
     def run(self, run: Run, digest: str, faults: list[str], kept: bool, covered: bool, wall_us: int) -> None:
@@ -117,15 +117,13 @@ class Rows:
             "steps": len(run.trail.choices),
         })
 
-    def events(self, seed: int, events: Iterable[tuple[int, int | None, str, str]]) -> None:
-        """Add the events of a run. Raises ValueError for one that is no canonical text."""
-        columns, pieces = self._columns, self._pieces
-        events = list(events)
-        for _, _, part, _ in events:  # before anything is added: one that is no event leaves nothing behind
-            if part not in pieces:
-                pieces[part] = self._numbered(split(part))
-        for n, at_us, part, failing in events:
-            found = pieces[part]
+    def events(self, seed: int, events: Iterable[tuple[int, int | None, EventColumns, str]]) -> None:
+        """Add the events of a run: number, time, what happened, and the text of what failed after it."""
+        columns, known = self._columns, self._known
+        for n, at_us, what, failing in events:
+            found = known.get(what)
+            if found is None:
+                found = known[what] = self._numbered(what)
             for name, number in zip(("process", "kind", "action", "turn"), found, strict=False):
                 columns[name].append(number)
             self._values += found[4]
@@ -135,11 +133,11 @@ class Rows:
             columns["at_us"].append(at_us)
             columns["violated"].append(self._texts["violated"].number(failing.removeprefix(VIOLATED) or None))
 
-    def _numbered(self, pieces: Pieces) -> tuple[int, int, int, int, list[int]]:
+    def _numbered(self, what: EventColumns) -> tuple[int, int, int, int, list[int]]:
         texts = self._texts
-        return (texts["process"].number(pieces.process), texts["kind"].number(pieces.kind),
-                texts["action"].number(pieces.action), texts["turn"].number(pieces.turn),
-                [texts["value"].number(value) for value in pieces.values])
+        return (texts["process"].number(what.process), texts["kind"].number(what.kind),
+                texts["action"].number(what.action), texts["turn"].number(what.turn),
+                [texts["value"].number(value) for _, value in what.writes])
 
     def finish(self, first: int, coverage: Coverage | None, seeds: Sequence[int]) -> None:
         """Add what all runs of the block reached together; `seeds` are those of the runs that were counted."""

@@ -6,7 +6,6 @@ another begin anew with each block, and what is covered is counted on tables of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from time import perf_counter_ns
@@ -17,6 +16,7 @@ from harness.campaign.cells import Cell
 from harness.campaign.rows import Rows
 from harness.model import Refusal
 from harness.record import Recorder, Trail
+from harness.record.events import Happening
 from harness.simulate.guards import Guards
 from harness.simulate.session import UNFAIR, Plan, Run, Session, drive
 from harness.simulate.strategies import IN_ORDER, Strategies
@@ -24,15 +24,12 @@ from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
 from harness.verify.refinement import where
 
-HURTS = tuple(str(kind) for kind in UNFAIR)
+PERTURBING = frozenset(str(kind) for kind in UNFAIR)
+"""Kinds of steps by which the environment disturbs the protocol."""
 CHUNK = 1_000
 """Events whose text is joined at a time."""
-MOST_TOLD = 200_000
-"""Texts of events of which is remembered what they tell."""
 BEAT_NS = 200_000_000
 """Between two words of a worker about how far it is."""
-WHO = re.compile(r'"process":"(?:[^"\\]|\\.)*","kind":"(\w+)","action":"((?:[^"\\]|\\.)*)"')
-"""How the inside of an event's object begins."""
 
 
 @attrs.frozen
@@ -51,37 +48,37 @@ class Task:
         return f"{self.cell.key}-{self.first}-{self.last}"
 
 
-class Tape(Recorder):
+class EventBuffer(Recorder):
     """Keeps the events of a run as they come, sharing the texts that the tables keep, and forms lines when asked."""
 
     def __init__(self) -> None:
         super().__init__(keep=False)
-        self.events: list[tuple[int, int | None, str, str]] = []
+        self.events: list[tuple[int, int | None, Happening, str]] = []
         """Number, time, what happened, and what failed, as a recorder hears of them."""
         self._joined = 0
 
-    def event(self, n: int, at_us: int | None, part: str, failing: str) -> None:
+    def event(self, n: int, at_us: int | None, what: Happening, failing: str) -> None:
         self.count += 1
-        self.events.append((n, at_us, part, failing))
+        self.events.append((n, at_us, what, failing))
 
     def digest(self) -> str:
         while self._joined < len(self.events):
             some = self.events[self._joined : self._joined + CHUNK]
             self._joined += len(some)
             self._sha.update("".join([
-                f'{{"n":{n},{part}{failing}}}\n' if at is None else f'{{"n":{n},"at_us":{at},{part}{failing}}}\n'
-                for n, at, part, failing in some
+                f'{{"n":{n},{what.text}{failing}}}\n' if at is None
+                else f'{{"n":{n},"at_us":{at},{what.text}{failing}}}\n'
+                for n, at, what, failing in some
             ]).encode())
         return super().digest()
 
 
-class Workshop:
+class Worker:
     """Makes blocks, one after the other; those of one cell share what was learned about its model."""
 
     def __init__(self) -> None:
         self._key = ""
         self._shared: Tables | None = None
-        self._told: dict[str, tuple[str, str | None]] = {}
 
     def make(self, task: Task, beat: Callable[[int, int], None] = lambda runs, failing: None) -> Rows:
         """Make the runs of a block, and tell `beat` how many there are. Raises Refusal and OSError.
@@ -115,22 +112,21 @@ class Workshop:
             if self._shared is not None:
                 _forget(self._shared)
             self._key, self._shared = task.cell.key, Tables(task.cell.build())
-            self._told.clear()
         return self._shared
 
     def _run(
         self, task: Task, plan: Plan, tables: Tables, strategy: Strategy, rows: Rows, wanted: bool
     ) -> None:
         """Make a run, and its rows where they are wanted: of earlier runs in order, only what they teach is."""
-        tape, began = Tape(), perf_counter_ns()
+        buffer, began = EventBuffer(), perf_counter_ns()
         session: Session | None = None
         try:
-            session = Session(tables, plan, strategy, tape)
+            session = Session(tables, plan, strategy, buffer)
             run = drive(session)
             if run.error is not None:
                 raise run.error
             if wanted:
-                self._add(task, run, tape, rows, (perf_counter_ns() - began) // 1_000)
+                self._add(task, run, buffer, rows, (perf_counter_ns() - began) // 1_000)
         except (Refusal, OSError):
             raise
         except Exception as error:
@@ -138,28 +134,17 @@ class Workshop:
                 rows.poisoned(_so_far(task.cell, strategy.seed, session), f"{where(error)}", task.covered,
                               (perf_counter_ns() - began) // 1_000)
 
-    def _add(self, task: Task, run: Run, tape: Tape, rows: Rows, wall_us: int) -> None:
-        told = [self._tell(part) for _, _, part, _ in tape.events]
-        rows.actions.update([action for action, _ in told[1:]])
-        faults = [fault for _, fault in told]
+    def _add(self, task: Task, run: Run, buffer: EventBuffer, rows: Rows, wall_us: int) -> None:
+        happened = [what for _, _, what, _ in buffer.events]
+        rows.actions.update([str(what.action) for what in happened[1:]])
+        faults = [what.action if what.kind in PERTURBING else None for what in happened]
         keep = bool(run.violations) or is_sampled(task.keep, rows.key, run.trail.seed)
         if keep:
-            rows.events(run.trail.seed, tape.events)
+            rows.events(run.trail.seed, buffer.events)
         for verdict in run.violations:
             step = verdict.step or 0
-            rows.violation(run, verdict, told[step][0], _mix(faults[: step + 1]))
-        rows.run(run, tape.digest(), _mix(faults), keep, task.covered, wall_us)
-
-    def _tell(self, part: str) -> tuple[str, str | None]:
-        """Return the action of an event, and once more if it is one that hurts or disturbs somebody."""
-        found = self._told.get(part)
-        if found is None:
-            if len(self._told) >= MOST_TOLD:
-                self._told.clear()
-            match = WHO.match(part)
-            kind, action = match.groups() if match is not None else ("", "")
-            found = self._told[part] = action, action if kind in HURTS else None
-        return found
+            rows.violation(run, verdict, happened[step].action or "", _mix(faults[: step + 1]))
+        rows.run(run, buffer.digest(), _mix(faults), keep, task.covered, wall_us)
 
 
 def _forget(tables: Tables) -> None:

@@ -1,43 +1,82 @@
-"""One history event as canonical JSON text. See docs/history.md for the fields."""
+"""What one event of a history says, as a value; its text is formed when a file or a digest asks for it.
+
+docs/history.md describes the fields. Number, virtual time and failing properties of an event are added by a recorder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.model import Effects, Message, Step, canonical_text
 
+INITIAL = "initial"
+"""The kind of event 0."""
 
-def event_text(process: str, step: Step, effects: Effects, writes: Mapping[str, str]) -> str:
-    """Return what a step did, as the inside of a JSON object: who, what, messages, operation, written slots.
 
-    `writes` maps slot names to canonical text. Step number, time and failing properties are added around it.
+class Happening:
+    """What happened in a step: who did what, which messages moved, and the canonical texts of the slots written.
+
+    `process` and `action` are None in event 0, whose `writes` are all slots of the initial state.
     """
-    parts = [f'"process":{canonical_text(process)}', f'"kind":{canonical_text(step.kind)}']
-    parts.append(f'"action":{canonical_text(step.action)}')
-    parts.append(f'"args":{canonical_text(step.args)}')
-    if step.detail:
-        parts.append(f'"detail":{canonical_text(step.detail)}')
-    if step.consumed is not None:
-        parts.append(f'"received":{_message(step.consumed)}')
-    if step.sent:
-        parts.append(f'"sent":{_messages(step.sent)}')
-    if effects.lost:
-        parts.append(f'"lost":{_messages(effects.lost)}')
-    if effects.held:
-        parts.append(f'"held":{_messages(effects.held)}')
-    if step.op is not None:
-        parts.append(f'"op":{_op(step)}')
-    slots = ",".join(f"{canonical_text(name)}:{text}" for name, text in sorted(writes.items()))
-    parts.append(f'"writes":{{{slots}}}')
-    return ",".join(parts)
+
+    __slots__ = ("_effects", "_head", "_step", "_text", "action", "kind", "process", "writes")
+
+    def __init__(
+        self, process: str | None, step: Step | None, effects: Effects | None, writes: Mapping[str, str]
+    ) -> None:
+        self.process = process
+        self.kind = INITIAL if step is None else str(step.kind)
+        self.action = None if step is None else step.action
+        self.writes = tuple(sorted(writes.items()))
+        """Names of slots and canonical texts of their values, by name."""
+        self._step = step
+        self._effects = effects
+        self._head: str | None = None
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The inside of the event's JSON object, canonical."""
+        if self._text is None:
+            slots = ",".join([f"{canonical_text(name)}:{value}" for name, value in self.writes])
+            self._text = f"{self.head}{{{slots}}}"
+        return self._text
+
+    @property
+    def turn(self) -> str:
+        """The event's JSON object with the names of the slots in place of what was written to them."""
+        return f"{{{self.head}{canonical_text(tuple(name for name, _ in self.writes))}}}"
+
+    @property
+    def head(self) -> str:
+        """The text before the slots."""
+        if self._head is None:
+            self._head = '"initial":' if self._step is None else self._said(self._step)
+        return self._head
+
+    def _said(self, step: Step) -> str:
+        effects = self._effects
+        said = [f'"process":{canonical_text(self.process)}', f'"kind":{canonical_text(step.kind)}']
+        said.append(f'"action":{canonical_text(step.action)}')
+        said.append(f'"args":{canonical_text(step.args)}')
+        if step.detail:
+            said.append(f'"detail":{canonical_text(step.detail)}')
+        if step.consumed is not None:
+            said.append(f'"received":{canonical_text(step.consumed)}')
+        if step.sent:
+            said.append(f'"sent":{_messages(step.sent)}')
+        if effects is not None and effects.lost:
+            said.append(f'"lost":{_messages(effects.lost)}')
+        if effects is not None and effects.held:
+            said.append(f'"held":{_messages(effects.held)}')
+        if step.op is not None:
+            said.append(f'"op":{_op(step)}')
+        said.append('"writes":')
+        return ",".join(said)
 
 
-def _message(message: Message) -> str:
-    return canonical_text(message)
-
-
-def _messages(messages: tuple[Message, ...]) -> str:
-    return "[" + ",".join(_message(message) for message in messages) + "]"
+def _messages(messages: Sequence[Message]) -> str:
+    return "[" + ",".join([canonical_text(message) for message in messages]) + "]"
 
 
 def _op(step: Step) -> str:
@@ -48,6 +87,3 @@ def _op(step: Step) -> str:
         f'{{"name":{canonical_text(op.name)},"outcome":{canonical_text(op.outcome)},'
         f'"process":{canonical_text(op.process)},"value":{value}}}'
     )
-
-
-

@@ -16,6 +16,7 @@ import attrs
 
 from harness.model import Kind as StepKind
 from harness.model import Message, Model, Refusal, Value, decode
+from harness.record.events import Happening
 from harness.record.fields import (
     ANY,
     COUNT,
@@ -58,10 +59,14 @@ class Recorder:
         self._sha = hashlib.sha256()
         self._keep = keep
 
-    def event(self, n: int, at_us: int | None, part: str, failing: str) -> None:
-        """Add event n; `part` and `failing` are the canonical inside of its JSON object."""
+    def event(self, n: int, at_us: int | None, what: Happening, failing: str) -> None:
+        """Add event n; `failing` is canonical text, too, and follows what happened."""
+        self.add(n, at_us, what.text, failing)
+
+    def add(self, n: int, at_us: int | None, text: str, failing: str) -> None:
+        """Add event n, given as the canonical inside of its JSON object."""
         at = "" if at_us is None else f',"at_us":{at_us}'
-        line = f'{{"n":{n}{at},{part}{failing}}}'
+        line = f'{{"n":{n}{at},{text}{failing}}}'
         self._sha.update(line.encode() + b"\n")
         self.count += 1
         if self._keep:

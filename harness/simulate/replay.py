@@ -49,7 +49,7 @@ class Replay(Session):
         self.node = self._started(trail.initial)
         self.recorder = recorder
         if recorder is not None:
-            recorder.event(0, self.at_us, tables.initial_part(self.node), tables.failing_part(self.node))
+            recorder.event(0, self.at_us, tables.beginning(self.node), tables.failing_text(self.node))
         self._judge(self.node)
 
     @property

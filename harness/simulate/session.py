@@ -154,7 +154,7 @@ class Session:
         self._seen: dict[tuple[Any, ...], int] = {}
         self._fair_nodes: list[Node] = []
         if recorder is not None:
-            recorder.event(0, self.at_us, tables.initial_part(self.node), tables.failing_part(self.node))
+            recorder.event(0, self.at_us, tables.beginning(self.node), tables.failing_text(self.node))
         self._judge(self.node)
 
     @property
@@ -279,8 +279,8 @@ class Session:
             self.witnessed.update(self.tables.reach(node, n, after))
         if self.recorder is not None:
             tables = self.tables
-            part = node.parts[n] or tables.event_part(node, n)
-            self.recorder.event(len(self.labels), at_us, part, tables.failing_part(after))
+            what = node.happenings[n] or tables.happening(node, n)
+            self.recorder.event(len(self.labels), at_us, what, tables.failing_text(after))
         if self.watcher is not None:
             self.watcher.took(option, after)
         self.node = after
@@ -336,8 +336,8 @@ class Session:
             if reached:
                 witnessed.update(reached)
             if recorder is not None:
-                part = node.parts[n] or tables.event_part(node, n)
-                recorder.event(len(labels), None, part, after.failing_text or tables.failing_part(after))
+                what = node.happenings[n] or tables.happening(node, n)
+                recorder.event(len(labels), None, what, after.failing_text or tables.failing_text(after))
             if watcher is not None:
                 watcher.took(option, after)
             node = after

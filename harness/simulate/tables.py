@@ -28,7 +28,7 @@ from harness.model import (
     canonical_text,
 )
 from harness.record.choices import Chosen
-from harness.record.events import event_text
+from harness.record.events import Happening
 from harness.simulate.guards import Guards
 
 T = TypeVar("T")
@@ -41,6 +41,7 @@ BUDGET = 150_000_000
 """Bytes, by the estimates below, after which tables are full and start over between two steps of a run."""
 BYTES_PER_OPTION = 1_500
 BYTES_PER_EDGE, BYTES_PER_NODE, BYTES_PER_SLOT, BYTES_PER_TURN = 400, 900, 16, 1_000
+BYTES_PER_HAPPENING = 700
 """What else is kept, on CPython 3.11 and rounded up; a node grows with the slots and options of its state."""
 
 
@@ -84,21 +85,21 @@ class Option:
 
 
 class Edge:
-    """What a choice does, as ids; `text` caches its part of a history event."""
+    """What a choice does, as ids, and as a history says it, once somebody has asked."""
 
-    __slots__ = ("effects", "text", "writes")
+    __slots__ = ("effects", "happening", "writes")
 
     def __init__(self, writes: tuple[tuple[int, int], ...], effects: Effects) -> None:
         self.writes = writes
         self.effects = effects
-        self.text: str | None = None
+        self.happening: Happening | None = None
 
 
 class Node:
     """A visited state: its options, where they lead (as far as known), and which properties fail."""
 
     __slots__ = (
-        "_checks", "_units", "failing", "failing_text", "options", "parts", "reached", "state", "succ", "untimed",
+        "_checks", "_units", "failing", "failing_text", "happenings", "options", "reached", "state", "succ", "untimed",
     )
 
     def __init__(
@@ -113,8 +114,8 @@ class Node:
             options += found
         self.options = options
         self.succ: list[Node | None] = [None] * len(options)
-        self.parts: list[str | None] = [None] * len(options)
-        """What the history says of taking each option, once told."""
+        self.happenings: list[Happening | None] = [None] * len(options)
+        """What taking each option does, as a history says it, once somebody has asked."""
         self.reached: list[tuple[str, ...] | None] = [None] * len(options)
         """The witnesses that taking each option reaches, once known."""
         self.untimed: list[int] | None = None
@@ -150,7 +151,7 @@ class Tables(SlotValues):
         self.renewals = 0
         """How often the tables started over with everything."""
         self._starts = tuple(self.intern(start) for start in starts)
-        self._initial_parts: dict[tuple[int, ...], str] = {}
+        self._initial: dict[tuple[int, ...], Happening] = {}
         self._messages: dict[tuple[str, str], ReadMemo] = {}
         self.turns: dict[str, dict[Any, Any]] = {}
         """Where the trio runtime remembers the turns of its tasks, by actor."""
@@ -221,7 +222,7 @@ class Tables(SlotValues):
         for node in self._nodes.values():
             node.succ.clear()  # nodes lead to each other in circles, which nothing else would break
         self._nodes.clear()
-        self._initial_parts.clear()
+        self._initial.clear()
         for turns in self.turns.values():
             turns.clear()
         self.forget_values()
@@ -378,28 +379,28 @@ class Tables(SlotValues):
         node.reached[n] = found
         return found
 
-    def event_part(self, node: Node, n: int) -> str:
-        """Return the part of a history event that tells what option n of a node does, without step and time."""
+    def happening(self, node: Node, n: int) -> Happening:
+        """Return what option n of a node does, as a history says it."""
         option = node.options[n]
         edge = option.edge(node.state)
-        if edge.text is None:
+        if edge.happening is None:
             writes = {self.slots[slot]: self.texts[slot][value] for slot, value in edge.writes}
-            edge.text = event_text(option.process, option.choice.step, edge.effects, writes)
-            self.used += len(edge.text)
-        node.parts[n] = edge.text
-        return edge.text
+            edge.happening = Happening(option.process, option.choice.step, edge.effects, writes)
+            self.used += BYTES_PER_HAPPENING + sum(map(len, writes.values()))
+        node.happenings[n] = edge.happening
+        return edge.happening
 
-    def initial_part(self, node: Node) -> str:
-        """Return the part of the first history event: every slot of an initial state."""
-        known = self._initial_parts.get(node.state)
+    def beginning(self, node: Node) -> Happening:
+        """Return the first event of a history: every slot of an initial state."""
+        known = self._initial.get(node.state)
         if known is None:
             texts = zip(self.slots, self.texts, node.state, strict=True)
-            slots = ",".join(f"{canonical_text(name)}:{slot[value]}" for name, slot, value in texts)
-            known = self._initial_parts[node.state] = f'"initial":{{{slots}}}'
+            writes = {name: slot[value] for name, slot, value in texts}
+            known = self._initial[node.state] = Happening(None, None, None, writes)
         return known
 
-    def failing_part(self, node: Node) -> str:
-        """Return the part of a history event that names the properties that fail in a node, and why."""
+    def failing_text(self, node: Node) -> str:
+        """Return the text of a history event that names the properties that fail in a node, and why."""
         if node.failing_text is None:
             node.failing_text = f',"violated":{canonical_text_of(node.failing)}' if node.failing else ""
         return node.failing_text

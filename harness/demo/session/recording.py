@@ -23,7 +23,7 @@ def first(session: Walk) -> Record:
     state, failing = tables.state(node), node.failing or {}
     at_us = 0 if session.timed else None
     recorder = Recorder(keep=False)
-    recorder.event(0, at_us, tables.initial_part(node), tables.failing_part(node))
+    recorder.event(0, at_us, tables.beginning(node), tables.failing_text(node))
     return Record(
         0, Chosen("", at_us), "", None, tuple(state.values()), session.flights.start(state), (), failing,
         dict.fromkeys(failing, 0), frozenset(), _verdict(session, failing, 0), 0, recorder, "",
@@ -41,7 +41,7 @@ def recorded(session: Walk, n: int, after: Node, ahead: Chosen | None, by_hand: 
     failing = after.failing or {}
     at_us = _time(session, ahead)
     recorder = before.recorder.fork()
-    recorder.event(number, at_us, tables.event_part(node, n), tables.failing_part(after))
+    recorder.event(number, at_us, tables.happening(node, n), tables.failing_text(after))
     shown = told.step_json(
         number, at_us, session.lanes, option.process, step, option.label, moved, failing,
         changes(was, dict(effects.writes)), told.statuses(session.model, now),
