@@ -16,7 +16,7 @@ from edits import put_right  # isort: skip
 from harness.campaign import judging
 from harness.campaign.cells import Cell, cells
 from harness.campaign.event_columns import columns_of
-from harness.campaign.judging import Bench, Row
+from harness.campaign.judging import BlockJudge, Row
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, read_history, write_history
 from harness.simulate.session import plan_of, run_plain
@@ -89,7 +89,7 @@ def rows_of(events: Lines) -> list[Row]:
     return rows
 
 
-def both(recorded: Recorded, bench: Bench, judge: Judge, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def both(recorded: Recorded, bench: BlockJudge, judge: Judge, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what judging with and without what was seen before says of a history, as JSON objects."""
     end = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
     verdict = {name: end["verdict"].get(name) for name in ("violated", "reason", "step", "kind")}
@@ -109,7 +109,7 @@ def told(judged: Judged) -> dict[str, Any]:
 
 def test_edited_histories_come_to_the_same_with_and_without_memory(recorded: Recorded, settled: None) -> None:
     """Good runs, edits of one of them, and the good runs again: findings, sentences and explanations are equal."""
-    bench, judge = Bench(recorded.cell), Judge()
+    bench, judge = BlockJudge(recorded.cell), Judge()
     kinds = set()
     for path in recorded.paths:
         one, other = both(recorded, bench, judge, path)
@@ -130,7 +130,7 @@ def test_steps_that_were_met_are_not_looked_at_again(recorded: Recorded, monkeyp
     looked: list[int] = []
     see = recall_module.Recall.see
     monkeypatch.setattr(recall_module.Recall, "see", lambda *given: looked.append(0) or see(*given))
-    bench, judge = Bench(recorded.cell), Judge()
+    bench, judge = BlockJudge(recorded.cell), Judge()
     both(recorded, bench, judge, recorded.paths[0])
     once = len(looked)
     assert 0 < once < len(events_of(recorded.paths[0]))
@@ -146,7 +146,7 @@ def test_full_memory_starts_over_and_nothing_else_changes(
     for module, name, value in small:
         monkeypatch.setattr(module, name, value)
         monkeypatch.setattr(refine, "ROOM", recall_module.ROOM)
-        bench, judge = Bench(recorded.cell), Judge()
+        bench, judge = BlockJudge(recorded.cell), Judge()
         for edit in some(recorded.edits(), 5):
             edited = written(recorded.paths[0], edit(), recorded.paths[0].with_name("edited.history.jsonl"))
             one, other = both(recorded, bench, judge, edited)

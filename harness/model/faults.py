@@ -155,7 +155,9 @@ class NetworkFaults(Process):
         if paid := pay(view, "drop"):
             yield Step("Drop", (), paid, consumed=message, detail=message.brief(), kind=Kind.FAULT)
         if self.network.name != "unordered-set" and (paid := pay(view, "duplicate")):
-            yield Step("Duplicate", (), paid, (message,), detail=message.brief(), kind=Kind.FAULT)
+            yield Step(
+                "Duplicate", (), paid, (message,), detail=message.brief(), kind=Kind.FAULT, about=message
+            )
         if paid := pay(view, "delay"):
             held = slot("held", self.dest)
             now = tuple(canonical_sort([*view[held], message]))
@@ -174,7 +176,8 @@ class NetworkFaults(Process):
         rest = list(view[held])
         rest.remove(message)
         back = self.network.put(view[inbox], message)
-        return Step("Release", (), ((held, tuple(rest)), (inbox, back)), detail=message.brief(), kind=Kind.HEAL)
+        writes = ((held, tuple(rest)), (inbox, back))
+        return Step("Release", (), writes, detail=message.brief(), kind=Kind.HEAL, about=message)
 
 
 class LinkFaults(Process):

@@ -8,6 +8,9 @@ import attrs
 
 from harness.model.values import canonical_text
 
+SHOWN_BYTES = 16
+"""Bytes of a longer value that are shown."""
+
 
 @attrs.frozen
 class Message:
@@ -45,6 +48,8 @@ def brief_value(value: Any) -> str:
     """Return a value as short readable text, for labels and timelines (never for identity)."""
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, bytes):
+        return f"0x{value[:SHOWN_BYTES].hex()}{'...' if len(value) > SHOWN_BYTES else ''} ({len(value)} bytes)"
     if isinstance(value, frozenset):
         return "{" + ",".join(sorted(brief_value(item) for item in value)) + "}"
     if isinstance(value, tuple):

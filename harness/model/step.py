@@ -55,6 +55,14 @@ class Step:
     kind: Kind = Kind.STEP
     ways: int = 1
     op: Op | None = None
+    about: Message | None = None
+    """The message that the environment copies or gives back, which the step neither consumes nor sends for the first
+    time."""
+
+    @property
+    def subject(self) -> Message | None:
+        """The message that the label names, if any."""
+        return self.consumed or self.about
 
     @property
     def name(self) -> str:

@@ -1,13 +1,15 @@
 """Values that protocols are made of: frozen, hashable, and canonical.
 
-A value is `None`, a bool, an int, a str (a `StrEnum` member counts as its string), a tuple, a frozenset, a `FrozenMap`,
-or an instance of a frozen attrs class made of values. What lives here: the frozen map, the one canonical encoding that
-gives values their order, identity and shipping form, and its inverse. What does not: the ids that drivers intern.
+A value is `None`, a bool, an int, a str (a `StrEnum` member counts as its string), bytes, a tuple, a frozenset, a
+`FrozenMap`, or an instance of a frozen attrs class made of values. What lives here: the frozen map, the one canonical
+encoding that gives values their order, identity and shipping form, and its inverse. What does not: the ids that drivers
+intern.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
@@ -20,6 +22,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 SET = "$set"
+BYTES = "$bytes"
 MAP = "$map"
 TYPE = "$type"
 
@@ -138,6 +141,8 @@ def decode(data: Any, types: Mapping[str, type]) -> Value:
         return tuple(decode(item, types) for item in data)
     if not isinstance(data, dict):
         return data
+    if BYTES in data:
+        return _bytes(data[BYTES])
     if SET in data:
         return frozenset(decode(item, types) for item in data[SET])
     if MAP in data:
@@ -155,6 +160,13 @@ def decode(data: Any, types: Mapping[str, type]) -> Value:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{data[TYPE]} does not fit its class: {error}") from None
     return FrozenMap({key: decode(item, types) for key, item in data.items()})
+
+
+def _bytes(text: Any) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{BYTES} should be Base64 text: {error}") from None
 
 
 def _members(kind: type[StrEnum], value: Value) -> Value:
@@ -184,6 +196,8 @@ def _encoder_for(cls: type) -> Callable[[Any], Any]:
         return lambda value: value
     if issubclass(cls, str):
         return str.__str__
+    if cls is bytes:
+        return lambda value: {BYTES: b64encode(value).decode()}
     if cls is tuple:
         return lambda value: [encode(item) for item in value]
     if cls is frozenset:
@@ -222,6 +236,8 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
         return lambda value: "true" if value else "false"
     if cls is type(None):
         return lambda value: "null"
+    if cls is bytes:
+        return lambda value: f'{{"{BYTES}":"{b64encode(value).decode()}"}}'
     if cls is tuple:
         return lambda value: "[" + ",".join([canonical_text(item) for item in value]) + "]"
     if cls is frozenset:

@@ -11,25 +11,49 @@ from typing import BinaryIO, overload
 
 import attrs
 
-from harness.model import Refusal
+from harness.model import Message, Refusal, Step
 from harness.record.files import reason_of
+from harness.record.references import References
 
+_QUOTE = json.encoder.encode_basestring
 BLOCK = 4096
 """Choices that are kept in memory before they go to the file."""
 
 
 @attrs.frozen
 class Chosen:
-    """One decision: the label of the choice taken, and the virtual time in microseconds (timed mode)."""
+    """One decision: the label of the choice taken, and the virtual time in microseconds (timed mode).
+
+    A label that was read from a file may refer to its message by the step that sent it (see `references`); one of a run
+    that was just made has its message in full, and knows which messages were sent.
+    """
 
     label: str
     at_us: int | None = None
+    subject: Message | None = attrs.field(default=None, eq=False, repr=False)
+    """The message that the label names, where it is known."""
+    sent: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
+    """The messages that the step sent, where they are known."""
+
+    @classmethod
+    def of(cls, label: str, step: Step, at_us: int | None = None) -> Chosen:
+        """Return the choice of a step."""
+        return cls(label, at_us, step.subject, step.sent)
 
 
-def choice_line(n: int, chosen: Chosen) -> str:
-    """Return the line of a trail that is its nth choice: compact JSON with sorted keys."""
-    at = "" if chosen.at_us is None else f'"at_us":{chosen.at_us},'
-    return f'{{{at}"choose":{json.encoder.encode_basestring(chosen.label)},"n":{n}}}'
+class ChoiceLines:
+    """Forms the lines of a trail that are its choices, one after the other: compact JSON with sorted keys."""
+
+    def __init__(self) -> None:
+        self._references = References()
+
+    def line(self, n: int, chosen: Chosen) -> str:
+        """Return the line of choice n, which comes after those before it."""
+        at = "" if chosen.at_us is None else f'"at_us":{chosen.at_us},'
+        label, message = self._references.shortened(chosen.label, chosen.subject)
+        self._references.note(n, chosen.sent)
+        shown = "" if message is None else f',"message":{_QUOTE(message)}'
+        return f'{{{at}"choose":{_QUOTE(label)}{shown},"n":{n}}}'
 
 
 class SpooledChoices(Sequence[Chosen]):
@@ -46,18 +70,21 @@ class SpooledChoices(Sequence[Chosen]):
         """Where the blocks of the file start."""
         self._end = 0
         self._last: list[Chosen] = []
+        self._last_lines: list[str] = []
+        """Their lines in a trail, which depend on all choices before them."""
+        self._lines = ChoiceLines()
         self._read: tuple[int, list[Chosen]] = (-1, [])
         """The block that was read last, with its number: whoever reads on finds the next choice here."""
 
     def append(self, chosen: Chosen) -> None:
         """Add a choice."""
         self._last.append(chosen)
+        self._last_lines.append(self._lines.line(len(self), chosen))
         if len(self._last) == BLOCK:
             self._spool()
 
     def _spool(self) -> None:
-        first = len(self._starts) * BLOCK + 1
-        text = "".join(f"{choice_line(n, chosen)}\n" for n, chosen in enumerate(self._last, first))
+        text = "".join(f"{line}\n" for line in self._last_lines)
         data = text.encode(errors="backslashreplace")
         try:
             if self._file is None:
@@ -72,7 +99,7 @@ class SpooledChoices(Sequence[Chosen]):
                           "ask for fewer --steps") from None
         self._starts.append(self._end)
         self._end += len(data)
-        self._last = []
+        self._last, self._last_lines = [], []
 
     def _block(self, number: int) -> list[Chosen]:
         if number == len(self._starts):
@@ -92,8 +119,7 @@ class SpooledChoices(Sequence[Chosen]):
         """Yield the choices as lines of a trail."""
         for number in range(len(self._starts)):
             yield from self._text(number)
-        for n, chosen in enumerate(self._last, len(self._starts) * BLOCK + 1):
-            yield choice_line(n, chosen)
+        yield from self._last_lines
 
     def __len__(self) -> int:
         return len(self._starts) * BLOCK + len(self._last)

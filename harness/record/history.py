@@ -35,6 +35,7 @@ from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, c
 
 FORMAT = "kafka-proto/history"
 VERSION = 1
+READABLE = (1,)
 
 HEADER_FIELDS: Mapping[str, Kind] = {**RUN_FIELDS, "properties": TEXTS, "runtime": TEXT, "processes": TEXTS}
 END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}
@@ -239,7 +240,7 @@ def read_frame(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read_header(path: Path, text: str) -> dict[str, Any]:
     header = parse_line(path, "history", 1, text)
-    check_format(path, header, FORMAT, VERSION)
+    check_format(path, header, FORMAT, READABLE)
     check_line(path, 1, header, HEADER_FIELDS)
     return header
 

@@ -10,7 +10,7 @@ import attrs
 
 from harness.model import NO_FAULTS, Faults, Model, Refusal, Rule, Timed, did_you_mean, find_model, unknown
 from harness.model.faults import FAULT_KINDS, LINK_KINDS, RULE_KINDS, TIMED_KINDS
-from harness.record.choices import Chosen, SpooledChoices, choice_line
+from harness.record.choices import ChoiceLines, Chosen, SpooledChoices
 from harness.record.fields import (
     COUNT,
     NAMES,
@@ -31,7 +31,9 @@ from harness.record.fields import (
 from harness.record.files import compact, parse_line, read_lines, write_atomically
 
 FORMAT = "kafka-proto/trail"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Format versions that can be read: in version 1 a label has its message in full."""
 
 RUN_FIELDS: Mapping[str, Kind] = {
     "model": TEXT, "sizes": NUMBERS, "settings": NAMES, "network": TEXT, "faults": OBJECT, "claims": TEXTS,
@@ -99,7 +101,8 @@ class Trail:
         if isinstance(self.choices, SpooledChoices):
             yield from self.choices.lines()
         else:
-            yield from (choice_line(n, chosen) for n, chosen in enumerate(self.choices, 1))
+            lines = ChoiceLines()
+            yield from (lines.line(n, chosen) for n, chosen in enumerate(self.choices, 1))
         end: dict[str, Any] = {"end": len(self.choices), "fair_from": self.fair_from, "back_to": self.back_to}
         if self.fairness is not None:
             end["fairness"] = self.fairness
@@ -125,7 +128,7 @@ def trail_of_text(name: str, text: str) -> Trail:
 def trail_of(path: Path, lines: Sequence[dict[str, Any]]) -> Trail:
     """Return the trail that the lines of a file are, of which there is at least one. Raises Refusal."""
     header, *rest = lines
-    check_format(path, header, FORMAT, VERSION)
+    check_format(path, header, FORMAT, READABLE)
     if not rest or "end" not in rest[-1]:
         raise Refusal(f"{path} is cut off: a trail ends with an end line after its last choice; record the run again")
     *steps, end = rest
@@ -169,14 +172,15 @@ def check_line(path: Path, line: int, data: Mapping[str, Any], wanted: Mapping[s
         raise Refusal(f"{path}, line {line}: {error}; record the run again") from None
 
 
-def check_format(path: Path, header: Mapping[str, Any], wanted: str, version: int) -> None:
+def check_format(path: Path, header: Mapping[str, Any], wanted: str, versions: Sequence[int]) -> None:
     """Raise Refusal unless a header names the wanted format and version."""
     if header.get("format") != wanted:
         said = format_said(header)
         raise Refusal(f'{path} is no {wanted.split("/")[1]}: its first line {said}, not "{wanted}"; give another file')
-    if header.get("version") != version:
+    if header.get("version") not in versions:
+        known = " and ".join(map(str, versions))
         raise Refusal(
-            f"{path} is of format version {shown(header.get('version'))}, this program reads version {version}; "
+            f"{path} is of format version {shown(header.get('version'))}, this program reads version {known}; "
             "record it again or use the program that wrote it"
         )
 

@@ -302,7 +302,7 @@ def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, R
     with HistoryFile(history_beside(path), header_of(trail, model, runtime)) as recorder:
         run = replay_plain(trail, recorder, Tables(model))
         recorder.end(run.verdict.to_json())
-        trail.write(path)
+        attrs.evolve(trail, choices=run.trail.choices).write(path)
     return recorder.path, run
 
 

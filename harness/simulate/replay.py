@@ -8,6 +8,7 @@ import attrs
 
 from harness.model import Refusal
 from harness.record import Chosen, Recorder, Trail
+from harness.record.references import References
 from harness.simulate.chance import Chance, Seeded
 from harness.simulate.session import FAIR_BOUND, Plan, Run, Session, Verdict, waits
 from harness.simulate.strategy import Strategy
@@ -42,6 +43,7 @@ class Replay(Session):
         self._time: int | None = None
         self._loose = loose
         self._trail = trail
+        self._references = References()
         super().__init__(tables, plan, strategy, None)
         self._timetable = None
         self.initial = trail.initial
@@ -73,9 +75,9 @@ class Replay(Session):
         if self._at == self._trail.fair_from:
             self.fair_from = self._at
         chosen = self._script[self._at]
-        n = find(self.node, chosen.label)
+        n = find(self.node, chosen.label, self._references)
         if n is None:
-            raise Refusal(misfit(self._at + 1, chosen.label, self.node))
+            raise Refusal(misfit(self._at + 1, self._references.full(chosen.label), self.node))
         self._at += 1
         self._time = chosen.at_us
         if self.fair_from is not None:
@@ -84,13 +86,17 @@ class Replay(Session):
             self._fair_nodes.append(self.node)
         return n
 
+    def took(self, n: int, after: Node) -> None:
+        self._references.note(self._at, self.node.options[n].choice.step.sent)
+        super().took(n, after)
+
     def _decide_loosely(self) -> int:
         if self.verdicts:
             return -1
         while self._at < len(self._script):
             chosen = self._script[self._at]
             self._at += 1
-            n = find(self.node, chosen.label)
+            n = find(self.node, chosen.label, self._references)
             if n is not None:
                 self._time = chosen.at_us
                 return n
@@ -137,8 +143,10 @@ class Replay(Session):
         return "; ".join(["nothing more has to happen", *waits(self.model, self.tables, self.node)])
 
 
-def find(node: Node, label: str) -> int | None:
-    """Return the index of the option with a label, or None."""
+def find(node: Node, label: str, references: References | None = None) -> int | None:
+    """Return the index of the option with a label, which may refer to a message that a run has sent, or None."""
+    if references is not None:
+        label = references.full(label)
     for n, option in enumerate(node.options):
         if option.label == label:
             return n
@@ -166,3 +174,15 @@ def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:
     while (n := session.decide()) >= 0:
         session.take(n)
     return session.finish()
+
+
+def spelled_out(trail: Trail, tables: Tables) -> Trail:
+    """Return a trail whose labels have their messages in full, from the first choice up to one that does not fit."""
+    session = Replay(tables, trail)
+    try:
+        while (n := session.decide()) >= 0:
+            session.took(n, tables.follow(session.node, n))
+    except Refusal:
+        pass
+    done = tuple(session.labels)
+    return attrs.evolve(trail, choices=(*done, *trail.choices[len(done) :]))

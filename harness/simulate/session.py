@@ -201,10 +201,10 @@ class Session:
     def _fell(self, n: int, error: Exception) -> None:
         """Record that protocol code raised when option n of the present node was taken."""
         at_us, option = self.at_us, self.node.options[n]
-        self.labels.append(option.chosen if at_us is None else Chosen(option.label, at_us))
+        self.labels.append(option.chosen if at_us is None else Chosen.of(option.label, option.choice.step, at_us))
         if self.recorder is not None:
             with suppress(Exception):  # where it was the step itself that failed there is nothing to tell of it
-                self.recorder.event(len(self.labels), at_us, self.tables.event_part(self.node, n), "")
+                self.recorder.event(len(self.labels), at_us, self.tables.happening(self.node, n), "")
         self._raised(error)
 
     def _raised(self, error: Exception) -> None:
@@ -270,7 +270,7 @@ class Session:
         node = self.node
         option = node.options[n]
         at_us = self.at_us
-        self.labels.append(option.chosen if at_us is None else Chosen(option.label, at_us))
+        self.labels.append(option.chosen if at_us is None else Chosen.of(option.label, option.choice.step, at_us))
         if option.is_timer:
             self._timers_left -= 1
         if reached := node.reached[n]:

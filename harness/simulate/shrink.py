@@ -167,7 +167,7 @@ class _Search:
         `allowed` keeps to steps of these names; None allows all. At most `SEARCHED` states are looked at.
         """
         start = self.tables.start(initial)
-        came: dict[tuple[int, ...], tuple[tuple[int, ...], str] | None] = {start.state: None}
+        came: dict[tuple[int, ...], tuple[tuple[int, ...], Chosen] | None] = {start.state: None}
         level = [start]
         for _ in range(limit - 1):
             following: list[Node] = []
@@ -181,7 +181,7 @@ class _Search:
                         continue
                     if after.state in came:
                         continue
-                    came[after.state] = (node.state, option.label)
+                    came[after.state] = (node.state, option.chosen)
                     if after.failing is not None and self.target in after.failing:
                         return _labels_to(after.state, came), True
                     following.append(after)
@@ -244,12 +244,12 @@ def _candidate(trail: Trail, choices: tuple[Chosen, ...]) -> Trail:
 
 
 def _labels_to(
-    state: tuple[int, ...], came: dict[tuple[int, ...], tuple[tuple[int, ...], str] | None]
+    state: tuple[int, ...], came: dict[tuple[int, ...], tuple[tuple[int, ...], Chosen] | None]
 ) -> tuple[Chosen, ...]:
     labels: list[Chosen] = []
     while (step := came[state]) is not None:
-        state, label = step
-        labels.append(Chosen(label))
+        state, chosen = step
+        labels.append(chosen)
     return tuple(reversed(labels))
 
 

@@ -73,7 +73,7 @@ class Option:
         self.action = choice.step.action
         self.kind = choice.step.kind
         self.is_timer = choice.step.kind is Kind.TIMER
-        self.chosen = Chosen(choice.label)
+        self.chosen = Chosen.of(choice.label, choice.step)
         """The choice as a trail keeps it, without a time."""
         self.message = message = choice.step.consumed
         self.key = f"{message.source}->{message.dest}" if message is not None else choice.process

@@ -11,13 +11,11 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "in-sync replicas: whoever is in it may be elected, so each member must have all that was acknowledged.",
     ),
     (
-        "ReceiveLeaderAndIsr(r1,controller) LeaderAndIsr controller->r1 leader=r1 leader_epoch=0 isr={r1,r2} "
-        "partition_epoch=1 incarnation=0 again=False",
+        "ReceiveLeaderAndIsr(r1,controller) @1",
         "r1 leads. Its log is empty, and its high watermark is 0: records below the high watermark are committed.",
     ),
     (
-        "ReceiveLeaderAndIsr(r2,controller) LeaderAndIsr controller->r2 leader=r1 leader_epoch=0 isr={r1,r2} "
-        "partition_epoch=1 incarnation=0 again=False",
+        "ReceiveLeaderAndIsr(r2,controller) @1.1",
         "r2 follows. This old version of the protocol has a simple rule for a new follower: cut your log to your own "
         "high watermark, then fetch. There is nothing to cut yet. r2 asks for the record at offset 0.",
     ),
@@ -27,24 +25,21 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "it.",
     ),
     (
-        "ReceiveProduce(r1,p1) Produce p1->r1 value=p1-1 acks=all correlation=1",
+        "ReceiveProduce(r1,p1) @4",
         "r1 writes the record at offset 0. The high watermark stays at 0, since r2 does not have the record. So the "
         "producer waits.",
     ),
     (
-        "ReceiveFetch(r1,r2) Fetch r2->r1 offset=0 leader_epoch=0 last_epoch=-1 high_watermark=0 incarnation=0 "
-        "correlation=1",
+        "ReceiveFetch(r1,r2) @3",
         "r2's fetch arrives, and gets the record. The answer carries the high watermark, too, which is still 0.",
     ),
     (
-        "ReceiveFetchResponse(r2,r1) FetchResponse r1->r2 error=NONE entry=[epoch=0 value=p1-1] high_watermark=0 "
-        "incarnation=0 correlation=1",
+        "ReceiveFetchResponse(r2,r1) @6",
         "r2 writes the record. Both replicas have it now, but r2 knows of high watermark 0 only. It asks for offset "
         "1, and that tells r1 how far it is.",
     ),
     (
-        "ReceiveFetch(r1,r2) Fetch r2->r1 offset=1 leader_epoch=0 last_epoch=0 high_watermark=0 incarnation=0 "
-        "correlation=2",
+        "ReceiveFetch(r1,r2) @7",
         "A fetch for offset 1 means: I have all below 1. r1 notes it.",
     ),
     (
@@ -53,7 +48,7 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "answers the producer. It also answers r2, which could learn of the 1, if only that message arrived in time.",
     ),
     (
-        "ReceiveProduceResponse(p1,r1) ProduceResponse r1->p1 error=NONE offset=0 correlation=1 leader=r1",
+        "ReceiveProduceResponse(p1,r1) @9.1",
         "The producer is told that its record is safe at offset 0. From here on it must never get lost while somebody "
         "in the ISR is alive (AckDurability).",
     ),
@@ -68,15 +63,13 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "heard yet; three messages are on their way to r2, among them the one with the high watermark.",
     ),
     (
-        "ReceiveLeaderAndIsr(r2,controller) LeaderAndIsr controller->r2 leader=r1 leader_epoch=2 isr={r1,r2} "
-        "partition_epoch=3 incarnation=0 again=False",
+        "ReceiveLeaderAndIsr(r2,controller) @12.1",
         "Epoch 2 reaches r2 first. r2 is a new follower of r1, so it cuts its log to its own high watermark. That is "
         "0: it drops a committed record. It is still in the ISR, without the record: StrongIsr fails here. Nothing is "
         "lost yet, as r1 has it, and r2 would fetch it again.",
     ),
     (
-        "ReceiveLeaderAndIsr(r1,controller) LeaderAndIsr controller->r1 leader=r1 leader_epoch=2 isr={r1,r2} "
-        "partition_epoch=3 incarnation=0 again=False",
+        "ReceiveLeaderAndIsr(r1,controller) @12",
         "r1 leads epoch 2 with the record and high watermark 1. If r2's fetch arrived now, all would be well.",
     ),
     (
@@ -85,8 +78,7 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "r2 has everything, because r2 is in the ISR.",
     ),
     (
-        "ReceiveLeaderAndIsr(r2,controller) LeaderAndIsr controller->r2 leader=r2 leader_epoch=3 isr={r1,r2} "
-        "partition_epoch=4 incarnation=0 again=False",
+        "ReceiveLeaderAndIsr(r2,controller) @15.1",
         "r2 leads with an empty log, and its log is the truth now. The record that the producer was told to be safe "
         "is gone for all who ask the leader. This was KAFKA-1211. With KIP-101 a new follower asks the leader how far "
         "their logs agree, instead of trusting its own high watermark.",

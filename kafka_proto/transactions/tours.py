@@ -26,12 +26,12 @@ FIGURE_1: Steps = (
         "c1 does not know who coordinates tid1, and asks a broker. Any broker will do; here it is b2.",
     ),
     (
-        "ReceiveFindCoordinatorRequest(b2,c1) FindCoordinatorRequest c1->b2 tid=tid1 correlation=1",
+        "ReceiveFindCoordinatorRequest(b2,c1) @2",
         "tid1 belongs to partition p1 of the transaction log. Whoever leads p1 is the coordinator of tid1. b2 was "
         "told that this is b1, and says so. The spec leaves this question out: there a client just knows.",
     ),
     (
-        "ReceiveFindCoordinatorResponse(c1,b2) FindCoordinatorResponse b2->c1 coordinator=b1 correlation=1",
+        "ReceiveFindCoordinatorResponse(c1,b2) @3",
         "Now c1 knows whom to talk to. Each answer repeats the correlation number of its request; an answer to a "
         "request that was given up would be ignored.",
     ),
@@ -40,7 +40,7 @@ FIGURE_1: Steps = (
         "c1 asks b1 for a producer id. In the spec this action has the same name, SendInitPidRequest.",
     ),
     (
-        "ReceiveInitPidRequest(b1,c1) InitPidRequest c1->b1 tid=tid1 correlation=2",
+        "ReceiveInitPidRequest(b1,c1) @5",
         "b1 has never heard of tid1, and takes the next free producer id, 1, with epoch 0. It does not answer yet. It "
         "appends an entry to its log, and the answer waits until that is committed: what is not in the log may be "
         "forgotten.",
@@ -65,7 +65,7 @@ FIGURE_1: Steps = (
         "b2 has the entry as well. It keeps the log only, and no callbacks; it may have to take over one day.",
     ),
     (
-        "ReceiveInitPidResponse(c1,b1) InitPidResponse b1->c1 code=OK pid=1 pepoch=0 correlation=2",
+        "ReceiveInitPidResponse(c1,b1) @9",
         "c1 has its producer id. Together with the epoch it is what c1 signs each further request with. The epoch "
         "will tell it from anybody who comes later with the same transactional id.",
     ),
@@ -76,8 +76,7 @@ FIGURE_1: Steps = (
         "written there, for commit or for abort.",
     ),
     (
-        "ReceiveAddPartitionsToTxnRequest(b1,c1) AddPartitionsToTxnRequest c1->b1 tid=tid1 pid=1 pepoch=0 "
-        "partitions={tp1} correlation=3",
+        "ReceiveAddPartitionsToTxnRequest(b1,c1) @13",
         "b1 checks the producer id, then the epoch, then that nothing else is pending for tid1. All is well: it "
         "appends that the transaction is Ongoing with tp1 in it. Until that commits, every other request about tid1 "
         "is told ConcurrentTransactions.",
@@ -93,8 +92,7 @@ FIGURE_1: Steps = (
     ),
     ("ReceiveCommitted(b2,p1) offset 1", "b2 has the entry, too: its copy of the log says what b1's says."),
     (
-        "ReceiveAddPartitionsToTxnResponse(c1,b1) AddPartitionsToTxnResponse b1->c1 code=OK partitions={tp1} "
-        "correlation=3",
+        "ReceiveAddPartitionsToTxnResponse(c1,b1) @17",
         "c1 has an open transaction with tp1 in it, and could write to tp1 now. This is figure 1, the happy path. "
         "Specs and models of this diary end here: they write no records and no markers.",
     ),
@@ -109,16 +107,16 @@ FIGURE_2: Steps = (
     ),
     ("SendFindCoordinatorRequest(c2,b2)", "c2 looks for the coordinator of tid1, as c1 did."),
     (
-        "ReceiveFindCoordinatorRequest(b2,c2) FindCoordinatorRequest c2->b2 tid=tid1 correlation=1",
+        "ReceiveFindCoordinatorRequest(b2,c2) @21",
         "b2 names b1 again. There is one coordinator for an id, so whoever uses it meets there.",
     ),
     (
-        "ReceiveFindCoordinatorResponse(c2,b2) FindCoordinatorResponse b2->c2 coordinator=b1 correlation=1",
+        "ReceiveFindCoordinatorResponse(c2,b2) @22",
         "c2 knows its coordinator.",
     ),
     ("SendInitPidRequest(c2)", "c2 asks for a producer id under the name tid1."),
     (
-        "ReceiveInitPidRequest(b1,c2) InitPidRequest c2->b1 tid=tid1 correlation=2",
+        "ReceiveInitPidRequest(b1,c2) @24",
         "tid1 has an Ongoing transaction. It is c1's, and nobody will end it any more, so it must be aborted first. "
         "b1 fences: it raises the epoch from 0 to 1, so that c1's requests will be refused, and appends PrepareAbort. "
         "In the spec the transition is called PrepareEpochFence.",
@@ -142,8 +140,7 @@ FIGURE_2: Steps = (
         "b2 has PrepareAbort in its log, and could finish the abort if b1 failed now.",
     ),
     (
-        "ReceiveInitPidResponse(c2,b1) InitPidResponse b1->c2 code=ConcurrentTransactions pid=-1 pepoch=-1 "
-        "correlation=2",
+        "ReceiveInitPidResponse(c2,b1) @28",
         "c2 learns that it has to try again. ConcurrentTransactions is retriable: it says `not now`, not `never`.",
     ),
     ("AppendTxnLogEntry(b1,p1) offset 3", "CompleteAbort is in the partition."),
@@ -159,7 +156,7 @@ FIGURE_2: Steps = (
         "c2 tries again. Had it been faster, it would have been told ConcurrentTransactions again.",
     ),
     (
-        "ReceiveInitPidRequest(b1,c2) InitPidRequest c2->b1 tid=tid1 correlation=3",
+        "ReceiveInitPidRequest(b1,c2) @35",
         "Now tid1 has a finished transaction, and c2 may have it: the same producer id 1, and the next epoch, 2. The "
         "state becomes Empty, as for a new id.",
     ),
@@ -168,7 +165,7 @@ FIGURE_2: Steps = (
     ("ReceiveCommitted(b1,p1) offset 4", "b1 takes it over and answers c2."),
     ("ReceiveCommitted(b2,p1) offset 4", "b2 has it as well."),
     (
-        "ReceiveInitPidResponse(c2,b1) InitPidResponse b1->c2 code=OK pid=1 pepoch=2 correlation=3",
+        "ReceiveInitPidResponse(c2,b1) @39",
         "c2 has producer id 1 with epoch 2, while c1 still believes to hold 1 with epoch 0. The same id with "
         "different epochs is fine. The spec forbids the same id with the same epoch: "
         "ClientsHaveDifferentProducerEpochs.",
@@ -182,14 +179,12 @@ FIGURE_2: Steps = (
         "It signs its request with producer id 1 and epoch 0, which are out of date.",
     ),
     (
-        "ReceiveAddPartitionsToTxnRequest(b1,c1) AddPartitionsToTxnRequest c1->b1 tid=tid1 pid=1 pepoch=0 "
-        "partitions={tp2} correlation=4",
+        "ReceiveAddPartitionsToTxnRequest(b1,c1) @43",
         "b1 compares epochs, 0 against 2, and refuses: ProducerFenced. Nothing is appended. This one comparison keeps "
         "a producer that was given up from adding to somebody else's transaction.",
     ),
     (
-        "ReceiveAddPartitionsToTxnResponse(c1,b1) AddPartitionsToTxnResponse b1->c1 code=ProducerFenced partitions={} "
-        "correlation=4",
+        "ReceiveAddPartitionsToTxnResponse(c1,b1) @44",
         "c1 learns that it was fenced, and stops for ever. Would it start again, the two could fence each other "
         "without end; the spec rules that out in the same way. This is figure 2.",
     ),
@@ -200,8 +195,7 @@ ELECTION: Steps = (
     ("AddPartitions(c1,tp2)", "c1 has an open transaction with tp1 in it. The application wants tp2 in it, too."),
     ("SendAddPartitionsToTxnRequest(c1)", "c1 sends its request to b1, the coordinator it knows."),
     (
-        "ReceiveAddPartitionsToTxnRequest(b1,c1) AddPartitionsToTxnRequest c1->b1 tid=tid1 pid=1 pepoch=0 "
-        "partitions={tp2} correlation=4",
+        "ReceiveAddPartitionsToTxnRequest(b1,c1) @21",
         "b1 appends that tp2 is part of the transaction, at offset 2 of its own log. The entry is on its way to the "
         "partition, and c1 waits for an answer.",
     ),
@@ -241,19 +235,18 @@ ELECTION: Steps = (
         "nothing would be committed any more (that is flaw S2 of the spec, with a third broker).",
     ),
     (
-        "ReceiveAddPartitionsToTxnResponse(c1,b1) AddPartitionsToTxnResponse b1->c1 code=NotCoordinator partitions={} "
-        "correlation=4",
+        "ReceiveAddPartitionsToTxnResponse(c1,b1) @28",
         "c1 learns that b1 is the wrong one. The transaction stays open: only this request failed, and it can be "
         "repeated. The application sees nothing of it.",
     ),
     ("SendFindCoordinatorRequest(c1,b1)", "c1 forgets its coordinator and asks a broker again."),
     (
-        "ReceiveFindCoordinatorRequest(b1,c1) FindCoordinatorRequest c1->b1 tid=tid1 correlation=5",
+        "ReceiveFindCoordinatorRequest(b1,c1) @31",
         "b1 follows b2 by now, and says so. A broker that has not heard yet would give a stale answer; then c1 is "
         "told NotCoordinator once more, and asks again.",
     ),
     (
-        "ReceiveFindCoordinatorResponse(c1,b1) FindCoordinatorResponse b1->c1 coordinator=b2 correlation=5",
+        "ReceiveFindCoordinatorResponse(c1,b1) @32",
         "c1 knows the new coordinator.",
     ),
     ("LoadTxnLog(b1,p1) epoch 2", "b1, as a follower, has what is committed. Both logs hold the same two entries."),
@@ -262,8 +255,7 @@ ELECTION: Steps = (
         "c1 sends the same request to b2, with the producer id and epoch that b1 gave.",
     ),
     (
-        "ReceiveAddPartitionsToTxnRequest(b2,c1) AddPartitionsToTxnRequest c1->b2 tid=tid1 pid=1 pepoch=0 "
-        "partitions={tp2} correlation=6",
+        "ReceiveAddPartitionsToTxnRequest(b2,c1) @35",
         "b2 knows producer id and epoch from the log, finds that they fit, and appends Ongoing with tp1 and tp2 at "
         "offset 2, in epoch 2.",
     ),
@@ -272,8 +264,7 @@ ELECTION: Steps = (
     ("ReceiveCommitted(b2,p1) offset 2", "b2 takes the state over and answers c1."),
     ("ReceiveCommitted(b1,p1) offset 2", "b1 has it as well; it may be elected again one day."),
     (
-        "ReceiveAddPartitionsToTxnResponse(c1,b2) AddPartitionsToTxnResponse b2->c1 code=OK partitions={tp1,tp2} "
-        "correlation=6",
+        "ReceiveAddPartitionsToTxnResponse(c1,b2) @39",
         "The transaction has both partitions. It was opened at one coordinator and goes on at another: the diary "
         "calls that `only a hiccup`.",
     ),

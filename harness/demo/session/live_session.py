@@ -20,7 +20,7 @@ from harness.demo.session.shelf import Kept, Shelf
 from harness.demo.session.walk import MOST_STEPS, MOST_UNDONE, Stale, Walk
 from harness.model import Kind, Refusal, Tour, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
-from harness.simulate.replay import DEADLOCK, replay_plain
+from harness.simulate.replay import DEADLOCK, replay_plain, spelled_out
 from harness.simulate.session import without_choices
 from harness.simulate.shrink import Shrunk
 
@@ -58,7 +58,7 @@ class LiveSession(Walk):
             raise Refusal(f"a demo shows at most {walk.MOST_STEPS:,} steps, this trail has {len(trail.choices):,}")
         self.branches = {name: self.branch}
         self.branch.name = name
-        self.branch.ahead = list(trail.choices)
+        self.branch.ahead = list(spelled_out(trail, self.tables).choices)
         self.branch.ending = ending_of(trail)
 
     def add_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: Branch) -> None:

@@ -48,7 +48,7 @@ def recorded(session: Walk, n: int, after: Node, ahead: Chosen | None, by_hand: 
     )
     reached = tables.reach(node, n, after)
     return Record(
-        number, Chosen(option.label, at_us), option.process, step, tuple(now.values()), moved, effects.lost,
+        number, Chosen.of(option.label, step, at_us), option.process, step, tuple(now.values()), moved, effects.lost,
         failing, {name: before.since.get(name, number) for name in failing},
         before.witnessed.union(reached) if reached else before.witnessed,
         before.violation or _verdict(session, failing, number), before.timers + option.is_timer, recorder,
