@@ -1,0 +1,124 @@
+"""A Spark standalone cluster of two workers on loopback: tables and counts are those of this machine alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from support.command_line import call, ended, files_below, started, wait_until
+from support.spark_cluster import LONG_S, Cluster, cluster
+from support.spark_session import need_java
+
+from harness.campaign.store import MARKERS, Store
+
+CAMPAIGN = ["campaign", "rp-04-fast-failover", "--runs", 600, "--block", 25, "--keep", "all", "--coverage", 0.1]
+TABLES = ("runs", "events", "violations", "coverage")
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of the campaign as this machine makes it alone."""
+    need_java()
+    out = tmp_path_factory.mktemp("local") / "campaign"
+    outcome = call(*CAMPAIGN, "--out", out, "--master", "local[2]")
+    assert outcome.code == 0, outcome.err
+    return out
+
+
+@pytest.fixture
+def two_workers(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of two workers with a core each."""
+    with cluster(tmp_path) as running:
+        yield running
+
+
+def tables(out: Path) -> dict[str, list[dict[str, object]]]:
+    """Return all rows by table, block after block, without the columns of the clock."""
+    store = Store(out)
+    blocks = store.committed()
+    store.verify(blocks.values())
+    return {
+        table: [
+            {name: value for name, value in row.items() if name != "wall_us"}
+            for path in store.files(table, (blocks[name] for name in sorted(blocks)))
+            for row in pq.ParquetFile(path).read().to_pylist()
+        ]
+        for table in TABLES
+    }
+
+
+def committed(out: Path) -> int:
+    """Return how many blocks are committed."""
+    return len(list((out / MARKERS).glob("*.json")))
+
+
+@pytest.mark.large
+def test_a_campaign_on_a_cluster_has_the_rows_of_the_local_one(
+    two_workers: Cluster, local: Path, tmp_path: Path
+) -> None:
+    """Two workers, one core each: every row of every table is equal, digests among them; both workers had a part."""
+    out = tmp_path / "far"
+    with started(*CAMPAIGN, "--out", out, "--master", two_workers.url) as process:
+        wait_until(lambda: all(two_workers.executors(n) for n in range(2)), LONG_S)
+        assert process.wait(LONG_S) == 0
+    found = tables(out)
+    assert found == tables(local)
+    assert len({row["digest"] for row in found["runs"]}) > 100 and len(found["runs"]) == 600
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("whom", ["executor", "worker"])
+def test_a_killed_executor_or_worker_loses_nothing(
+    whom: str, two_workers: Cluster, local: Path, tmp_path: Path
+) -> None:
+    """SIGKILL in the middle: an executor is started again, the blocks of a lost worker go to the other one."""
+    out = tmp_path / "far"
+    with started(*CAMPAIGN, "--out", out, "--master", two_workers.url) as process:
+        wait_until(lambda: bool(two_workers.executors(0)) and committed(out) >= 2, LONG_S)
+        before = committed(out)
+        if whom == "executor":
+            os.kill(two_workers.executors(0)[0], signal.SIGKILL)
+        else:
+            os.killpg(two_workers.workers[0].pid, signal.SIGKILL)
+        assert process.wait(LONG_S) == 0
+    assert before < committed(out) == 24
+    assert tables(out) == tables(local)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("is_disturbed", [False, True], ids=["calm", "killed-executor"])
+def test_a_search_on_a_cluster_has_the_counts_of_the_local_one(
+    is_disturbed: bool, two_workers: Cluster, tmp_path: Path
+) -> None:
+    """23,312 states in 18 levels, whether or not an executor is killed on the way."""
+    sizes = [f"--size={name}={size}" for name, size in {
+        "brokers": 2, "clients": 2, "txn-log-partitions": 2, "transactional-ids": 2}.items()]
+    command = ("check", "transactions/diary-01", *sizes, "--out", tmp_path / "out", "--json")
+    folder = tmp_path / "search"
+    with started(*command, "--engine", "spark", "--master", two_workers.url, "--checkpoint", folder) as process:
+        if is_disturbed:
+            wait_until(lambda: len(list(folder.glob("level-*"))) > 5 and bool(two_workers.executors(0)), LONG_S)
+            os.kill(two_workers.executors(0)[0], signal.SIGKILL)
+        process.wait(LONG_S)
+        outcome = ended(process)
+    assert outcome.code == 0, outcome.err
+    here, there = call(*command).json, outcome.json
+    for name in ("initial", "distinct", "generated", "depth", "verdict", "complete", "actions", "witnesses"):
+        assert there[name] == here[name]
+    assert (there["distinct"], there["depth"], there["engine"]) == (23_312, 18, "spark")
+
+
+@pytest.mark.large
+def test_a_counterexample_from_a_cluster_is_the_local_one(two_workers: Cluster, tmp_path: Path) -> None:
+    """The shortest way to a violation, and its files, are those of the engine of this machine."""
+    command = ("check", "transactions/gist", "--size", "clients=1")
+    with started(*command, "--engine", "spark", "--master", two_workers.url, "--checkpoint", tmp_path / "search",
+                 "--out", tmp_path / "there") as process:
+        process.wait(LONG_S)
+        assert ended(process).code == 1
+    assert call(*command, "--out", tmp_path / "here").code == 1
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here") != {}

@@ -1,0 +1,417 @@
+"""How the demo's page looks and is handled: texts that can be read and told apart, lifelines, splitter, search, small
+windows, the picture of the screen."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser import MISSING, Tab, browser, find_chromium, served
+from support.page_scripts import OVERLAPS
+
+pytestmark = pytest.mark.browser
+NINE = {"what": "cluster", "sizes": {"clients": 3, "brokers": 5}, "budget": "generous"}
+HEADS = "() => [...document.querySelectorAll('#heads [data-lane]')].map(one => one.dataset.lane)"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests."""
+    if find_chromium() is None:
+        pytest.skip(MISSING)
+    pytest.importorskip("playwright")
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """One server for all tests; each opens what it needs."""
+    with served("cluster") as (where, _):
+        yield where
+
+
+@pytest.fixture
+def tab(chromium: Any, address: str) -> Iterator[Tab]:
+    """A tab of its own for each test, which must not have complained by its end."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    shown = Tab(context.new_page(), address)
+    yield shown
+    context.close()
+    assert shown.troubles == []
+
+
+def nine(tab: Tab, steps: int, faults: bool = False) -> None:
+    """Open nine actors, and let chance take steps."""
+    tab.post("open", **NINE)
+    tab.post("strategy", strategy="random", seed=1, hurts=faults, speed=0)
+    tab.page.set_default_timeout(30_000)
+    tab.post("run", steps=steps)
+    tab.at(steps)
+
+
+def on_tour(tab: Tab, name: str, step: int) -> None:
+    tab.post("tour", name=name)
+    tab.post("forward", to=step)
+    tab.at(step)
+
+
+def heads(tab: Tab) -> list[str]:
+    """Return the lifelines from left to right, as they stand."""
+    names = tab.page.evaluate(HEADS)
+    boxes = {name: tab.page.locator(f"[data-lane='{name}']").bounding_box()["x"] for name in names}
+    assert list(boxes.values()) == sorted(boxes.values())
+    found: list[str] = names
+    return found
+
+
+def test_messages_of_one_type_can_be_told_apart(tab: Tab) -> None:
+    """Two `LeaderAndIsr` to one replica: chips, labels and the panel show the fields in which they differ."""
+    # High enough for all five messages on one page of the panel.
+    tab.page.set_viewport_size({"width": 1280, "height": 1000})
+    on_tour(tab, "rp-01", 12)
+    tab.page.wait_for_selector("#body .message >> nth=4")
+    flying = tab.known("store.present.in_flight.filter(one => one.type === 'LeaderAndIsr')")
+    assert sorted(one["to"] for one in flying) == ["r1", "r1", "r2", "r2"]
+    chips = [text for text in tab.page.locator(".chip-deliver").all_inner_texts() if "LeaderAndIsr" in text]
+    assert len(chips) == len(set(chips)) == 4
+    labels = tab.page.locator(".flight.named .type").all_text_contents()
+    for leader, epoch in (("r2", 1), ("r1", 2)):
+        telling = f"leader={leader} leader_epoch={epoch}"
+        assert sum(telling in " ".join(chip.split()) for chip in chips) == 2, (telling, chips)
+        assert sum(label.startswith(f"LeaderAndIsr{telling}") for label in labels) == 2, (telling, labels)
+    for one in flying:
+        row = tab.page.locator(f"#body [data-message='{one['id']}'] .message-fields")
+        assert " ".join(row.inner_text().split()) == " ".join(f"{k}={v}" for k, v in one["fields"].items())
+        assert row.bounding_box()["height"] >= 30 and row.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+TEXTS = """
+() => {
+  const found = [];
+  for (const node of document.querySelectorAll('#canvas text')) {
+    const scale = node.getScreenCTM().a;
+    const sizes = [node, ...node.querySelectorAll('tspan')].map(one => parseFloat(getComputedStyle(one).fontSize));
+    found.push([node.textContent, Math.min(...sizes) * scale]);
+  }
+  for (const node of document.querySelectorAll('#heads button, .chip, .now-label, .message-fields, .step-label'))
+    found.push([node.textContent, parseFloat(getComputedStyle(node).fontSize)]);
+  return found;
+}
+"""
+NAMES = """
+() => [
+  ...[...document.querySelectorAll('#canvas .action, #canvas .type')].map(one => one.firstChild.data),
+  ...[...document.querySelectorAll('.chip strong')].map(one => one.textContent),
+]
+"""
+CUT = """
+() => [...document.querySelectorAll('.lane-name, .chip strong, .chip-text span')]
+  .filter(one => one.scrollWidth > one.clientWidth + 1 || one.offsetWidth > one.parentNode.clientWidth)
+  .map(one => one.textContent)
+"""
+
+
+@pytest.mark.parametrize("faults", [False, True], ids=["no faults", "faults"])
+def test_nine_actors_and_250_steps_can_be_read(tab: Tab, faults: bool) -> None:
+    """At 1280x800 nothing is smaller than ten pixels or overlaps; names of steps, messages and actors are whole."""
+    nine(tab, 250, faults)
+    assert tab.page.evaluate("[innerWidth, innerHeight]") == [1280, 800] and len(heads(tab)) == 10
+    for part in (0, 0.3, 0.6, 1):
+        tab.page.evaluate(
+            "part => { const s = document.querySelector('#stage'); s.scrollTop = part * s.scrollHeight; }", part
+        )
+        tab.page.wait_for_timeout(60)
+        texts, names = tab.page.evaluate(TEXTS), tab.page.evaluate(NAMES)
+        assert len(texts) > 60 and [one for one in texts if one[1] < 10] == []
+        assert len(names) > 15 and [name for name in names if "…" in name] == []
+        assert tab.page.evaluate(CUT) == []
+        measured = tab.page.evaluate(OVERLAPS)
+        assert measured["count"] > 30 and measured["found"] == []
+
+
+def test_lifelines_are_hidden_and_moved_by_pointer(tab: Tab) -> None:
+    """Dragged heads change places, hidden ones share a lane; both survive a reload, and can be taken back."""
+    nine(tab, 40)
+    page = tab.page
+    usual = heads(tab)
+    one, other = (page.locator(f"[data-lane={name}]").bounding_box() for name in ("b3", "c2"))
+    page.mouse.move(one["x"] + 8, one["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(other["x"] + 2, other["y"] + 8, steps=5)
+    page.mouse.up()
+    moved = ["c1", "b3", "c2", "c3", "b1", "b2", "b4", "b5", "controller", "environment"]
+    page.wait_for_function(f"wanted => ({HEADS})().join() === wanted", arg=",".join(moved))
+    assert heads(tab) == moved and tab.known("store.heads.length") == 0
+    page.click("[data-lane=c3]")
+    page.get_by_role("button", name="Hide c3").click()
+    page.wait_for_selector("[data-lane=c3]", state="detached")
+    assert heads(tab) == [name for name in moved if name != "c3"]
+    own = tab.known("store.steps.filter(one => one.process === 'c3').length")
+    assert own and page.locator(".row.away").count() <= own
+    tab.go()
+    assert heads(tab) == [name for name in moved if name != "c3"]
+    assert page.inner_text("#lanes-hidden") == "+1"
+    page.click("#lanes-hidden")
+    page.locator("[data-name=c3] input").check()
+    assert heads(tab) == moved
+    page.click("#lanes-usual")
+    page.keyboard.press("Escape")
+    assert heads(tab) == usual
+    tab.go()
+    assert heads(tab) == usual
+
+
+def test_lifelines_are_hidden_and_moved_by_keyboard(tab: Tab) -> None:
+    """On a head Shift with an arrow moves it and Delete hides it; Shift+H lists all and shows it again."""
+    nine(tab, 10)
+    page, press = tab.page, tab.page.keyboard.press
+    press("h")
+    page.wait_for_selector("[data-lane=c1]:focus")
+    press("Shift+ArrowRight")
+    page.wait_for_function(f"() => ({HEADS})().slice(0, 2).join() === 'c2,c1'")
+    page.wait_for_selector("[data-lane=c1]:focus")
+    press("ArrowRight")
+    page.wait_for_selector("[data-lane=c3]:focus")
+    press("Delete")
+    page.wait_for_selector("[data-lane=c3]", state="detached")
+    page.wait_for_selector("[data-lane=b1]:focus")
+    press("Shift+H")
+    page.wait_for_selector("dialog[open] input:focus")
+    assert page.locator("[data-name=c3] input").is_checked() is False
+    page.locator("[data-name=c3] input").focus()
+    press("Space")
+    page.locator("[data-name=c3] button").first.focus()
+    press("Enter")
+    press("Escape")
+    assert heads(tab)[:4] == ["c2", "c3", "c1", "b1"]
+
+
+def test_messages_to_hidden_lifelines_say_whom(tab: Tab) -> None:
+    """A message between a shown and a hidden lifeline names the hidden one; between two hidden ones it is not drawn."""
+    on_tour(tab, "rp-01", 12)
+    page = tab.page
+    all_of_them = page.locator(".flight.named").count()
+    for name in ("r1", "p1"):
+        page.locator(f"[data-lane={name}]").focus()
+        page.keyboard.press("Delete")
+        page.wait_for_selector(f"[data-lane={name}]", state="detached")
+    texts = page.locator(".flight.named .type").all_text_contents()
+    assert any(text.startswith("LeaderAndIsr → r1") for text in texts)
+    between = tab.known("[...store.layout.byId.values()].filter(({ message }) => "
+                        "['r1', 'p1'].includes(message.from) && ['r1', 'p1'].includes(message.to)).length")
+    assert between and len(texts) == all_of_them - between
+
+
+def test_splitter_is_dragged_and_moved_by_keys(tab: Tab) -> None:
+    """The panel gets as wide as it is pulled, within limits; the page keeps it."""
+    page = tab.page
+
+    def panel() -> float:
+        return float(page.locator("#panel").bounding_box()["width"])
+
+    begun = panel()
+    box = page.locator("#splitter").bounding_box()
+    page.mouse.move(box["x"] + 4, 400)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 4 - 120, 400, steps=4)
+    page.mouse.up()
+    tab.drawn()
+    dragged = panel()
+    assert begun + 100 < dragged < begun + 140
+    assert page.locator("#stage").bounding_box()["width"] == 1280 - dragged
+    page.locator("#splitter").focus()
+    page.keyboard.press("ArrowRight")
+    assert panel() == dragged - 24 == float(page.get_attribute("#splitter", "aria-valuenow"))
+    tab.go()
+    assert panel() == dragged - 24
+    page.locator("#splitter").focus()
+    page.keyboard.press("End")
+    assert panel() == float(page.get_attribute("#splitter", "aria-valuemin"))
+    page.keyboard.press("Home")
+    assert panel() == float(page.get_attribute("#splitter", "aria-valuemax")) == 1280 - 380
+    page.keyboard.press("Enter")
+    assert panel() == begun
+
+
+def test_steps_are_searched(tab: Tab) -> None:
+    """Actions, actors and values of fields are found; Enter and Shift+Enter go round; Escape gives the keys back."""
+    on_tour(tab, "rp-01", 16)
+    page, press = tab.page, tab.page.keyboard.press
+    for words, expected in (
+        ("controllerelect", "store.steps.filter(one => one.action === 'ControllerElectLeader')"),
+        ("leader_epoch=3", "store.steps.filter(one => [...one.sent, store.layout.byId.get(one.received)?.message]"
+                           ".some(message => message?.fields.leader_epoch === '3'))"),
+        ("p1 produce", "store.steps.filter(one => JSON.stringify(one).toLowerCase().includes('produce'))"),
+    ):
+        page.locator("#stage").focus()
+        press("g")
+        press("/")
+        page.wait_for_selector("#find-text:focus")
+        page.fill("#find-text", words)
+        tab.drawn()
+        wanted = tab.known(f"{expected}.map(one => one.n)")
+        assert wanted and tab.known("[...store.found]") == wanted, words
+        assert page.locator(".row.hit").count() == len(wanted)
+        assert page.inner_text(".find-count") == f"{len(wanted)} of {len(wanted)}"
+        assert tab.known("store.selected") == wanted[-1]
+        press("Enter")
+        tab.drawn()
+        assert tab.known("store.selected") == wanted[0]
+        press("Shift+Enter")
+        tab.drawn()
+        assert tab.known("store.selected") == wanted[-1]
+        page.click("#find-back")
+        tab.drawn()
+        assert tab.known("store.selected") == wanted[-2]
+    page.fill("#find-text", "no such thing")
+    page.wait_for_selector(".find-count >> text=none")
+    assert page.is_disabled("#find-next")
+    press("Escape")
+    page.wait_for_selector("#stage:focus")
+    assert page.locator(".row.hit").count() == 0
+    press("[")
+    tab.at(15)
+
+
+REACH = """
+() => {
+  const shown = (node) => node.getClientRects().length && getComputedStyle(node).visibility !== 'hidden';
+  const all = [...document.querySelectorAll('button, select, input, .line, .number, #present .now-label')]
+    .filter((node) => shown(node) && !node.closest('.apart, dialog:not([open])'));
+  const missed = [];
+  for (const node of all) {
+    // What sticks to the top of the stage comes with the stage.
+    if (node.closest('#heads')) {
+      document.querySelector('#stage').scrollIntoView({ block: 'start' });
+      document.querySelector('#stage').scrollLeft = node.offsetLeft - 60;
+    } else node.scrollIntoView({ block: 'center', inline: 'center' });
+    const box = node.getBoundingClientRect();
+    const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+    const seen = x >= 0 && y >= 0 && x <= innerWidth && y <= innerHeight && document.elementFromPoint(x, y);
+    if (!seen || !(node.contains(seen) || seen.contains(node) || seen.closest('label')?.contains(node)))
+      missed.push(`${node.id || node.className?.baseVal || node.className} ${node.textContent.slice(0, 30)} at ${
+        x.toFixed(0)},${y.toFixed(0)}`);
+  }
+  scrollTo(0, 0);
+  return { count: all.length, missed, sideways: document.documentElement.scrollWidth - innerWidth };
+}
+"""
+
+
+@pytest.mark.parametrize("size", [(999, 700), (900, 700), (600, 900), (360, 640), (360, 360), (1280, 380), (1000, 480)])
+def test_small_windows_leave_nothing_out_of_reach(tab: Tab, size: tuple[int, int]) -> None:
+    """Whatever can be pressed can be scrolled to and lies bare there, in every view; the page is not wider than it."""
+    nine(tab, 60)
+    page = tab.page
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    for view in ("now", "actors", "properties", "branches"):
+        page.evaluate("view => document.querySelector(`#tab-${view}`).click()", view)
+        page.wait_for_timeout(120)
+        found = page.evaluate(REACH)
+        assert found["count"] > 50 and found["missed"] == [] and found["sideways"] <= 0, view
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog.help[open]")
+    box = page.locator("#dialog").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= size[0] and box["height"] <= size[1]
+    assert page.evaluate("() => { const one = document.querySelector('#dialog'); one.scrollTop = 1e6; "
+                         "return one.querySelector('.help-signs:last-child').getBoundingClientRect().bottom "
+                         "<= one.getBoundingClientRect().bottom; }")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_picture_is_the_one_on_the_screen(tab: Tab, scheme: str, tmp_path: Path) -> None:
+    """The file has the lifelines that are shown in their order, the steps that are seen, and the page's colours."""
+    page = tab.page
+    page.emulate_media(color_scheme=scheme)
+    nine(tab, 120)
+    for key in ("Delete", "Shift+ArrowRight"):
+        page.locator("[data-lane=b1]" if key == "Delete" else "[data-lane=c1]").focus()
+        page.keyboard.press(key)
+        page.wait_for_timeout(100)
+    page.evaluate("() => { document.querySelector('#stage').scrollTop = 1200; }")
+    page.wait_for_timeout(100)
+    seen = page.evaluate(
+        """() => {
+          const [box, top] = ['#stage', '#heads'].map((one) => document.querySelector(one).getBoundingClientRect());
+          return [...document.querySelectorAll('#canvas .row')].filter((row) => {
+            const { y, bottom } = row.querySelector('.ground').getBoundingClientRect();
+            return bottom > top.bottom + 1 && y < box.bottom - 1;
+          }).map((row) => Number(row.dataset.n));
+        }"""
+    )
+    colour = page.evaluate("getComputedStyle(document.querySelector('#stage')).backgroundColor")
+    ink = page.evaluate("getComputedStyle(document.querySelector('#canvas .action')).fill")
+    files = {}
+    for item in ("Picture", "All steps"):
+        with page.expect_download() as download:
+            page.click("#top-export")
+            page.get_by_role("menuitem", name=item).click()
+        download.value.save_as(tmp_path / "one.svg")
+        files[item] = ET.parse(tmp_path / "one.svg").getroot()
+    for item, root in files.items():
+        texts = root.findall(".//{*}text")
+        names = [one.text for one in texts if one.get("data-head")]
+        numbers = [int(one.get("data-n", 0)) for one in root.iter() if one.get("data-n")]
+        assert names == ["c2", "c1", "c3", "b2", "b3", "b4", "b5", "controller", "env"]
+        assert numbers == (seen if item == "Picture" else list(range(1, 121)))
+        paper = root.find("{*}rect")
+        assert paper is not None and paper.get("fill") == colour
+        actions = [one for one in texts if one.get("font-weight") == "600" and (one.text or "").startswith("Receive")]
+        assert actions and {one.get("fill") for one in actions} == {ink}
+        assert not any(one.get("class") or one.get("style") for one in root.iter())
+    assert 3 < len(seen) < 60
+
+
+def test_why_not_leaves_the_keys_alive(tab: Tab) -> None:
+    """After W the answer has the focus: arrows read it, and the keys of the page go on."""
+    on_tour(tab, "rp-01", 9)
+    page, press = tab.page, tab.page.keyboard.press
+    page.locator("#stage").focus()
+    press("w")
+    page.wait_for_selector("[data-list=why] :focus")
+    page.wait_for_function("() => document.querySelectorAll('.view-why .line').length > 2")
+    first = page.evaluate("document.activeElement.dataset.cell")
+    press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.cell") != first
+    press("[")
+    tab.at(8)
+    press("s")
+    page.wait_for_selector("#tab-step[aria-selected=true]")
+
+
+CLICKED = """
+() => new Promise((done) => {
+  const root = document.documentElement;
+  const chip = document.querySelector('#present .chip:not(.more)');
+  const step = Number(root.dataset.step) + 1;
+  const before = new Set(document.querySelectorAll('#canvas *'));
+  let touched = 0;
+  const canvas = new MutationObserver((records) => { touched += records.length; });
+  canvas.observe(document.querySelector('#canvas'),
+    { subtree: true, childList: true, attributes: true, characterData: true });
+  const seen = new MutationObserver(() => {
+    if (!root.dataset.drawn || Number(root.dataset.step) !== step) return;
+    seen.disconnect();
+    touched += canvas.takeRecords().length;
+    const after = [...document.querySelectorAll('#canvas *')];
+    done({ all: after.length, made: after.filter((one) => !before.has(one)).length, touched });
+  });
+  seen.observe(root, { attributes: true });
+  chip.click();
+})
+"""
+
+
+def test_step_changes_little_of_the_picture(tab: Tab) -> None:
+    """What a click draws anew is the step, not the screen: a tenth of its elements at most."""
+    nine(tab, 250)
+    for _ in range(5):
+        at = tab.known("store.present.step")
+        found = tab.page.evaluate(CLICKED)
+        assert found["all"] > 350 and found["made"] < found["all"] / 10 and found["touched"] < 130, found
+        tab.post("undo")
+        tab.at(at)

@@ -1,0 +1,114 @@
+"""What a person asks about a session: guards, reasons, ranges; links, exports and shrinking."""
+
+from __future__ import annotations
+
+import pytest
+from support.demo_runs import TXN, found_violation, opened, ran
+
+from harness.demo.session import questions
+from harness.demo.session import snapshot as picture
+from harness.demo.session.as_json import state_json
+from harness.model import Refusal
+
+
+def test_link_carries_the_model_and_the_trail() -> None:
+    """It is read back whole, and refused where it is too long, damaged, or not a link."""
+    trail = ran(TXN, 30).trail()
+    link = questions.link(trail)
+    assert questions.trail_of(f"http://127.0.0.1:8642/{link}") == questions.trail_of(link[3:]) == trail
+    for wrong in (link[:-9], link[:40] + "A" + link[41:], "hello", "#s=", "#s=%%%"):
+        with pytest.raises(Refusal):
+            questions.trail_of(wrong)
+
+
+def test_link_of_a_long_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What browsers would cut is saved as a file instead."""
+    monkeypatch.setattr(questions, "LONGEST_LINK", 100)
+    with pytest.raises(Refusal, match="save its trail instead"):
+        questions.link(ran(TXN, 30).trail())
+
+
+@pytest.mark.parametrize("form", [form for form in questions.EXPORTS if form != "tla"])
+def test_run_is_exported_in_every_form(form: str) -> None:
+    """As `kafka-proto show` writes it."""
+    session = ran(TXN, 10)
+    text = questions.exported(session.trail(), form)
+    assert session.digest() in text or form in ("mermaid", "shiviz", "log")
+    assert len(text) > 300
+
+
+def test_violation_is_shrunk_into_a_branch_of_its_own() -> None:
+    """The shorter run violates the same, at the same sizes; the long one is still there."""
+    session = found_violation()
+    assert session.violation is not None
+    violated, long = session.violation.violated, session.branch
+    found, ending = questions.shrunk(session.trail())
+    session.add_shrunk(found, ending, long)
+    session.forward(session.branch.length)
+    assert session.violation is not None and session.violation.violated == violated
+    assert session.at == found.has <= found.had == long.length
+    assert picture.present(session)["violation"]["shrunk"]["length"] == session.at
+    session.undo()
+    session.undo()
+    assert session.branch is long and session.at == long.length
+    with pytest.raises(Refusal, match="nothing to shrink"):
+        questions.shrunk(opened(TXN).trail())
+
+
+def test_guards_of_a_step_are_told_with_what_they_read() -> None:
+    """For the actor's own turn and for the step of the spec that it is."""
+    session = opened(TXN)
+    session.tour("figure-1")
+    session.forward(session.branch.length)
+    session.refine()
+    told = [questions.about(session, n)() for n in range(1, session.at + 1)]
+    with_values = [about for about in told if any(guard["values"] for guard in about["guards"])]
+    assert len(with_values) > len(told) // 2
+    spec = [about for about in told if about["step"]["spec"]["kind"] == "step"]
+    assert spec and all(about["spec_guards"] for about in spec if "Commit" in about["step"]["action"])
+    with pytest.raises(Refusal, match="expected a step from 1"):
+        questions.about(session, 0)
+
+
+def test_action_that_is_not_possible_is_told_why() -> None:
+    """The guard that fails with its values; after the step that was lacking it is possible."""
+    session = opened("transactions/diary-02")
+    name = "CommitTxnLogAppend"
+    told = questions.why(session, name)()
+    assert told["model"]["enabled"] == [] and told["spec"] is None
+    assert "its guard fails: spec.py" in told["model"]["not"][0]["why"]
+    assert "entry = None" in told["model"]["not"][0]["why"]
+    for _ in range(60):
+        session.start(f"action:{name}")
+        session.run()
+        if session.record.step is not None and session.record.step.action == name:
+            break
+    session.rewind(session.at - 1)
+    assert questions.why(session, name)()["model"]["enabled"]
+    assert questions.why(session, "Nonsense")()["model"] == {
+        "name": "transactions/diary-02", "seen": False, "enabled": [], "not": [], "more": 0
+    }
+
+
+def test_failing_properties_have_ranges_and_lights() -> None:
+    """A property that fails says since when, and the ranges cover just the steps in which it does."""
+    session = opened(TXN)
+    session.tour("rp-01")
+    session.forward(session.branch.length)
+    light = session.present()["properties"]["AckDurability"]
+    assert (light["ok"], light["since"]) == (False, 16)
+    failing = questions.ranges(session)["failing"]
+    assert failing["AckDurability"] == [[16, 16]]
+    ends = sorted(name for name, spans in failing.items() if spans and spans[-1][1] == 16)
+    assert ends == sorted(session.record.failing)
+
+
+def test_step_tells_what_it_changed_in_the_state() -> None:
+    """Slot by slot and field by field, before and after; what did not change has no before."""
+    session = opened(TXN)
+    session.take(label="Init(c1,tid1)")
+    shown = state_json(session.lanes, session.state(0), session.state(1), "c1")
+    (slot,) = [slot for slot in shown["actors"]["c1"] if slot["slot"] == "c1"]
+    changed = [field for field in slot["fields"] if field["changed"]]
+    assert [(field["name"], field["was"], field["text"]) for field in changed] == [("goal", "None", "(init, tid1)")]
+    assert list(shown["actors"]) == ["c1"]

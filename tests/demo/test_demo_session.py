@@ -1,0 +1,475 @@
+"""The demo's session: what a person does is a trail, and going back leads to what was there before."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from support import toy_refinement as toy
+from support.command_line import call
+from support.demo_runs import TXN, found_violation, opened, ran
+
+from harness.demo.session import questions, running, walk
+from harness.demo.session import snapshot as picture
+from harness.demo.session.live_session import LiveSession, of_trail
+from harness.demo.session.opened import Opened, open_trail, open_what
+from harness.demo.session.walk import Stale
+from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, Turn, register, tours, unregister
+from harness.model.network import FIFO
+from harness.record import Recorder, Trail, read_trail, trail_of_text
+from harness.simulate.chance import Seeded
+from harness.simulate.replay import Replay, replay_plain
+from harness.simulate.session import Run, everything
+from harness.verify.refinement import Refiner
+
+MODELS = (TXN, "replication/kip-101/actors", "compaction/pulsar/actors", "transactions/diary-01", "cluster")
+HURT = ("transactions/repaired/actors", "replication/kip-320/actors", "compaction/pulsar/actors")
+TIMED = "three-brokers"
+
+
+@pytest.fixture
+def toys() -> Iterator[None]:
+    """The toy is registered during a test."""
+    register(toy.system())
+    yield
+    unregister("toy")
+
+
+def replayed(trail: Trail) -> tuple[str, Run]:
+    """Replay a trail as the command line does; return its digest, too."""
+    recorder = Recorder(keep=False)
+    run = replay_plain(trail, recorder)
+    return recorder.digest(), run
+
+
+def seen(session: LiveSession) -> dict[str, Any]:
+    """Return all there is to see of a session that verbs bring about and take back."""
+    session.refine()
+    shown = session.snapshot()
+    for name in ("version", "epoch", "spec"):
+        del shown[name]
+    for name in ("can_undo", "strategy", "seed", "until"):
+        del shown["present"][name]
+    return shown
+
+
+def meddle(session: LiveSession, chance: Seeded, verbs: int) -> Iterator[str]:
+    """Do what a person may do, at random, and say each time what was done."""
+    for _ in range(verbs):
+        verb = ("take", "take", "take", "rewind", "forward", "switch", "run")[chance.index(7, "verb")]
+        if verb == "take" and session.node.options:
+            session.take(chance.index(len(session.node.options), "step"), at=session.at)
+        elif verb == "rewind":
+            session.rewind(session.at - chance.index(min(session.at, 8) + 1, "back"))
+        elif verb == "forward":
+            session.forward(session.at + chance.index(session.branch.length - session.at + 1, "on"))
+        elif verb == "switch":
+            session.switch(list(session.branches)[chance.index(len(session.branches), "branch")])
+        elif verb == "run":
+            session.start("end", 3)
+            session.run()
+        else:
+            continue
+        yield verb
+
+
+@pytest.mark.parametrize("what", [*MODELS, TIMED])
+def test_digest_of_every_prefix_is_that_of_a_replay_of_its_trail(what: str) -> None:
+    """Runs with faults and commands, and with virtual time."""
+    session = ran(what, 25)
+    assert session.at > 10
+    for step in range(session.at, -1, -6):
+        session.rewind(step)
+        digest, run = replayed(session.trail())
+        assert (session.digest(), len(run.trail.choices)) == (digest, step)
+
+
+def test_trail_saved_from_a_session_replays_on_the_command_line_with_the_same_digest(tmp_path: Path) -> None:
+    """A tour that violates something: exit code 1, the digest and the violation that the session shows."""
+    session = opened(TXN)
+    session.tour("rp-01")
+    session.forward(session.branch.length)
+    path = tmp_path / "demo.trail.jsonl"
+    session.trail().write(path)
+    done = call("replay", path, "--json")
+    violation = session.present()["violation"]
+    assert (done.code, done.json["digest"]) == (1, session.digest())
+    assert done.json["verdict"]["violated"] == violation["property"] == "AckDurability"
+    assert done.json["verdict"]["step"] == violation["step"] == 16
+    assert session.trail().violates == "AckDurability"
+
+
+def test_step_is_taken_by_label_or_index_and_refused_otherwise() -> None:
+    """An index or label that is not possible, or a picture that is too old, changes nothing."""
+    session = opened(TXN)
+    before = seen(session)
+    labels = [option["label"] for option in session.present()["enabled"]]
+    for call_, error in (
+        (lambda: session.take(len(labels)), Refusal), (lambda: session.take(-1), Refusal),
+        (lambda: session.take(label="Init(c9,tid1)"), Refusal), (lambda: session.take(0, at=3), Stale),
+    ):
+        with pytest.raises(error):
+            call_()
+    assert seen(session) == before
+    session.take(label=labels[1], at=0)
+    session.take(0, at=1)
+    assert picture.steps(session)[0]["label"] == labels[1]
+
+
+def test_another_step_in_the_middle_begins_a_branch_and_keeps_the_old_one() -> None:
+    """The same step goes along the branch; the steps of both are there afterwards."""
+    session = ran(TXN, 12)
+    labels = [record.chosen.label for record in session.branch.records[1:]]
+    session.rewind(5)
+    session.take(label=labels[5])
+    assert (list(session.branches), session.at, session.present()["step"]) == (["main"], 6, 6)
+    other = next(n for n, option in enumerate(session.node.options) if option.label != labels[6])
+    session.take(other)
+    assert (list(session.branches), session.branch.name) == (["main", "branch 2"], "branch 2")
+    assert picture.branches(session)[1] == {
+        "name": "branch 2", "length": 7, "from": "main", "at": 6, "current": True
+    }
+    session.name_branch("mine")
+    session.switch("main")
+    assert (session.at, session.branch.length) == (6, 12)
+    session.forward(12)
+    assert [record.chosen.label for record in session.branch.records[1:]] == labels
+    session.switch("mine")
+    assert (session.at, picture.branches(session)[1]["name"]) == (7, "mine")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("what", [TXN, "replication/kip-320/actors", TIMED])
+def test_undo_leads_back_through_everything_that_was_done(what: str, seed: int) -> None:
+    """After each verb the picture is kept; undoing shows the same pictures in the other order."""
+    session = opened(what, "generous")
+    pictures = [seen(session), *(seen(session) for _ in meddle(session, Seeded(seed), 25))]
+    assert len(pictures) > 15
+    for before in pictures[-2::-1]:
+        session.undo()
+        assert seen(session) == before
+    with pytest.raises(Refusal, match="nothing to undo"):
+        session.undo()
+
+
+def under_way(session: LiveSession) -> Counter[Any]:
+    """Return the messages that the state says are under way."""
+    state, model, found = session.state(session.at), session.model, Counter()
+    for address in model.addresses:
+        found.update(model.network.contents(state[f"inbox[{address}]"]))
+        found.update(FIFO.contents(state.get(f"wire[{address}]", FIFO.empty)))
+        found.update(state.get(f"held[{address}]", ()))
+    return found
+
+
+def test_messages_under_way_are_those_of_the_state_whatever_was_done() -> None:
+    """Drops, copies, delays, crashes, merged sends; forwards, backwards and on other branches."""
+    hows: Counter[str] = Counter()
+    for what in (*HURT, "transactions/diary-01", "duplicate-and-reorder", "lost-responses"):
+        for seed in range(3):
+            session, chance = ran(what, 30, seed), Seeded(seed)
+            for _ in meddle(session, chance, 25):
+                flights, state = session.flights.under_way(), session.state(session.at)
+                assert Counter(flight.message for flight, _ in flights) == under_way(session)
+                held = [message for name, value in state.items() if name.startswith("held[") for message in value]
+                assert Counter(flight.message for flight, is_held in flights if is_held) == Counter(held)
+                assert len({flight.id for flight, _ in flights}) == len(flights)
+            records = {id(record): record for branch in session.branches.values() for record in branch.records}
+            hows.update(fate.how for record in records.values() for fate in record.moved.taken)
+            hows["copied"] += sum(f.copy_of is not None for r in records.values() for f in r.moved.sent)
+    assert {"dropped", "lost", "held", "released", "copied"} == {how for how, count in hows.items() if count}
+
+
+@attrs.frozen
+class Ping(Message):
+    """The same message every time."""
+
+
+class Pinger(Actor[int]):
+    """Sends pings, and takes none."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.initial = name, 0
+
+    def step(self, local: int) -> Iterator[Turn[int]]:
+        if local < 2:
+            yield Turn("Send", (self.name,), local + 1, (Ping(source=self.name, dest="b"),))
+
+
+def test_message_that_is_already_under_way_merges_with_itself() -> None:
+    """On a network that is a set the second flight ends at once, and going back leaves the first one."""
+    model = Model("pings", (Pinger("a"), Pinger("b")), network=UNORDERED_SET)
+    session = LiveSession(Opened(model, everything(model), "", "own"))
+    session.take(label="Send(a)")
+    session.take(label="Send(a)")
+    (step,) = picture.steps(session, 1)
+    assert (step["taken"], [message["id"] for message in step["sent"]]) == ([{"id": "2.0", "how": "merged"}], ["2.0"])
+    for at in (2, 1):
+        assert [flight.id for flight, _ in session.flights.under_way()] == ["1.0"]
+        session.rewind(at - 1)
+    assert session.flights.under_way() == []
+
+
+def judged(session: LiveSession) -> list[dict[str, Any]]:
+    """Return what the steps are in the spec, after holding it against what a refiner says of the whole run."""
+    refiner = Refiner(session.model)
+    _, trace = refiner.follow(Replay(refiner.tables, session.trail()))
+    judged = refiner.judge(trace)
+    assert judged.failure is None
+    told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
+    names = [tuple(action.split("(")[0].split(" ")[0] for action in spec["actions"]) for spec in told]
+    assert names == list(judged.taken)
+    return told
+
+
+@pytest.mark.parametrize("what", [*HURT, "toy/actors"])
+def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> None:
+    """Also after going back and on along another branch, where responses count from when they are served."""
+    kinds: Counter[str] = Counter()
+    for seed in range(3):
+        session = ran(what, 60, seed, hurts=False)
+        session.refine(7)
+        for back in (session.at, session.at // 2):
+            session.rewind(back)
+            session.refine()
+            judged(session)
+            session.start("end", 20)
+            while session.run(3):
+                session.refine(2)
+            session.refine()
+            told = judged(session)
+            kinds.update(spec["kind"] for spec in told)
+    assert {"step", "stutter"} <= set(kinds)
+
+
+def test_step_is_again_in_the_spec_what_it_was_when_somebody_goes_back(toys: None) -> None:
+    """A response that was served, and is not applied any more, no longer counts."""
+    session = ran("toy/actors", 40, 2, hurts=False)
+    session.refine()
+    for back in range(session.at, -1, -1):
+        session.rewind(back)
+        session.refine()
+        judged(session)
+
+
+def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:
+    """A follower that takes old values: the step is outside, and the nearest action is named with its guard."""
+    session = LiveSession(open_what("toy/actors", settings={"flaw": "takes-old-values"}))
+    for seed in range(50):
+        session.open("toy/actors", settings={"flaw": "takes-old-values"})
+        session.set_strategy("random", seed)
+        session.start("end", 30)
+        session.run()
+        session.refine()
+        told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
+        outside = [n for n, spec in enumerate(told, 1) if spec["kind"] == "outside"]
+        if outside:
+            break
+    about = questions.about(session, outside[0])()
+    assert about["explanation"][0].startswith(f"step {outside[0]} is no step of the spec: ")
+    assert about["explanation"][2:] == [
+        "  nearest in the spec: Forget", "    only Crash may be Forget, and this step is Apply"
+    ]
+    assert any(spec["kind"] != "outside" for spec in told[outside[0] :])  # the steps after it are judged, too
+
+
+def test_news_is_what_a_client_needs_to_have_the_whole_picture() -> None:
+    """A client that cuts its steps to what is kept and adds the new ones sees what the session has, after each verb."""
+    session, chance = opened("replication/kip-320/actors"), Seeded(5)
+    session.news()
+    client: list[dict[str, Any]] = []
+    longest = 0
+    for _ in meddle(session, chance, 60):
+        session.refine(2)
+        keep = session.news()
+        assert keep is not None
+        change = json.loads(picture.change_text(session, keep))
+        client = [*client[: change["keep"]], *change["steps"]]
+        assert client == picture.steps(session)
+        longest = max(longest, len(client))
+    assert longest > 10
+    session.open(TXN)
+    assert session.news() is None
+
+
+@pytest.mark.parametrize("until", ["action:ElectLeader", "step:7", "end"])
+def test_run_goes_on_until_what_it_was_told(until: str) -> None:
+    """A named action happened, a step is reached, nothing more is possible."""
+    session = opened(TXN)
+    session.start(until)
+    assert not session.run(10_000)
+    labels = [record.chosen.label for record in session.branch.records[1:]]
+    if until == "step:7":
+        assert session.at == 7
+    elif until == "end":
+        assert session.over() == "nothing but faults is possible any more"
+    else:
+        assert [label.startswith("ElectLeader") for label in labels] == [False] * (len(labels) - 1) + [True]
+
+
+def test_run_stops_where_a_property_breaks() -> None:
+    """In the scenario of a flaw, with a seed that finds it."""
+    session = found_violation()
+    assert session.violation is not None
+    assert session.violation.step == session.at
+    assert session.violation.violated not in session.branch.records[session.at - 1].failing
+
+
+@pytest.mark.parametrize("strategy", running.STRATEGIES)
+def test_strategy_hurts_only_where_it_may(strategy: str) -> None:
+    """The person's own budget is left to the person, unless they say otherwise."""
+    for hurts in (False, True):
+        session = opened(TXN)
+        assert session.runner.hurts is False
+        session.set_strategy(strategy, 3, hurts)
+        session.start("end", 60)
+        session.run()
+        kinds = Counter(record.step.kind for record in session.branch.records if record.step is not None)
+        assert bool(kinds[Kind.FAULT]) is hurts
+
+
+def test_trail_with_a_fair_ending_opens_at_its_end_and_is_saved_as_it_was(tmp_path: Path) -> None:
+    """A run that violates liveness by a cycle: the verdict is there at its end only, its trail is the same again."""
+    made = call("simulate", "s5-stuck-abort", "--seeds", 40, "--out", tmp_path, "--json").json
+    trail = read_trail(Path(made["trail"]))
+    session = of_trail(trail)
+    assert (session.at, session.trail()) == (len(trail.choices), trail)
+    violation = session.present()["violation"]
+    assert (violation["property"], violation["kind"]) == (trail.violates, "liveness")
+    assert session.present()["ending"]["fair_from"] == trail.fair_from
+    session.rewind(session.at - 1)
+    assert session.violation is None and session.trail().fair_from is None
+    session.forward(len(trail.choices))
+    assert session.trail() == trail
+
+
+def test_counterexample_of_a_search_opens(tmp_path: Path) -> None:
+    """What `check` wrote, a lasso and a violated invariant, is stepped through."""
+    path = tmp_path / "found"
+    call("check", "transactions/gist", "--out", path, "--json")
+    files = sorted(path.rglob("*.trail.jsonl")) or sorted(tmp_path.rglob("*.jsonl"))
+    session = of_trail(read_trail(files[0]))
+    assert session.violation is not None and session.at == session.branch.length
+
+
+@pytest.mark.parametrize("tour", [tour.name for tour in tours()])
+def test_tour_is_left_and_taken_up_again(tour: str) -> None:
+    """It opens at its start with its steps ahead; another step is a branch, and the tour's own branch goes on."""
+    session = opened(TXN)
+    session.tour(tour)
+    shown = session.snapshot()
+    assert (session.at, shown["ahead"], shown["tour"]["name"]) == (0, shown["tour"]["length"], tour)
+    session.forward(4)
+    own = session.branch.choice(5).label
+    other = next((n for n, option in enumerate(session.node.options) if option.label != own), None)
+    if other is not None:
+        session.take(other)
+        assert session.branch.name != "tour"
+        session.switch(session.snapshot()["tour"]["branch"])
+    session.forward(session.branch.length)
+    assert session.at == shown["tour"]["length"]
+
+
+def test_trail_that_does_not_fit_leaves_the_session_as_it_was() -> None:
+    """Another model's choices, a cut file, no trail at all: one sentence each."""
+    session = ran(TXN, 5)
+    before = seen(session)
+    text = "\n".join(session.trail().each_line()) + "\n"
+    label = session.branch.records[3].chosen.label
+    for wrong, said in (
+        (text.replace(label, "Nothing(c1)"), "the trail does not fit at step 3"),
+        (text.replace(TXN, "transactions/nope"), "there is no model 'transactions/nope'"),
+        ("\n".join(text.splitlines()[:-1]), "the trail is cut off"),
+        ("what?", "not JSON"), ("", "not JSON"), ("{}", "names no format"),
+    ):
+        with pytest.raises(Refusal, match=said):
+            session.load(wrong)
+    assert seen(session) == before
+    session.load(text)
+    assert (session.at, session.branch.name) == (5, "trail")
+
+
+def test_run_over_tables_that_start_over_is_the_same_run() -> None:
+    """A session keeps values, not numbers: tables may forget everything between two steps."""
+    def made(budget: int | None) -> LiveSession:
+        session = opened(TXN)
+        if budget is not None:
+            session.tables.budget = budget
+        session.set_strategy("random", 4, True)
+        session.start("end", 60)
+        session.run()
+        session.rewind(20)
+        session.forward(session.branch.length)
+        return session
+
+    roomy, tight = made(None), made(2_000_000)
+    assert tight.tables.renewals > 0 == roomy.tables.renewals
+    assert tight.digest() == roomy.digest()
+    assert picture.steps(tight) == picture.steps(roomy)
+
+
+def test_demo_ends_after_its_most_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run stops there, and a further step is refused."""
+    monkeypatch.setattr(walk, "MOST_STEPS", 30)
+    session = opened("replication/kip-320/actors")
+    session.start("end", 100)
+    session.run(1_000)
+    assert (session.at, session.over()) == (30, "a demo ends after 30 steps")
+    with pytest.raises(Refusal, match="ends after 30 steps"):
+        session.take(0)
+
+
+def test_time_goes_forward_whoever_decides() -> None:
+    """In a timed model a person's step happens when it was due, and what was due before it is late."""
+    session = opened(TIMED)
+    session.start("end", 20)
+    session.run()
+    last = len(session.node.options) - 1
+    session.take(last)
+    session.rewind(session.at - 3)
+    session.take(len(session.node.options) - 1)
+    session.start("end", 10)
+    session.run()
+    times = [record.chosen.at_us for record in session.branch.records]
+    assert None not in times and times == sorted(times)  # type: ignore[type-var]
+    assert replayed(session.trail())[0] == session.digest()
+
+
+Change = Callable[[LiveSession], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda s: s.rewind(9), "expected a step from 0 to 3"), (lambda s: s.forward(2), "expected a step from 3 to 3"),
+        (lambda s: s.switch("x"), "there is no branch 'x'; the branches are main"),
+        (lambda s: s.name_branch("  "), "expected a new name"), (lambda s: s.name_branch("x" * 61), "a new name of 1"),
+        (lambda s: s.set_strategy("clever"), "no strategy 'clever' here; the strategies are random, pct, guided"),
+        (lambda s: s.set_strategy(speed=5000), "a speed of 0"), (lambda s: s.start("never"), "until violation"),
+        (lambda s: s.start("step:x"), "until violation"), (lambda s: s.start(steps=0), "at least 1 step"),
+        (lambda s: s.open("nope"), "there is no model 'nope'"), (lambda s: s.tour("nope"), "there is no tour 'nope'"),
+        (lambda s: s.open(TXN, {"brokers": 99}), "size brokers"), (lambda s: s.open(TXN, budget="x"), "or generous"),
+        (lambda s: s.open("transactions/diary-01", initial=9), "an initial state from 0 to 1"),
+        (lambda s: s.state(4), "expected a step from 0 to 3"),
+    ],
+)
+def test_verb_that_cannot_be_is_refused_and_changes_nothing(change: Change, said: str) -> None:
+    """One sentence says what was expected."""
+    session = ran(TXN, 3)
+    before = seen(session)
+    with pytest.raises(Refusal, match=said):
+        change(session)
+    assert seen(session) == before
+
+
+def test_trail_of_a_session_is_a_file_like_any_other() -> None:
+    """It is read back as it was, and opens again with the same budget."""
+    trail = ran("duplicate-and-reorder", 20).trail()
+    assert trail_of_text("it", "\n".join(trail.each_line())) == trail
+    again = open_trail(trail)
+    assert (again.model.faults, again.plan.claims, again.budget) == (trail.faults, trail.claims, "own")

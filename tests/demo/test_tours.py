@@ -1,0 +1,120 @@
+"""Guided tours: every one replays to its end, has a caption per step, and shows what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import pytest
+from support.command_line import call
+
+from harness.model import Refusal, System, Tour, find_tour, register, tours, unregister
+from harness.record import Recorder, header_of, history_of, tour_trail
+from harness.simulate.replay import replay_plain
+from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import replay_on_trio
+
+NAMES = ("pc-01", "rp-01", "figure-1", "figure-2", "election")
+LONGEST_CAPTION = 320
+
+
+def shortcomings(tour: Tour) -> list[str]:
+    """Return what a tour does not keep of what it promises. Raises Refusal where a step is not possible."""
+    trail = tour_trail(tour)
+    model = trail.build()
+    tables = Tables(model)
+    run = replay_plain(trail, tables=tables)
+    found = [f"{verdict.violated} at step {verdict.step}" for verdict in run.violations]
+    wanted = [] if tour.violates is None else [f"{tour.violates} at step {len(tour.steps)}"]
+    differs = f"expected {', '.join(wanted) or 'no violation'}, found {', '.join(found) or 'none'}"
+    said = [differs] if found != wanted else []
+    said += [f"{name} is not reached" for name in tour.witnesses if name not in run.witnessed]
+    return said + [f"caption {n} is empty or long" for n, text in tour.captions if not 0 < len(text) <= LONGEST_CAPTION]
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """A system of this test that has a tour with the name of another one."""
+    register(System("another", (), (), (find_tour("figure-1"),)))
+    yield
+    unregister("another")
+
+
+def test_tours_are_the_five_of_the_protocols() -> None:
+    """Two figures, an election, a lost record and a leaked ledger."""
+    assert tuple(tour.name for tour in tours()) == NAMES
+    assert [len(find_tour(name).steps) for name in NAMES] == [27, 16, 19, 45, 41]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tour_keeps_what_it_promises(name: str) -> None:
+    """Each step is possible, the violation comes with the last one or not at all, each caption is short."""
+    tour = find_tour(name)
+    assert shortcomings(tour) == []
+    assert [n for n, _ in tour.captions] == list(range(len(tour.steps) + 1))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if find_tour(name).violates is None])
+def test_tour_of_correct_behaviour_violates_no_invariant_in_any_state(name: str) -> None:
+    """Not only those that are claimed."""
+    trail = tour_trail(find_tour(name))
+    model, recorder = trail.build(), Recorder()
+    run = replay_plain(trail, recorder)
+    history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
+    assert len(history.events) == len(trail.choices) + 1
+    assert len(history.header["properties"]) >= len(trail.claims) > 0
+    assert not any(event.violated for event in history.events)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tour_replays_on_trio_with_the_same_digest(name: str) -> None:
+    """A tour is a trail like any other."""
+    trail = tour_trail(find_tour(name))
+    plain = replay_plain(trail, Recorder(keep=False))
+    assert replay_on_trio(trail, Recorder(keep=False)).digest == plain.digest
+
+
+def test_wrong_label_is_refused_in_one_sentence() -> None:
+    """It says at which step, what was asked for and what was possible."""
+    tour = find_tour("figure-1")
+    wrong = attrs.evolve(tour, steps=(*tour.steps[:1], ("SendInitPidRequest(c1)", "too early"), *tour.steps[2:]))
+    with pytest.raises(Refusal) as refused:
+        shortcomings(wrong)
+    assert str(refused.value) == (
+        "the trail does not fit at step 2: it asks for 'SendInitPidRequest(c1)', possible are: "
+        "SendFindCoordinatorRequest(c1,b1); SendFindCoordinatorRequest(c1,b2)"
+    )
+
+
+def test_promises_that_are_not_kept_are_noticed() -> None:
+    """A violation too early or missing, a witness that is not reached, a step without a caption."""
+    lost, fenced = find_tour("rp-01"), find_tour("figure-2")
+    early = attrs.evolve(lost, claims=("StrongIsr",), violates="StrongIsr")
+    assert shortcomings(early) == ["expected StrongIsr at step 16, found StrongIsr at step 13"]
+    short = attrs.evolve(lost, steps=lost.steps[:-1])
+    assert shortcomings(short) == ["expected AckDurability at step 15, found none"]
+    assert shortcomings(attrs.evolve(lost, violates=None))[0].endswith("found AckDurability at step 16")
+    assert shortcomings(attrs.evolve(fenced, steps=fenced.steps[:40])) == ["ProducerFenced is not reached"]
+    silent = attrs.evolve(fenced, steps=(*fenced.steps[:4], (fenced.steps[4][0], ""), *fenced.steps[5:]))
+    assert shortcomings(silent) == ["caption 5 is empty or long"]
+
+
+def test_find_tour_refuses_an_unknown_name() -> None:
+    """The sentence lists those that there are."""
+    with pytest.raises(Refusal, match=r"'figure-3'; did you mean figure-1 or figure-2\? the tours are pc-01, rp-01, "):
+        find_tour("figure-3")
+
+
+def test_two_tours_of_one_name_are_refused(registered: None) -> None:
+    """Otherwise one of them could not be asked for."""
+    with pytest.raises(Refusal, match="two tours have the name 'figure-1'; give one of them another name"):
+        tours()
+
+
+def test_list_names_every_tour() -> None:
+    """As text, and as JSON with model, length and what it ends in."""
+    words = call("list").out.split()
+    assert all(name in words for name in NAMES)
+    told = call("list", "--json").json["tours"]
+    assert [tour["name"] for tour in told] == list(NAMES)
+    assert told[1]["violates"] == "AckDurability" and told[1]["steps"] == 16 and told[2]["violates"] is None

@@ -1,0 +1,335 @@
+"""`kafka-proto check` on any model: other packages' protocols, actors, scenarios, with faults, timers and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from support import own_protocols
+from support.command_line import call
+
+from harness.cli import check_limits
+from harness.explore import plain
+from harness.explore.any_model import PlainSearch
+from harness.explore.bounded import ALL, bounded
+from harness.explore.growth import growth
+from harness.explore.packed.search import Search
+from harness.model import (
+    Faults,
+    Model,
+    ModelSpec,
+    Process,
+    Size,
+    Step,
+    System,
+    View,
+    find_model,
+    model_specs,
+    register,
+    unregister,
+)
+from harness.record import Recorder, read_trail
+from harness.simulate.replay import replay_plain
+from harness.simulate.trio_runtime import replay_on_trio
+
+ACTORS = ("check", "transactions/repaired/actors")
+CHECK = ("check", "transactions/gist")
+SMALL = ("--size", "clients=1", "--size", "brokers=1")
+
+
+@pytest.fixture
+def own() -> Iterator[None]:
+    """The protocols of other packages are found as if they were installed."""
+    with own_protocols.found():
+        yield
+
+
+def searched(*arguments: object, code: int = 0) -> dict[str, Any]:
+    """Return what a check tells, which ends with a code."""
+    done = call("check", *arguments, "--json")
+    assert done.code == code, done.err
+    return done.json
+
+
+def assert_equals_plain(told: dict[str, Any], model: Model, names: tuple[str, ...] = ()) -> None:
+    """Assert that a complete search has the counts of the plain one, and its witnesses."""
+    found = plain.search(model, names)
+    assert found.violated is None
+    assert (told["verdict"], told["complete"], told["limit"], told["engine"]) == ("ok", True, None, "plain")
+    counts = ("initial", "distinct", "generated", "depth")
+    assert [told[name] for name in counts] == [getattr(found, name) for name in counts]
+    assert {name for name, entry in told["witnesses"].items() if entry is not None} == found.witnessed
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize("network", ["bag", "fifo"])
+@pytest.mark.parametrize(
+    "faults", [{}, {"duplicate": 1}, {"drop": 1, "delay": 1}, {"partition": 1, "pause": 1}], ids=str
+)
+def test_check_of_the_lock_service_equals_the_plain_search(
+    faults: dict[str, int], network: str, tmp_path: Path
+) -> None:
+    """Somebody else's protocol goes through with faults on the command line; the counts are the plain search's."""
+    given = ["--faults", ",".join(f"{kind}={number}" for kind, number in faults.items())] if faults else []
+    told = searched("lock-service", "--size", "leases=1", "--network", network, *given, "--out", tmp_path)
+    targets = ("server", "c1", "c2") if "pause" in faults else ()
+    model = find_model("lock-service").make({"leases": 1}, {}, network, Faults(**faults, targets=targets))  # type: ignore[arg-type]
+    assert_equals_plain(told, model, ("MutualExclusion",))
+
+
+@pytest.mark.usefixtures("own")
+def test_check_of_a_scenario_of_the_lock_service_writes_a_shortest_trail(tmp_path: Path) -> None:
+    """A scenario brings its settings and faults; the trail replays on both runtimes, and 13 steps are the fewest."""
+    smaller = ("--size", "clients=2", "--faults", "duplicate=1,delay=0")
+    told = searched("double-release", *smaller, "--out", tmp_path, code=1)
+    (violated,) = told["violated"]
+    assert (told["scenario"], told["expected"], told["faults"]) == (
+        "double-release", "MutualExclusion", {"duplicate": 1}
+    )
+    assert (violated["property"], violated["length"]) == ("MutualExclusion", 14)
+    trail = read_trail(Path(violated["trail"]))
+    runs = [replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())]
+    assert [(run.verdict.violated, run.verdict.step) for run in runs] == [("MutualExclusion", 13)] * 2
+    assert runs[0].digest == runs[1].digest
+    assert call("replay", violated["trail"]).code == 1
+
+
+@pytest.mark.usefixtures("own")
+def test_check_of_a_package_of_two_files(tmp_path: Path) -> None:
+    """Two-phase commit is endless with timers, finite with a bound on them, and violated where it is hasty."""
+    told = searched("two-phase", "--timers", "1", "--faults", "drop=1", "--out", tmp_path)
+    model = find_model("two-phase").make({}, {}, None, Faults(drop=1))
+    assert_equals_plain(told, bounded(model, {ALL: 1}), ("Atomicity",))
+    assert told["timers"] == {ALL: 1}
+    by_name = searched("two-phase", "--timers", "VoteTimeout=1", "--faults", "drop=1", "--out", tmp_path)
+    assert (by_name["distinct"], by_name["timers"]) == (told["distinct"], {"VoteTimeout": 1})
+    repaired = searched("first-yes-repaired", "--out", tmp_path)
+    assert (repaired["distinct"], repaired["unchecked"]) == (told["distinct"], ["EveryoneEnds"])
+    (violated,) = searched("first-yes", "--out", tmp_path, code=1)["violated"]
+    assert (violated["property"], violated["length"]) == ("Atomicity", 6)
+    assert replay_plain(read_trail(Path(violated["trail"])), Recorder()).verdict.violated == "Atomicity"
+
+
+@pytest.mark.usefixtures("own")
+def test_check_of_an_endless_model_says_what_keeps_growing(tmp_path: Path) -> None:
+    """The field, what it reached, the action, and the timers that could be bounded, as text and as JSON; code 2."""
+    command = ("check", "two-phase", "--states", "3000", "--out", tmp_path)
+    done = call(*command)
+    assert done.refusal.startswith("the search ended at its limit of 3,000 states, before it was complete; give more")
+    assert "ended at the limit of 3,000 states" in done.out
+    assert ", by VoteTimeout\n" in done.out.partition("  coordinator.asked: ")[2]
+    assert "timers that fire again and again there: VoteTimeout; --timers bounds them" in done.out
+    told = call(*command, "--json").json
+    assert (told["verdict"], told["complete"], told["limit"]) == ("limited", False, {"name": "states", "value": 3000})
+    (part,) = told["growing"]
+    assert part.pop("reached") > 500
+    assert part == {"slot": "coordinator", "path": "coordinator.asked", "what": "value", "by": ["VoteTimeout"]}
+    assert told["growing_timers"] == ["VoteTimeout"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "given", "faults", "timers"),
+    [
+        (ACTORS[1], {"clients": 1, "brokers": 1}, ("--faults", "drop=1", "--timers", "0"), Faults(drop=1), {ALL: 0}),
+        ("replication/kip-320/actors", {"elections": 0}, ("--timers", "0", "--timers", "RequestTimeout=1"), Faults(),
+         {ALL: 0, "RequestTimeout": 1}),
+    ],
+)
+def test_check_of_actors_equals_the_plain_search(
+    name: str, sizes: dict[str, int], given: tuple[str, ...], faults: Faults, timers: dict[str, int], tmp_path: Path
+) -> None:
+    """Actors, with a loss, or with bounds of both kinds on timers: the counts are the reference semantics' own."""
+    told = searched(name, *(f"--size={size}={n}" for size, n in sizes.items()), *given, "--no-stop", "--out", tmp_path)
+    model = find_model(name).make(sizes, {}, None, faults)
+    assert_equals_plain(told, bounded(model, timers))
+
+
+def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
+    """After a crash this client asks again for ever, without a timer: walks from the frontier of the search see it."""
+    crash = ("--timers", "0", "--faults", "crash=1", "--target", "b1", "--states", "3000")
+    done = call(*ACTORS, *SMALL, *crash, "--json", "--out", tmp_path)
+    assert done.code == 2
+    assert "c1.correlation" in [part["path"] for part in done.json["growing"]]
+    assert done.json["growing_timers"] == []
+
+
+def test_check_of_a_published_bug_finds_its_fewest_steps(tmp_path: Path) -> None:
+    """A scenario's name is enough: RP-01 loses a record after 12 steps, which no run does in fewer."""
+    told = searched("rp-01-truncate-to-high-watermark", "--out", tmp_path, code=1)
+    (violated,) = told["violated"]
+    assert (violated["property"], violated["length"], told["expected"]) == ("StrongIsr", 13, "StrongIsr")
+    assert replay_plain(read_trail(Path(violated["trail"])), Recorder()).verdict.step == 12
+
+
+def test_check_of_a_scenario_of_a_spec_takes_the_packed_search(tmp_path: Path) -> None:
+    """Where the model of a scenario is a spec composition, nothing changes but the name."""
+    done = call("check", "s4-copied-tail", "--out", tmp_path)
+    assert done.out.startswith("s4-copied-tail: LogsAgreeUpToHwm is violated after 8 steps, the fewest possible, as")
+    told = searched("s4-copied-tail", "--out", tmp_path, code=1)
+    assert told["engine"] in ("kernel", "python")
+
+
+def test_check_names_the_bound_that_ends_a_search_of_actors(tmp_path: Path) -> None:
+    """The issue's own command, with fewer states: what was searched is told, then the bound, with code 2."""
+    command = (*ACTORS, "--timers", "1", "--faults", "drop=1", "--states", "2000", "--out", tmp_path)
+    done = call(*command)
+    assert done.refusal.startswith("the search ended at its limit of 2,000 states")
+    assert "searched in part, no violation so far in 2,0" in done.out
+    assert "by --engine plain, with drop=1, at most 1 timer a run\n" in done.out
+    assert "it does not become finite, as a walk of 1,000 steps shows; these keep growing:\n    c1.corr" in done.out
+    told = call(*command, "--json").json
+    assert (told["limit"]["name"], told["growing_timers"], told["faults"]) == ("states", [], {"drop": 1})
+    finite = call("check", "compaction/pulsar/actors", "--timers", "0", "--states", "100", "--out", tmp_path)
+    assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
+
+
+def test_check_of_actors_ends_at_its_limit_of_memory(tmp_path: Path) -> None:
+    """What states and tables take is estimated, and the limit named."""
+    done = call(*ACTORS, "--memory", "0.001", "--json", "--out", tmp_path)
+    assert done.refusal.startswith("the search ended at its limit of 0.001 GB of memory")
+    assert done.json["limit"] == {"name": "memory", "value": 0.001}
+
+
+def test_check_of_actors_keeps_what_was_found_when_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends the search after the states at hand, with the counts so far and what keeps growing."""
+    looked = check_limits.Watch.progress
+
+    def pressed(self: check_limits.Watch, distinct: int, *rest: int) -> None:
+        looked(self, distinct, *rest)
+        if distinct > 1000:
+            self._search.wants_stop = True
+
+    monkeypatch.setattr(check_limits.Watch, "progress", pressed)
+    done = call(*ACTORS, "--json", "--out", tmp_path)
+    assert (done.code, done.json["verdict"], done.json["complete"]) == (130, "interrupted", False)
+    assert 1000 < done.json["distinct"] < 20_000
+    assert "c1.correlation" in [part["path"] for part in done.json["growing"]]
+
+
+class Counter(Process):
+    """Counts for ever; `most` ends it."""
+
+    name = "counter"
+
+    def __init__(self, most: int = 0) -> None:
+        self.most = most
+
+    def steps(self, view: View) -> Iterable[Step]:
+        """Count, or turn a switch."""
+        if not self.most or view["count"] < self.most:
+            yield Step("Count", (), (("count", view["count"] + 1),))
+        yield Step("Switch", (), (("switch", not view["switch"]),))
+
+
+@pytest.fixture
+def counter() -> Iterator[None]:
+    """Two specs that count: one for ever, and one up to a size."""
+    def build(sizes: Any, settings: Any, network: Any, faults: Any, history: bool) -> Model:
+        return Model("counter", (Counter(sizes["most"]),), ({"count": 0, "switch": False},), sizes=sizes)
+
+    register(System("counter", (ModelSpec("counter", "", build, {"most": Size(0, 0, 10_000)}),)))
+    yield
+    unregister("counter")
+
+
+@pytest.mark.usefixtures("counter")
+@pytest.mark.parametrize("engine", ["python", "auto"])
+def test_check_of_an_endless_spec_ends_and_says_what_keeps_growing(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A spec composition has no limit of its own: once it is long, what keeps growing ends it, with a sentence."""
+    monkeypatch.setattr(check_limits, "MANY_LEVELS", 50)
+    done = call("check", "counter", "--engine", engine, "--json", "--out", tmp_path)
+    assert "as count keeps growing; bound it by sizes, or say with --states how many" in done.refusal
+    assert (done.json["verdict"], done.json["limit"]["name"]) == ("limited", "growth")
+    assert [part["path"] for part in done.json["growing"]] == ["count"]
+    assert searched("counter", "--size", "most=200", "--engine", engine, "--out", tmp_path)["distinct"] == 402
+    limited = call("check", "counter", "--engine", engine, "--states", "300", "--json", "--out", tmp_path).json
+    assert limited["limit"] == {"name": "states", "value": 300}
+
+
+def test_nothing_keeps_growing_in_specs() -> None:
+    """No spec composition here grows without end: each is finite, or bounded by a constraint."""
+    specs = [spec.make(history_variables=True) for spec in model_specs() if not spec.may_fault]
+    assert len(specs) > 8
+    assert {model.name: growth(model).parts for model in specs if growth(model).parts} == {}
+
+
+def test_growth_of_actors_goes_where_timers_do() -> None:
+    """With any number of timers a reader connects for ever; with two, and a loss, nothing of it grows."""
+    spec = find_model("compaction/pulsar/actors")
+    grown = growth(spec.make())
+    assert [part.path for part in grown.parts] == ["r1.asked", "r1.requests"]
+    assert "ReadTimeout" in grown.timers
+    assert growth(bounded(spec.make(faults=Faults(drop=1)), {ALL: 2})).parts == ()
+
+
+@pytest.mark.parametrize("stop", [True, False])
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("transactions/gist", {}), ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}),
+        ("replication/async-isr", {}), ("replication/kip-279", {}), ("compaction/pulsar", {"messages": 2, "keys": 1}),
+    ],
+)
+def test_plain_engine_equals_the_others(name: str, sizes: dict[str, int], stop: bool) -> None:
+    """Counts, actions, violations with their trails, deadlocks and witnesses are those of the packed search."""
+    model = find_model(name).make(sizes, history_variables=True)
+    names = tuple(prop.name for prop in model.properties if prop.is_safety)
+    given: dict[str, Any] = {"stop": stop, "deadlock": True, "witnesses": True}
+    packed = Search(model, names, engine="python", **given).run()
+    found = PlainSearch(model, names, **given).run()
+    assert attrs.evolve(found, bits=packed.bits, engine=packed.engine) == packed
+
+
+def test_bound_on_timers_is_no_deadlock(tmp_path: Path) -> None:
+    """A state in which nothing but a timer that is used up could go on is no deadlock."""
+    told = searched(ACTORS[1], *SMALL, "--timers", "0", "--faults", "drop=1", "--deadlock", "--no-stop",
+                    "--out", tmp_path, code=1)
+    (violated,) = told["violated"]
+    last = read_trail(Path(violated["trail"]))
+    assert violated["kind"] == "deadlock"
+    assert replay_plain(last, Recorder()).verdict.violated == "Deadlock"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((*ACTORS, "--engine", "kernel"), "has actors, which --engine kernel cannot take yet; give --engine plain"),
+        ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; give --engine plain"),
+        ((*ACTORS, "--symmetry"), "--engine plain, the only one yet for transactions/repaired/actors, which has"),
+        ((*ACTORS, "--view"), "has no --view; leave it out"),
+        ((*ACTORS, "--fingerprints"), "has no --fingerprints; leave it out"),
+        ((*ACTORS, "--checkpoint", "saved"), "has no --checkpoint; leave it out"),
+        ((*ACTORS, "--property", "EventuallyAllClientsGetPid"), "(kafka-proto simulate judges temporal properties)"),
+        ((*ACTORS, "--timers", "x"), "--timers takes whole numbers, as in --timers 1 or RequestTimeout=1, not 'x'"),
+        ((*ACTORS, "--timers", "=1"), "--timers takes whole numbers"),
+        ((*ACTORS, "--timers", "-1"), "--timers takes whole numbers"),
+        ((*ACTORS, "--states", "0"), "expected a whole number of at least 1, found '0'"),
+        ((*ACTORS, "--faults", "drip=1"), "there is no kind of faults 'drip'; did you mean"),
+        ((*ACTORS, "--faults", "1"), "there is no kind of faults ''; the kinds are drop"),
+        ((*ACTORS, "--faults", "drop"), "--faults takes whole numbers, as in --faults drop=1,crash=1, not 'drop'"),
+        ((*ACTORS, "--faults", "skew=1"), "a search takes steps in every order and knows no clocks; leave it out"),
+        ((*ACTORS, "--faults", "reorder=1"), "--faults reorder=1 can do nothing: the network bag keeps no order"),
+        ((*ACTORS, "--faults", "crash=1", "--target", "b9"), "the faults name 'b9', but transactions/repaired/actors"),
+        ((*ACTORS, "--faults", "drop=1", "--target", "b1"), "--faults has none of these; add one"),
+        ((*ACTORS, "--network", "wire"), "runs on the network bag or fifo, not 'wire'"),
+        ((*CHECK, "--faults", "drop=1"), "model transactions/gist takes no faults; kafka-proto list --json says"),
+        ((*CHECK, "--timers", "1", "--engine", "kernel"), "has a bound on timers, which --engine kernel cannot take"),
+        ((*CHECK, "--states", "5", "--engine", "spark"), "--engine spark has no --states; leave it out"),
+        ((*CHECK, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
+        ((*ACTORS, "--states", "5"), "the search ended at its limit of 5 states, before it was complete;"),
+        (("check", "s4-copied-tale"), "did you mean"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_check_cannot_do_is_one_sentence(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """What is expected and what was found is said, and no trail is written."""
+    done = call(*arguments, "--out", tmp_path / "out")
+    assert said in done.refusal
+    assert not list(tmp_path.rglob("*.jsonl"))

@@ -1,0 +1,68 @@
+"""The benchmarks that judge: they run, they say what they came to, and a name that nobody knows is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command_line import alive_in_group, wait_until
+from support.paths import ROOT
+
+FOLDER = ROOT / "benchmarks"
+
+
+def ran(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(FOLDER / script), *arguments], capture_output=True, text=True)
+
+
+def test_every_fault_holds_actors_against_claims_and_spec() -> None:
+    """A line per model and mode; nothing is violated, nothing leaves the spec."""
+    done = ran("every_fault.py", "compaction/pulsar/", "--runs", "8")
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()[2:]]
+    assert [(row[0], row[1], row[2], row[4], row[5]) for row in rows] == [
+        ("compaction/pulsar/actors", mode, "4", "0", "0") for mode in ("free", "timed")
+    ]
+
+
+def test_exhibits_are_found_by_each_strategy() -> None:
+    """The first run that finds it, its steps, and those that are left; and the length in the spec."""
+    done = ran("exhibits.py", "pc-01", "--runs", "10")
+    assert done.returncode == 0, done.stderr
+    assert "| pc-01-leaked-ledger | NoLeak | 7: 31 → 9 | 3: 47 → 9 | 1: 27 → 9 | 9 |" in done.stdout
+
+
+@pytest.mark.parametrize(("script", "name", "runs"), [("every_fault.py", "compaction/pulsar/", "1000000"),
+                                                      ("exhibits.py", "rp-03-unknown-epoch", "1000000")])
+def test_workers_do_not_outlive_a_benchmark_that_is_killed(script: str, name: str, runs: str) -> None:
+    """SIGKILL of the driver: nobody goes on making runs that nobody counts."""
+    process = subprocess.Popen([sys.executable, str(FOLDER / script), name, "--runs", runs], start_new_session=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: sum(_is_worker(pid) for pid in alive_in_group(process.pid)) == 2)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        wait_until(lambda: not alive_in_group(process.pid))
+    finally:
+        if alive_in_group(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("script", ["every_fault.py", "exhibits.py"])
+def test_benchmark_refuses_a_name_that_nobody_knows(script: str) -> None:
+    """One sentence that names it, and exit code 2."""
+    done = ran(script, "no-such-thing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no-such-thing" in done.stderr and "Traceback" not in done.stderr and done.stderr.count("\n") == 1

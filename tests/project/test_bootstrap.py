@@ -1,0 +1,111 @@
+"""bootstrap.py: which Pythons it takes, and what it does where pip cannot install an extra.
+
+A small project of the same name stands in for this one, and an empty folder for the package index: nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.paths import ROOT
+
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+PYPROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+BACKEND = '''
+"""Makes the wheel of a project that is one module with one command."""
+import os, zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name, info = "kafka_proto-0.1.0-py3-none-any.whl", "kafka_proto-0.1.0.dist-info/"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("stand_in.py", "import sys\\ndef main():\\n    print('ran', *sys.argv[1:])\\n")
+        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(info + "METADATA", open("METADATA").read())
+        wheel.writestr(info + "entry_points.txt", "[console_scripts]\\nkafka-proto = stand_in:main\\n")
+        wheel.writestr(info + "RECORD", "")
+    return name
+'''
+METADATA = """Metadata-Version: 2.1
+Name: kafka-proto
+Version: 0.1.0
+"""
+
+
+def project(folder: Path, *metadata: str) -> Path:
+    """Make a project with the real bootstrap.py, whose metadata has all extras and these further lines."""
+    shutil.copy(ROOT / "bootstrap.py", folder)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "backend.py").write_text(BACKEND)
+    extras = (f"Provides-Extra: {extra}" for extra in ("test", "search", "spark", "demo", "kernel"))
+    (folder / "METADATA").write_text(METADATA + "\n".join((*extras, *metadata, "")))
+    (folder / "index").mkdir()
+    return folder
+
+
+def bootstrap(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it as a user does, with an index that has nothing."""
+    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder / "index"), "PIP_CONFIG_FILE": os.devnull}
+    there = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "KAFKA_PROTO_"))}
+    return subprocess.run([sys.executable, str(folder / "bootstrap.py"), *arguments], env={**there, **index},
+                          capture_output=True, text=True, check=False)
+
+
+def test_extra_that_pip_cannot_install_is_left_out_with_a_sentence(tmp_path: Path) -> None:
+    """The others are there, commands run, and those that need what is left out say that."""
+    folder = project(tmp_path, 'Requires-Dist: numpy>=1.26; extra == "search"', 'Requires-Dist: nose; extra == "test"')
+    made = bootstrap(folder, "run", "--seed", "1")
+    assert (made.returncode, made.stdout) == (0, "ran hunt --out out --seed 1\n"), made.stderr
+    said = [line for line in made.stderr.splitlines() if line.startswith("the extra ")]
+    assert said == [
+        f"the extra `{extra}` is left out: pip cannot install it for Python {HERE} (No matching distribution found for "
+        f"{wanted}); all else works, and what needs it says so. To try again: python bootstrap.py clean, then setup"
+        for extra, wanted in (("test", "nose"), ("search", "numpy>=1.26"))
+    ]
+    again = bootstrap(folder, "setup")
+    assert (again.returncode, again.stderr) == (0, "") and again.stdout.endswith(" is up to date\n")
+    for command in ("test", "test-large", "lint"):
+        refused = bootstrap(folder, command)
+        assert refused.returncode == 2 and refused.stdout == ""
+        assert refused.stderr.startswith(f"{command} needs the extra `test`, which pip could not install"), refused
+
+
+@pytest.mark.large
+def test_project_that_pip_cannot_install_ends_the_setup(tmp_path: Path) -> None:
+    """What the core needs is not left out."""
+    folder = project(tmp_path, "Requires-Dist: attrs>=23.2")
+    made = bootstrap(folder, "setup")
+    assert made.returncode == 2 and made.stdout == ""
+    assert made.stderr.splitlines()[-1].startswith("pip could not install the project; give pip access")
+    assert (folder / ".venv" / "kafka-proto.stamp").read_text() == "unfinished\n"
+
+
+@pytest.mark.parametrize("version", ((3, 11, 0), (3, 14, 0), (3, 15, 0), (4, 0, 0)), ids=str)
+def test_no_python_is_too_new(version: tuple[int, int, int]) -> None:
+    """Nothing but an old syntax is refused."""
+    done = with_version(version)
+    assert done.returncode == 0 and done.stdout.startswith("usage: python bootstrap.py COMMAND"), done.stderr
+
+
+def test_old_python_is_told_what_is_needed() -> None:
+    """One sentence."""
+    done = with_version((3, 10, 4))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "needs Python 3.11 or later, found 3.10.4; run it with e.g. python3.11 bootstrap.py\n"
+
+
+def with_version(version: tuple[int, int, int]) -> subprocess.CompletedProcess[str]:
+    """Run the help of bootstrap.py in an interpreter that says to be of another version."""
+    pretended = f"import sys, runpy; sys.version_info = {version}; del sys.argv[0]; "
+    run = "runpy.run_path(sys.argv[0], run_name='__main__')"
+    return subprocess.run([sys.executable, "-c", pretended + run, str(ROOT / "bootstrap.py"), "help"],
+                          capture_output=True, text=True, check=False)

@@ -1,0 +1,55 @@
+"""Wrong edits of actors that no property sees: a silent row of the hunt that is held against its spec turns red."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.mutant_table import HUNTED
+from support.source_mutants import Mutant, mutated, python
+
+from harness.simulate.tasks import REFINEMENT
+
+HUNT = """
+import json, sys
+from pathlib import Path
+import compaction, kafka_proto
+from harness.verify.held import held
+from harness.simulate.hunt import Hunt, chosen_scenarios
+root, row, runs = sys.argv[1:]
+assert all(package.__file__.startswith(root) for package in (compaction, kafka_proto)), root
+rows = Hunt(chosen_scenarios([row]), Path("out"), int(runs), 0, hold=held).run()
+print(json.dumps([row.to_json() for row in rows]))
+"""
+"""Hunts through a row with the packages below the folder that is its first argument."""
+SAMPLE = ("older-answer-taken", "init-served-before-it-is-loaded", "given-up-is-not-noted")
+
+
+def assert_red(mutant: Mutant, folder: Path) -> None:
+    """The row is red, and nothing but the refinement says so; its trail is there."""
+    root = mutated(mutant, folder)
+    row, = json.loads(python(root, "-c", HUNT, root, mutant.campaign, mutant.within))
+    assert (row["as_expected"], row["violated"]) == (False, REFINEMENT)
+    assert "is no step of the spec" in row["reason"]
+    assert (root / row["trail"]).is_file() and row["replay"].startswith("kafka-proto verify ")
+
+
+@pytest.mark.parametrize("mutant", [m for m in HUNTED if m.name in SAMPLE], ids=lambda mutant: str(mutant.name))
+def test_row_is_red_where_only_the_spec_sees_the_edit(mutant: Mutant, tmp_path: Path) -> None:
+    """A few of them, always."""
+    assert_red(mutant, tmp_path)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("mutant", [m for m in HUNTED if m.name not in SAMPLE], ids=lambda mutant: str(mutant.name))
+def test_every_row_is_red_where_only_the_spec_sees_the_edit(mutant: Mutant, tmp_path: Path) -> None:
+    """All others."""
+    assert_red(mutant, tmp_path)
+
+
+def test_there_are_at_least_eight_of_them() -> None:
+    """Of each protocol."""
+    assert len(HUNTED) >= 8 and {mutant.caught for mutant in HUNTED} == {REFINEMENT.lower()}
+    assert {part for mutant in HUNTED for part in Path(mutant.file).parts if part in (
+        "transactions", "replication", "compaction")} == {"transactions", "replication", "compaction"}

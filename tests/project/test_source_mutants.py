@@ -1,0 +1,155 @@
+"""How much the properties and the refinement catch: wrong edits of the protocols' source, and edits that are not wrong.
+
+The whole table is a large test. A few rows that tell a lot are run always.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.campaigns import CAMPAIGNS, SEARCHES
+from support.generated_mutants import files, mutants
+from support.mutant_table import MUTANTS, REDUNDANT, SAMPLE
+from support.source_mutants import (
+    REFINEMENT,
+    ROOT,
+    Moved,
+    Mutant,
+    findings,
+    findings_of_search,
+    mutated,
+    record,
+    searched,
+)
+
+from harness.verify.judge import Judge
+
+ENOUGH = 25
+"""So many mutants there are at least."""
+BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+FORGOTTEN = [mutant for mutant in MUTANTS if "persisted" in mutant.old and "volatile" in mutant.new]
+
+
+@cache
+def judge_of(campaign: str) -> Judge:
+    """One judge for all runs of a campaign: what it has learned of the right source stays."""
+    return Judge()
+
+
+def catchers(mutant: Mutant | None, campaign: str, within: int, folder: Path) -> list[str]:
+    """Record with a mutant, or search its spec, and return what is found, the first first, up to what the table names.
+
+    Without a mutant the packages are those that the tests run on.
+    """
+    root = ROOT if mutant is None else mutated(mutant, folder / "source")
+    if campaign in SEARCHES:
+        trails = searched(root, campaign)["trails"]
+        return [finding.by for finding in findings_of_search(judge_of(campaign), root, trails)]
+    seen = record(root, folder / "runs", (campaign,), within)[campaign]
+    found = list[str]()
+    for finding in findings(judge_of(campaign), folder / "runs", seen, campaign):
+        found.append(finding.by)
+        if mutant is not None and finding.by == mutant.caught:
+            break
+    assert mutant is not None or seen["runs"] == within
+    return found
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_wrong_edit_is_caught_by_what_the_table_names(name: str, tmp_path: Path) -> None:
+    """Recorded by the mutant, judged by the right source: what the table names catches it, within so many runs."""
+    mutant = BY_NAME[name]
+    assert mutant.caught in catchers(mutant, mutant.campaign, mutant.within, tmp_path)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", sorted(set(BY_NAME) - set(SAMPLE)))
+def test_every_wrong_edit_is_caught_by_what_the_table_names(name: str, tmp_path: Path) -> None:
+    """As above, for every other row."""
+    mutant = BY_NAME[name]
+    assert mutant.caught in catchers(mutant, mutant.campaign, mutant.within, tmp_path)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("campaign", sorted({mutant.campaign for mutant in MUTANTS}))
+def test_right_source_is_silent_wherever_mutants_are_caught(campaign: str, tmp_path: Path) -> None:
+    """The packages as they are: nothing is found in as many runs as any mutant is given, nor in any search."""
+    within = max(mutant.within for mutant in MUTANTS if mutant.campaign == campaign)
+    assert catchers(None, campaign, within, tmp_path) == []
+
+
+@pytest.mark.parametrize("campaign", sorted({BY_NAME[name].campaign for name in SAMPLE} - set(SEARCHES)))
+def test_right_source_is_silent_where_the_sample_is_caught(campaign: str, tmp_path: Path) -> None:
+    """The packages as they are: nothing is found in as many runs as any row of the sample is given."""
+    within = max(BY_NAME[name].within for name in SAMPLE if BY_NAME[name].campaign == campaign)
+    assert catchers(None, campaign, within, tmp_path) == []
+
+
+@cache
+def right_counts(search: str) -> dict[str, Any]:
+    """What a search says of the packages as they are."""
+    return searched(ROOT, search)
+
+
+def assert_redundant(mutant: Mutant, search: str, folder: Path) -> None:
+    """Campaigns say nothing, and the search counts the same states, steps and depth without the guard as with it."""
+    assert catchers(mutant, mutant.campaign, mutant.within, folder) == []
+    right = right_counts(search)
+    assert right["complete"] and searched(folder / "source", search) == right
+
+
+@pytest.mark.parametrize(("mutant", "search"), REDUNDANT[:1], ids=lambda one: getattr(one, "name", one))
+def test_redundant_guard_stays_unreported_and_the_search_says_why(mutant: Mutant, search: str, tmp_path: Path) -> None:
+    """A guard that never says no may be left out."""
+    assert_redundant(mutant, search, tmp_path)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(("mutant", "search"), REDUNDANT[1:], ids=lambda one: getattr(one, "name", one))
+def test_every_redundant_guard_stays_unreported(mutant: Mutant, search: str, tmp_path: Path) -> None:
+    """As above, for the other redundant guards that are known."""
+    assert_redundant(mutant, search, tmp_path)
+
+
+def test_guard_that_matters_changes_what_the_search_counts(tmp_path: Path) -> None:
+    """The search that calls guards redundant runs the mutant, and tells one that is not."""
+    mutant = BY_NAME["zombie-not-fenced"]
+    assert searched(mutated(mutant, tmp_path), "search-two-clients") != right_counts("search-two-clients")
+
+
+@pytest.mark.parametrize("text", ("no such text", "def "))
+def test_edit_of_text_that_is_not_there_once_is_refused(text: str, tmp_path: Path) -> None:
+    """A row whose source has moved on says so, with its name and what was looked for."""
+    lost = Mutant("lost", "kafka_proto/transactions/client.py", text, "")
+    times = (ROOT / lost.file).read_text(encoding="utf-8").count(text)
+    assert times != 1
+    with pytest.raises(Moved, match=f"lost: .*client.py holds the text to edit {times} times, not once: {text!r}"):
+        mutated(lost, tmp_path)
+
+
+def test_table_has_enough_mutants_of_every_kind() -> None:
+    """Of each protocol; by properties, by the refinement, by searches; and each edit can be made today."""
+    assert len(MUTANTS) >= ENOUGH and len(BY_NAME) == len(MUTANTS)
+    for mutant in (*MUTANTS, *(row[0] for row in REDUNDANT)):
+        assert (ROOT / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1, mutant.name
+        assert mutant.campaign in {**CAMPAIGNS, **SEARCHES} and mutant.old != mutant.new
+    assert {mutant.file.removeprefix("kafka_proto/").partition("/")[0] for mutant in MUTANTS} == {
+        "transactions", "replication", "compaction"
+    }
+    assert {mutant.caught == REFINEMENT for mutant in MUTANTS} == {True, False}
+    assert {mutant.campaign in SEARCHES for mutant in MUTANTS} == {True, False}
+    assert len({mutant.file for mutant in FORGOTTEN}) == 3
+
+
+@pytest.mark.parametrize("module", ("coordinator.py", "isr.py", "compactor.py"))
+def test_generated_mutants_are_right_python_and_differ_from_the_source(module: str) -> None:
+    """A module of each protocol has many; all of them compile, and none is the source or another one."""
+    (file,) = (file for file in files() if file.endswith(f"/{module}"))
+    made = list(mutants(file))
+    assert len(made) > ENOUGH and len({mutant.name for mutant in made}) == len({mutant.new for mutant in made})
+    for mutant in made:
+        compile(mutant.new, file, "exec")
+        assert mutant.new != mutant.old

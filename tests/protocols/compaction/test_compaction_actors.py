@@ -1,0 +1,143 @@
+"""The actors of compaction: exhibits are found in flawed variants, and the right protocol is silent under faults."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+import pytest
+from support.compaction_runs import MODELS
+from support.refining import runs_of
+
+from compaction.actor_properties import SAFETY
+from compaction.bookkeeper import BOOKKEEPER, LedgerState, Store
+from compaction.scenarios import SCENARIOS
+from harness.explore.plain import search
+from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
+from harness.record import Recorder, header_of, history_of
+from harness.simulate.replay import replay_plain
+from harness.simulate.session import Plan, Run, everything, plan_of
+from harness.simulate.strategies import NAMES
+from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import replay_on_trio
+
+FLAWED = [row for row in SCENARIOS if row.expected is not None]
+EVERYBODY = ("broker", "producer", "r1")
+BUDGETS: dict[str, tuple[str, Faults]] = {
+    "no fault": ("bag", NO_FAULTS),
+    "messages": ("bag", Faults(drop=2, duplicate=2, delay=2)),
+    "crash": ("bag", Faults(crash=3, targets=("broker",))),
+    "everything": ("fifo", Faults(1, 1, 1, 1, 1, 1, 1, 2, 1, targets=EVERYBODY)),
+}
+FINDERS = {"pc-03-trimmed-too-early": "systematic", "pc-03-durable-too-late": "systematic",
+           "pc-04-lost-property": "systematic", "pc-07-first-read-only": "pct"}
+"""The strategy that is quickest to find a flaw, where that is not the random one."""
+WITHIN = 2_000
+"""Runs of a strategy within which a flaw is found; its twin is silent in `SILENCE` times as many as it took."""
+SILENCE = 10
+
+
+def first_finding(row: Scenario, strategy: str) -> tuple[int, Run | None]:
+    """Return how many runs a strategy takes to find what a row expects, and the run."""
+    tables, plan = Tables(model_of(row)), plan_of(row)
+    for n, run in enumerate(islice(runs_of(tables, plan, strategy), WITHIN), 1):
+        if not run.verdict.ok:
+            return n, run
+    return WITHIN, None
+
+
+def twin_of(row: Scenario) -> Scenario:
+    """Return the repaired row of a flawed one."""
+    twin = find_scenario(row.repaired or "")
+    assert twin is not None
+    return twin
+
+
+@pytest.mark.parametrize("row", FLAWED, ids=lambda row: row.name)
+def test_exhibit_is_found_and_its_twin_is_silent(row: Scenario) -> None:
+    """A strategy finds the expected property violated first; ten times as many runs of the twin violate nothing."""
+    strategy = FINDERS.get(row.name, "random")
+    runs, run = first_finding(row, strategy)
+    assert run is not None
+    assert run.verdict.violated == row.expected
+    twin = twin_of(row)
+    tables, plan = Tables(model_of(twin)), plan_of(twin)
+    for silent in islice(runs_of(tables, plan, strategy), SILENCE * runs):
+        assert silent.verdict.ok, (silent.trail.seed, silent.verdict)
+
+
+def test_rows_of_an_exhibit_differ_in_one_setting_only() -> None:
+    """Sizes, faults, claims and bounds are those of the twin, and each exhibit has a row."""
+    for row in FLAWED:
+        twin = twin_of(row)
+        assert (row.model, row.sizes, row.faults, row.claims, row.steps) == (
+            twin.model, twin.sizes, twin.faults, twin.claims, twin.steps
+        )
+        assert row.settings.keys() == twin.settings.keys() or not twin.settings
+        assert row.settings != twin.settings
+
+
+@pytest.mark.parametrize("row", [row for row in FLAWED if row.checked is not None], ids=lambda row: row.name)
+def test_exhibit_is_found_in_the_spec_too(row: Scenario) -> None:
+    """The search that a row names finds its property violated in the spec."""
+    checked = row.checked
+    assert checked is not None
+    model = find_model(checked.model).make(checked.sizes, checked.settings)
+    assert search(model, (checked.violates,)).violated == checked.violates
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", MODELS)
+def test_right_actors_are_silent_under_faults(name: str, budget: str) -> None:
+    """Whatever a budget allows, no strategy finds any property violated, temporal ones included."""
+    network, faults = BUDGETS[budget]
+    model = find_model(name).make(network=network, faults=faults)
+    tables, plan = Tables(model), everything(model)
+    for strategy in NAMES:
+        for run in islice(runs_of(tables, plan, strategy), 25):
+            assert run.verdict.ok, (strategy, run.trail.seed, run.verdict)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_witnesses_of_actors_are_reached(name: str) -> None:
+    """What holds, holds of runs in which messages are dropped, brokers crash between effects, and readers return."""
+    model = find_model(name).make({"keys": 1}, faults=Faults(crash=1, targets=("broker",)))
+    wanted = {prop.name for prop in model.properties if prop.form == "sometimes"}
+    tables, plan = Tables(model), Plan((), steps=100)
+    reached: set[str] = set()
+    sources = [runs_of(tables, plan, strategy) for strategy in ("random", "pct")]
+    for run in islice(chain.from_iterable(zip(*sources, strict=True)), 3_000):
+        reached |= run.witnessed
+        if reached >= wanted:
+            break
+    assert reached == wanted
+
+
+def test_store_never_loses_what_it_sealed_nor_gives_an_id_twice() -> None:
+    """Over runs with crashes, a ledger goes through its states in order and a sealed one keeps its entries."""
+    order = list(LedgerState)
+    model = find_model("compaction/pulsar/actors").make(faults=Faults(crash=2, targets=("broker",)))
+    tables, plan = Tables(model), Plan(SAFETY)
+    for run in islice(runs_of(tables, plan, "random"), 20):
+        recorder = Recorder()
+        replay_plain(run.trail, recorder, tables)
+        before = Store()
+        for state in history_of(header_of(run.trail, model, "plain"), recorder, run.verdict.to_json(), model).states():
+            after: Store = state[BOOKKEEPER]
+            for n, held in before.ledgers.items():
+                now = after.ledgers[n]
+                assert order.index(now.state) >= order.index(held.state)
+                if held.state is now.state is LedgerState.SEALED:
+                    assert now.entries == held.entries
+            before = after
+        assert before.ledgers
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_actors_have_one_digest_on_both_runtimes(name: str) -> None:
+    """A trail with crashes and faults replays on trio to the digest of the plain runtime."""
+    model = find_model(name).make(network="fifo", faults=Faults(1, 1, 1, 1, 1, 1, 1, 2, 1, targets=EVERYBODY))
+    tables, plan = Tables(model), everything(model)
+    for run in islice(runs_of(tables, plan, "random"), 5):
+        plain, on_trio = (replay(run.trail, Recorder(), tables) for replay in (replay_plain, replay_on_trio))
+        assert plain.digest == on_trio.digest
+        assert plain.trail == on_trio.trail == run.trail

@@ -1,0 +1,165 @@
+"""Compaction's actors held against their spec: actions are refined, variables count, extensions are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import pytest
+from support.actor_mutants import Mutant, knowing
+from support.refining import freezing, remade
+
+from compaction.extensions import EXTENSIONS
+from compaction.properties import CHECKED
+from compaction.records import PhaseOneResult
+from compaction.refinement import BY
+from harness.explore.plain import search
+from harness.model import Faults, FrozenMap, Model, Turn, find_model
+from harness.simulate.session import Plan
+from harness.simulate.strategy import RandomStrategy
+from harness.simulate.tables import Option
+from harness.verify.refinement import Refined, Refiner
+from harness.verify.simulated_runs import refine_runs
+
+SPEC_ACTIONS = set(BY) - set(EXTENSIONS)
+SIZES = {"messages": 2, "keys": 1}
+CRASHES = Faults(crash=2, targets=("broker",))
+EVERYTHING = Faults(1, 1, 1, 1, 1, 1, 1, 2, 1, targets=("broker", "producer", "r1"))
+PLAN = Plan(("CompactionCompletes",), steps=100)
+RUNS = range(60)
+
+
+def actors(faults: Faults = CRASHES, network: str = "bag", **settings: str) -> Model:
+    """Build the actors of the spec's model."""
+    return find_model("compaction/pulsar/actors").make(SIZES, settings, network, faults)
+
+
+@pytest.mark.parametrize("repair", ["S11,S12", "S11", "S12", ""])
+@pytest.mark.parametrize(("network", "faults"), [("bag", CRASHES), ("fifo", EVERYTHING)])
+def test_actors_follow_their_spec_and_take_each_action(network: str, faults: Faults, repair: str) -> None:
+    """No step is anything else than the spec's, a stutter or an extension, under every kind of fault."""
+    totals = refine_runs(actors(faults, network, repair=repair), PLAN, RUNS)
+    assert (totals.runs, totals.failed, totals.untaken) == (len(RUNS), 0, ())
+    assert set(totals.actions) == SPEC_ACTIONS
+    assert totals.extensions.keys() == (set() if "S11" in repair else set(EXTENSIONS))
+    assert 0 < totals.stutters < totals.steps
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["messages", "compactedLedgers", "cursor", "compactorState", "phaseOneResult", "compactionHorizon",
+     "compactedTopicContext", "crashTimes"],
+)
+def test_mapping_that_freezes_a_variable_fails(variable: str) -> None:
+    """A mapping that leaves any one variable as it was at the start is refuted by some run."""
+    model = actors()
+    assert refine_runs(remade(model, freezing(variable)), PLAN, RUNS, stop=True).failed > 0
+    assert refine_runs(model, PLAN, range(10)).failed == 0
+
+
+class CrashingAt(RandomStrategy):
+    """Crashes the broker where a step of the given action could be taken, and nowhere else while there is another."""
+
+    def __init__(self, seed: int, action: str) -> None:
+        super().__init__(seed)
+        self.action = action
+
+    def pick(self, options: Sequence[Option]) -> int:
+        crash = [n for n, option in enumerate(options) if option.action == "Crash"]
+        if crash and any(option.action == self.action for option in options):
+            return crash[0]
+        others = [n for n in range(len(options)) if n not in crash] or crash
+        return others[super().pick([options[n] for n in others])]
+
+
+CRASH_AT = {
+    "WriteAfterCrash": "SealLedger",
+    "DeleteAfterCrash": "DeleteLedger",
+    "DeleteReplacedLedger": "CompactorPhaseTwoUpdateContext",
+}
+"""Where a crash makes each extension necessary."""
+
+
+def judged(model: Model, action: str) -> list[Refined]:
+    """Hold runs with one crash at an action against the spec."""
+    refiner = Refiner(model)
+    return [refiner.simulate(PLAN, CrashingAt(seed, action))[1] for seed in range(20)]
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_extension_is_taken_and_missed_where_it_is_off(name: str) -> None:
+    """A crash at the right moment makes it necessary; without it the same runs leave the spec."""
+    model = actors(Faults(crash=1, targets=("broker",)), repair="S12")
+    assert model.refinement is not None
+    whole = model.refinement()
+    found = judged(model, CRASH_AT[name])
+    assert all(run.failure is None for run in found)
+    assert any(run.extensions[name] for run in found)
+    others = [process for process in whole.spec.processes if process.name != "extensions"]
+    bare = attrs.evolve(whole, spec=attrs.evolve(whole.spec, processes=tuple(others)), extensions={})
+    assert any(run.failure for run in judged(attrs.evolve(model, refinement=lambda: bare), CRASH_AT[name]))
+
+
+@pytest.mark.parametrize("extend", [*EXTENSIONS, ",".join(EXTENSIONS)])
+@pytest.mark.parametrize("repair", ["", "S12"])
+def test_extended_spec_keeps_its_invariants(repair: str, extend: str) -> None:
+    """With extensions on, a complete search still proves what holds; with S12 repaired also DuplicateNullKeyMessage."""
+    sizes = {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "crashes": 1}
+    settings = {"producer": "true", "repair": repair, "extend": extend}
+    holds = (*CHECKED, "DuplicateNullKeyMessage") if repair else CHECKED
+    found = search(find_model("compaction/pulsar").make(sizes, settings), holds)
+    assert found.violated is None
+    plain = search(find_model("compaction/pulsar").make(sizes, {"producer": "true", "repair": repair}), holds)
+    assert found.generated > plain.generated
+
+
+def forgets_to_flush(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """The cursor is not made durable."""
+    return attrs.evolve(turn, flush=False)
+
+
+def keeps_everything(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """Phase two finds each message to be the latest of its key."""
+    add, seal = turn.sent
+    return attrs.evolve(knowing(turn, written=before.topic), sent=(attrs.evolve(add, entries=before.topic), seal))
+
+
+def moves_the_horizon_too_far(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """The horizon is the end of the topic, not where phase one ended."""
+    return knowing(turn, horizon=before.end)
+
+
+def finds_nothing(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """Phase one notes no latest message."""
+    return knowing(turn, phase_one_result=PhaseOneResult(before.end, FrozenMap()))
+
+
+def deletes_what_is_in_use(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """The ledger of the context is deleted, not the one that it replaced."""
+    return attrs.evolve(turn, sent=tuple(attrs.evolve(delete, ledger=before.context) for delete in turn.sent))
+
+
+def collects_nothing(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """A broker that loads its state leaves the ledgers that nothing names."""
+    return attrs.evolve(knowing(turn, collecting=frozenset(), loaded=True), sent=())
+
+
+WRONG = {
+    forgets_to_flush: "CompactorPhaseTwoPersistCusror", keeps_everything: "WriteLedger",
+    moves_the_horizon_too_far: "CompactorPhaseTwoUpdateHorizon", finds_nothing: "CompactorPhaseOne",
+    deletes_what_is_in_use: "CompactorPhaseTwoDeleteLedger", collects_nothing: "ReceiveLedgerLoaded",
+}
+
+
+@pytest.mark.parametrize("change", WRONG, ids=lambda change: change.__name__)
+def test_wrong_turn_of_the_broker_leaves_the_spec(change: Any) -> None:
+    """One wrong turn, and some run takes a step that the spec does not allow; without it none does."""
+    model = actors()
+    processes = [
+        Mutant(process, WRONG[change], change) if process.name == "broker" else process for process in model.processes
+    ]
+    wrong = attrs.evolve(model, processes=tuple(processes))
+    early_or_late = ("CompactorPhaseTwoDeleteLedger", "CollectLedger")
+    assert any(run.failure for at in early_or_late for run in judged(wrong, at))
+    assert not any(run.failure for at in early_or_late for run in judged(model, at))

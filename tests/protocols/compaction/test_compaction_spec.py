@@ -1,0 +1,270 @@
+"""Topic compaction against a whole state graph of the model checker (TLC); then each property by itself.
+
+Counts and the lengths of counterexamples are in `test_reference`, `Termination` as TLC finds it in `test_liveness`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+import pytest
+from support.compaction_spec_mutants import MUTANTS
+from support.paths import DATA
+
+from compaction import system
+from compaction.compactor import TRANSITIONS, CompactorState
+from compaction.properties import CHECKED, FLAWED, LIVENESS
+from compaction.reader import Position, next_message, read_twice, view_from_earliest
+from compaction.records import Cursor, PhaseOneResult
+from compaction.spec import spec_variables
+from harness.explore.plain import search
+from harness.model import FrozenMap, Model, Process, Refusal, State, Step, Value, View
+from harness.record.tla_values import tla_encode
+
+GRAPH = "compaction_M2C2K1V1_producer_retainFalse_crash1.json.gz"
+INVARIANTS = (*CHECKED, *FLAWED)
+SPEC = system().models[0]
+
+
+def made(sizes: str, **settings: str) -> Model:
+    """Build the model at the sizes that five digits say: messages, compactions, keys, values, crashes."""
+    names = ("messages", "compactions", "keys", "values", "crashes")
+    return SPEC.make(dict(zip(names, map(int, sizes), strict=True)), settings)
+
+
+def stutters_unfinished(model: Model, fair: bool) -> int | None:
+    """Return the states of a shortest behaviour that never terminates, or None.
+
+    No step that changes something can be taken for ever (asserted here), so such a behaviour stutters at its end:
+    anywhere, or with weak fairness of the next-state relation only where no step changes anything.
+    """
+    found = search(model, keep_graph=True)
+    termination = model.property("Termination")
+    pending = [termination.reason(View(state)) is not None for state in found.states]
+    moves: dict[int, set[int]] = {n: set() for n in range(len(found.states))}
+    for source, _, target in found.edges:
+        if source != target:
+            moves[source].add(target)
+    left = Counter(target for targets in moves.values() for target in targets)
+    free = [n for n in moves if not left[n]]
+    for n in free:
+        left.subtract(moves[n])
+        free += [target for target in moves[n] if not left[target]]
+    assert len(free) == len(moves), "a cycle of steps that change something"
+    level, length, seen = {n for n in range(found.initial) if pending[n]}, 1, set[int]()
+    while level:
+        if any(not fair or not moves[n] for n in level):
+            return length
+        seen |= level
+        level, length = {t for n in level for t in moves[n] if pending[t]} - seen, length + 1
+    return None
+
+
+def test_compaction_graph_equals_the_model_checkers() -> None:
+    """Initial states, states and labelled edges are those that TLC prints; its `Next` is the producer's step."""
+    with gzip.open(DATA / GRAPH, "rt", encoding="utf-8") as file:
+        reference = json.load(file)
+    model = made("22111", producer="true", **{"retain-null-key": "false"})
+    found = search(model, keep_graph=True)
+    states = [json.dumps(tla_encode(FrozenMap(spec_variables(model, state))), sort_keys=True) for state in found.states]
+    theirs = [json.dumps(state, sort_keys=True) for state in reference["states"]]
+
+    assert set(reference["vars"]) == set(spec_variables(model, found.states[0]))
+    assert set(states[: found.initial]) == {theirs[n] for n in reference["init"]}
+    assert len(states) == len(set(states)) == 1566
+    assert set(states) == set(theirs)
+    named = ((source, "Next" if label == "Producer" else label, target) for source, label, target in found.edges)
+    ours = Counter((states[source], label, states[target]) for source, label, target in named)
+    assert ours == Counter((theirs[source], label, theirs[target]) for source, label, target in reference["edges"])
+    assert found.generated == found.initial + len(found.edges)
+
+
+def test_compaction_spec_variables_name_keys_that_do_not_count_from_one() -> None:
+    """A function over 1..n is a list in the graphs, any other one an object; ledgers hold whole messages."""
+    model = made("22210", producer="true")
+    state = changed(model, keys="20", values="10", result=PhaseOneResult(2, FrozenMap({2: 1})), ledger_1=(2,))
+    data = tla_encode(FrozenMap(spec_variables(model, state)))
+    assert data["phaseOneResult"] == {"readPosition": 2, "latestForKey": {"2": 1}}
+    assert data["compactedLedgers"] == [[{"id": 2, "key": 0, "value": 0}], "Nil"]
+
+
+def changed(model: Model, keys: str = "", values: str = "", **changes: Value) -> State:
+    """Return the first initial state with messages of the given keys and values (a digit each), and other changes.
+
+    `ledger_1` and so on are compacted ledgers; other names are short for variables.
+    """
+    names = {
+        "result": "phaseOneResult", "horizon": "compactionHorizon", "context": "compactedTopicContext",
+        "state": "compactorState", "crashes": "crashTimes", "consumed": "consumeTimes", "cursor": "cursor",
+    }
+    sent: dict[str, Value] = {}
+    for n, key in enumerate(keys):
+        sent |= {f"messages[{n + 1}][key]": int(key), f"messages[{n + 1}][value]": int((values or keys)[n])}
+    renamed = {
+        names.get(name) or name.replace("ledger_", "compactedLedgers[") + "]": value for name, value in changes.items()
+    }
+    state: State = {**model.initial_states()[0], **sent, **renamed}
+    assert state.keys() == model.initial_states()[0].keys()
+    return state
+
+
+READ_TWO = PhaseOneResult(2, FrozenMap({1: 2}))
+WRITE = CompactorState.WRITE
+BAD: list[tuple[str, dict[str, Value], dict[str, Value], str]] = [
+    ("TypeSafe", {"keys": "7", "values": "1"}, {"keys": "1", "values": "1"}, "message 1 has key 7 and value 1"),
+    ("TypeSafe", {"keys": "11", "values": "18"}, {"keys": "11", "values": "11"}, "message 2 has key 1 and value 8"),
+    ("TypeSafe", {"keys": "1", "ledger_2": (2,)}, {"keys": "11", "ledger_2": (2,)}, "ledger 2 holds message 2, but 1"),
+    ("TypeSafe", {"keys": "1", "result": READ_TWO}, {"keys": "11", "result": READ_TWO}, "key 1 last in message 2"),
+    ("TypeSafe", {"keys": "0", "result": PhaseOneResult(2, FrozenMap())},
+     {"keys": "0", "result": PhaseOneResult(1, FrozenMap())}, "phase one read up to message 2, but 1 messages"),
+    ("TypeSafe", {"state": "Compactor_Asleep"}, {"state": WRITE}, "state Compactor_Asleep, which is none of its six"),
+    ("TypeSafe", {"horizon": 4}, {"horizon": 3}, "compactionHorizon is 4, not between 0 and 3"),
+    ("TypeSafe", {"context": -1}, {"context": 0}, "compactedTopicContext is -1, not between 0 and 3"),
+    ("TypeSafe", {"crashes": 2}, {"crashes": 1}, "crashTimes is 2, not between 0 and 1"),
+    ("TypeSafe", {"cursor": Cursor(0, 1)}, {"cursor": Cursor(1, 1)}, "the cursor's compactionHorizon is 0, not"),
+    ("TypeSafe", {"cursor": Cursor(3, 4)}, {"cursor": Cursor(3, 3)}, "the cursor's compactedTopicContext is 4"),
+    ("CompactionHorizonCorrectness", {"keys": "121", "horizon": 3, "context": 1, "ledger_1": (2,)},
+     {"keys": "121", "horizon": 3, "context": 1, "ledger_1": (2, 3)},
+     "up to message 3, but compacted ledger 1 holds neither message 1 nor a later one with key 1"),
+    ("CompactionHorizonCorrectness", {"keys": "10", "horizon": 2, "context": 1, "ledger_1": (1,)},
+     {"keys": "10", "horizon": 1, "context": 1, "ledger_1": (1,)}, "neither message 2 nor a later one with the null"),
+    ("CompactionHorizonCorrectness", {"keys": "1", "horizon": 1}, {"keys": "1"}, "no compacted ledger is in the"),
+    ("CompactionHorizonCorrectness", {"keys": "1", "horizon": 1, "context": 2, "ledger_1": (1,)},
+     {"keys": "1", "horizon": 1, "context": 1, "ledger_1": (1,)}, "compacted ledger 2 does not exist"),
+    ("CompactionHorizonCorrectness", {"keys": "1", "horizon": 2, "context": 1, "ledger_1": (1,)},
+     {"keys": "11", "horizon": 2, "context": 1, "ledger_1": (2,)}, "up to message 2, but 1 messages are sent"),
+    ("CompactedLedgerLeak", {"ledger_1": (), "ledger_2": (), "ledger_3": ()}, {"ledger_1": (), "ledger_3": ()},
+     "3 compacted ledgers exist at once: 1, 2, 3"),
+    ("DuplicateNullKeyMessage", {"keys": "10", "horizon": 1, "context": 1, "ledger_1": (1, 2)},
+     {"keys": "10", "horizon": 2, "context": 1, "ledger_1": (1, 2)}, "gets null-key message 2 twice: from compacted"),
+    ("DuplicateNullKeyMessage", {"keys": "00", "context": 1, "ledger_1": (1, 2)},
+     {"keys": "11", "context": 1, "ledger_1": (2,)}, "null-key message 1 twice"),
+    ("ContextLedgerExists", {"context": 2, "ledger_1": ()}, {"context": 2, "ledger_2": ()}, "ledger 2, which does not"),
+    ("Termination", {"keys": "11", "state": WRITE, "ledger_3": ()}, {"keys": "111", "state": WRITE, "ledger_3": ()},
+     "the producer has not sent message 3 yet"),
+    ("Termination", {"keys": "111", "ledger_3": ()}, {"keys": "111", "state": WRITE, "ledger_3": ()},
+     "not about to write but in state Compactor_In_PhaseOne"),
+    ("Termination", {"keys": "111", "state": WRITE, "ledger_2": ()}, {"keys": "111", "state": WRITE, "ledger_3": ()},
+     "has not written compacted ledger 3 yet"),
+]
+
+
+@pytest.mark.parametrize(("name", "bad", "good", "reason"), BAD, ids=[f"{name}-{why}" for name, _, _, why in BAD])
+def test_compaction_property_fails_in_a_bad_state(
+    name: str, bad: dict[str, Any], good: dict[str, Any], reason: str
+) -> None:
+    """A state made by hand violates the property, for the reason expected, and its repaired twin does not."""
+    model = made("33221", producer="true")
+    prop = model.property(name)
+    assert reason in str(prop.reason(View(changed(model, **bad))))
+    assert prop.reason(View(changed(model, **good))) is None
+
+
+def test_compaction_every_property_has_a_bad_state() -> None:
+    """No invariant and no temporal property is without a state that violates it."""
+    properties = made("33221").properties
+    assert {name for name, *_ in BAD} == {*INVARIANTS, *LIVENESS}
+    assert {prop.name for prop in properties if prop.form != "sometimes"} == {*INVARIANTS, *LIVENESS}
+
+
+class Mutant(Process):
+    """A process whose steps are changed, or left out."""
+
+    def __init__(self, process: Process, change: Callable[[View, Step], Step | None]) -> None:
+        self.name = process.name
+        self._process = process
+        self._change = change
+
+    def steps(self, view: View) -> Iterable[Step]:
+        return [step for one in self._process.steps(view) if (step := self._change(view, one)) is not None]
+
+
+@pytest.mark.parametrize(("name", "change", "states"), MUTANTS, ids=[name for name, *_ in MUTANTS])
+def test_compaction_invariant_is_violated_by_a_mutated_step(
+    name: str, change: Callable[[View, Step], Step], states: int
+) -> None:
+    """Without the mutation the invariant holds (S12 repaired where need be), with it it fails as early as it can."""
+    model = made("13110", producer="true", repair="S12" if name == "DuplicateNullKeyMessage" else "")
+    assert search(model, (name,)).violated is None
+    mutated = attrs.evolve(model, processes=tuple(Mutant(process, change) for process in model.processes))
+    found = search(mutated, (name,))
+    assert (found.violated, found.depth) == (name, states)
+
+
+def test_compaction_termination_is_violated_by_a_missing_step() -> None:
+    """A compactor that never writes leaves a run unfinished: sent, read, and nothing more."""
+    model = made("12110", producer="true")
+    assert stutters_unfinished(model, fair=True) is None
+    lazy = [Mutant(p, lambda _, step: None if "Write" in step.action else step) for p in model.processes]
+    assert stutters_unfinished(attrs.evolve(model, processes=tuple(lazy)), fair=True) == 3
+
+
+def test_compaction_repair_removes_the_leak() -> None:
+    """S11: as written a crash leaves a third ledger, with the repair no complete search finds one."""
+    flaw = ("CompactedLedgerLeak", *CHECKED)
+    for others in ("", "S12,S13"):
+        found = search(made("23112", producer="true", repair=others), flaw)
+        assert (found.violated, found.depth) == (flaw[0], 10)
+        assert [choice.step.action for choice in found.path].count("BrokerCrash") == 2
+    assert search(made("23112", producer="true", repair="S11"), flaw).violated is None
+
+
+def test_compaction_repair_removes_the_duplicate() -> None:
+    """S12: ledger and horizon installed together, or null keys not retained, and no null-key message is read twice."""
+    flaw = ("DuplicateNullKeyMessage", *CHECKED)
+    found = search(made("22111", producer="true", repair="S11,S13"), flaw)
+    assert (found.violated, found.depth) == (flaw[0], 5)
+    assert search(made("22111", producer="true", repair="S12"), flaw).violated is None
+    assert search(made("22111", producer="true", **{"retain-null-key": "false"}), flaw).violated is None
+
+
+def test_compaction_repair_lets_the_consumer_finish() -> None:
+    """S13: as written `consumeTimes` never grows, with the repair every fair behaviour terminates."""
+    assert stutters_unfinished(made("12111", producer="true", consumer="true", repair="S11,S12"), fair=True) is not None
+    assert stutters_unfinished(made("12111", producer="true", consumer="true", repair="S13"), fair=True) is None
+
+
+def test_compaction_witnesses_are_all_reached() -> None:
+    """What holds, holds of runs in which messages are dropped, ledgers replaced and cursors recovered."""
+    found = search(made("22111", producer="true"))
+    assert found.witnessed == {"MessageDropped", "LedgerReplaced", "CursorRecovered"}
+
+
+def test_compaction_table_of_the_compactor_is_a_ring_that_crashes_leave() -> None:
+    """Each of the six states has one action of its own, all six in turn lead round, and a crash to phase one."""
+    state, ring = CompactorState.PHASE_ONE, []
+    for _ in CompactorState:
+        (action,) = TRANSITIONS[state].keys() - {"BrokerCrash"}
+        assert TRANSITIONS[state]["BrokerCrash"] is CompactorState.PHASE_ONE
+        state = TRANSITIONS[state][action]
+        ring.append(state)
+    assert set(ring) == set(CompactorState) == set(TRANSITIONS)
+    assert state is CompactorState.PHASE_ONE
+
+
+def test_compaction_reader_reads_ledger_then_topic() -> None:
+    """Installed together, ledger and horizon make one sequence; a lagging horizon has the tail read twice."""
+    assert view_from_earliest((2, 3), horizon=3, end=4) == (2, 3, 4)
+    assert view_from_earliest(None, horizon=0, end=2) == (1, 2)
+    assert view_from_earliest((2, 3), horizon=1, end=4) == (2, 3, 2, 3, 4)
+    assert read_twice((2, 3), horizon=1, end=4) == (2, 3)
+
+
+def test_compaction_reader_below_the_horizon_uses_the_ledger() -> None:
+    """Also a reader that has read from the topic before; behind the horizon it does not, and at the end it waits."""
+    assert next_message(Position(1), (3,), horizon=4, end=5) == Position(3, in_ledger=True)
+    assert next_message(Position(3), (3,), horizon=4, end=5) == Position(5)
+    assert next_message(Position(4), (3,), horizon=4, end=5) == Position(5)
+    assert next_message(Position(5), (3,), horizon=4, end=5) is None
+
+
+def test_compaction_refuses_too_many_initial_states() -> None:
+    """Six messages of every key and value are too many to start from, and are fine with a producer."""
+    with pytest.raises(Refusal, match="531441 initial states"):
+        made("63220")
+    assert len(made("63220", producer="true").initial_states()) == 1

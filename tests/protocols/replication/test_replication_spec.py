@@ -1,0 +1,196 @@
+"""The replication models against two whole state graphs of the model checker (TLC); then their invariants one by one.
+
+Counts and the lengths of counterexamples are in `test_reference`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support.encoded import text
+from support.paths import DATA
+from support.replication_mutants import ASYNC_ISR_MUTANTS, KIP_320_MUTANTS, Changes, mutated
+
+from harness.explore.plain import search
+from harness.model import ModelSpec, decode, encode
+from harness.record.tla_values import tla_encode
+from kafka_proto.replication import async_isr, isr, system, truncation
+from kafka_proto.replication.properties import CHECKED, FLAWED
+from kafka_proto.replication.records import Record
+from kafka_proto.replication.spec import spec_variables
+
+MODELS: dict[str, ModelSpec] = {spec.name: spec for spec in system().models if not spec.name.endswith("/actors")}
+"""The spec compositions; test_replication_actors is about the actors."""
+VERSIONS = [name for name in MODELS if name != "replication/async-isr"]
+GRAPHS = sorted(DATA.glob("replication-*_*.json.gz"))
+HIDDEN_NAMES = {"BecomeFollowerTruncateToHighWatermark": "BecomeFollowerAndTruncateTo"}
+"""Actions whose name the model checker does not print, because of how the spec is worded."""
+LETTERS = {
+    "replicas": "R", "log-size": "L", "max-records": "M", "max-leader-epoch": "E",
+    "max-version": "V", "max-offset": "O",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "second_arms"), list(zip(GRAPHS, (18, 0), strict=True)), ids=("kip-320", "truncate-to-high-watermark")
+)
+def test_replication_graph_equals_the_model_checkers(path: Path, second_arms: int) -> None:
+    """Initial states, states and labelled edges are those that TLC prints; what it generates beyond is counted."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        reference = json.load(file)
+    name, _, sizes = path.name.removesuffix(".json.gz").partition("_")
+    letters = {letter: size for size, letter in LETTERS.items()}
+    model = MODELS[name.replace("-", "/", 1)].make({letters[x]: int(n) for x, n in re.findall(r"([A-Z])(\d)", sizes)})
+
+    found = search(model, keep_graph=True)
+    variables = [spec_variables(model, state) for state in found.states]
+    states = [text({name: tla_encode(value) for name, value in state.items()}) for state in variables]
+    theirs = [text(state) for state in reference["states"]]
+
+    assert set(reference["vars"]) == set(variables[0])
+    assert states[: found.initial] == [theirs[n] for n in reference["init"]]
+    assert len(states) == len(set(states))
+    assert set(states) == set(theirs)
+    edges = Counter((states[a], HIDDEN_NAMES.get(label, label), states[b]) for a, label, b in found.edges)
+    assert edges == Counter((theirs[a], label, theirs[b]) for a, label, b in reference["edges"])
+    assert found.generated == found.initial + len(found.edges) + second_arms
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_replication_every_action_of_next_happens(name: str) -> None:
+    """No action of a version is dead, each step has its own label, and fairness is about actions that there are."""
+    model = MODELS[name].make({"max-leader-epoch": 1})
+    found = search(model, keep_graph=True)
+    assert {label for _, label, _ in found.edges} == {process.name.partition("[")[0] for process in model.processes}
+    assert set(model.fairness) <= {label for _, label, _ in found.edges}
+    assert found.witnessed == {"HighWatermarkRises", "RecordTruncated"}
+    for state in found.states:
+        labels = [choice.label for choice in model.choices(state)]
+        assert len(labels) == len(set(labels))
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_replication_values_are_read_back(name: str) -> None:
+    """What a trail or a history says of a state becomes the same state again, for all states of six steps."""
+    model = MODELS[name].make()
+    types = {cls.__name__: cls for cls in model.types}
+    level = list(model.initial_states())
+    met: set[type] = set()
+    for _ in range(6):
+        after = [model.apply(state, choice) for state in level for choice in model.choices(state)]
+        level = list({tuple(state.values()): state for state in after}.values())
+        for value in {value for state in level for value in state.values()}:
+            assert decode(encode(value), types) == value
+            met |= {type(item) for item in (value if isinstance(value, tuple | frozenset) else [value])}
+    assert met >= set(model.types)
+
+
+@pytest.mark.parametrize(
+    ("invariant", "action", "changes", "length", "reason"),
+    KIP_320_MUTANTS,
+    ids=("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone"),
+)
+def test_replication_each_invariant_fails_where_a_step_is_wrong(
+    invariant: str, action: str, changes: Changes, length: int, reason: str
+) -> None:
+    """A version that is sound but for one step violates the invariant in the shortest way, with a sentence."""
+    found = search(mutated(MODELS["replication/kip-320"].make(), action, changes), (invariant,))
+    assert (found.violated, found.depth, found.reason) == (invariant, length, reason)
+
+
+@pytest.mark.parametrize(
+    ("invariant", "action", "changes", "length", "reason"),
+    ASYNC_ISR_MUTANTS,
+    ids=("ValidHighWatermark", "MCTypeOk"),
+)
+def test_async_isr_each_invariant_fails_where_a_step_is_wrong(
+    invariant: str, action: str, changes: Changes, length: int, reason: str
+) -> None:
+    """RP-10 among them: a leader that does not count who it has proposed."""
+    sound = MODELS["replication/async-isr"].make()
+    found = search(mutated(sound, action, changes), (invariant,))
+    assert (found.violated, found.depth, found.reason) == (invariant, length, reason)
+    assert search(sound, async_isr.CHECKED).violated is None
+
+
+def test_async_isr_type_ok_is_false_in_the_initial_state() -> None:
+    """As written, a version that is not pending has no type."""
+    found = search(MODELS["replication/async-isr"].make(), ("TypeOk",))
+    assert (found.violated, found.depth) == ("TypeOk", 1)
+    assert found.reason == "leaderState[pendingVersion] holds -1, which is below 0"
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_s7_leader_in_isr_is_false_where_nobody_leads_yet(name: str) -> None:
+    """As written it fails in the initial state of every version."""
+    found = search(MODELS[name].make(), ("LeaderInIsr",))
+    assert (found.depth, found.reason) == (1, "nobody leads, so the leader is not in the quorum's ISR {r1, r2}")
+
+
+def test_s8_repaired_keeps_a_member_in_the_isr() -> None:
+    """The controller empties the ISR in three states; repaired it never does, and all else holds, with S10 too."""
+    spec = MODELS["replication/kip-320"]
+    flawed = search(spec.make(), ("IsrNonEmpty",))
+    assert (flawed.violated, flawed.depth) == ("IsrNonEmpty", 3)
+    assert flawed.reason == "the quorum's ISR is empty in epoch 1, so nobody can be elected"
+    for repair in ("S8", "S8,S10"):
+        assert search(spec.make(settings={"repair": repair}), (*CHECKED, "IsrNonEmpty")).violated is None
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_s10_repaired_requests_without_a_leader_are_obeyed(name: str) -> None:
+    """As written no replica ever hears that nobody leads; repaired it takes three states."""
+    spec = MODELS[name]
+    assert search(spec.make({"max-leader-epoch": 1}), ("NoneRequestNeverApplied",)).violated is None
+    found = search(spec.make(settings={"repair": "S10"}), ("NoneRequestNeverApplied",))
+    assert (found.violated, found.depth, found.reason) == (
+        "NoneRequestNeverApplied", 3, "r1 knows epoch 0 but no leader"
+    )
+
+
+def test_replication_every_property_is_named() -> None:
+    """Each version has the same properties; two of them are flawed as written."""
+    for name in VERSIONS:
+        names = [prop.name for prop in MODELS[name].make().properties if prop.is_safety]
+        assert sorted(names) == sorted((*CHECKED, *FLAWED, "NoneRequestNeverApplied"))
+
+
+A, B, C = Record(0, 0), Record(1, 1), Record(2, 1)
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower", "high_watermark", "by_epoch", "by_records"),
+    [
+        ((), (), 0, 0, 0),
+        ((), (A,), 1, 1, 0),
+        ((A,), (), 0, 0, 0),
+        ((A,), (A,), 0, 1, 1),
+        ((A,), (B,), 0, 0, 0),
+        ((A, B), (A,), 0, 1, 1),
+        ((A, B), (C,), 0, 2, 0),
+        ((B,), (A,), 1, 0, 0),
+        ((A, B), (A, C), 1, 2, 1),
+    ],
+)
+def test_truncation_rules_differ_where_epochs_do_not_tell(
+    leader: tuple[Record, ...], follower: tuple[Record, ...], high_watermark: int, by_epoch: int, by_records: int
+) -> None:
+    """KIP-101 falls back to the high watermark (RP-03) and trusts a shared epoch; KIP-279 compares the records."""
+    assert truncation.by_high_watermark(high_watermark) == high_watermark
+    assert truncation.by_leader_epoch(leader, follower, high_watermark) == by_epoch
+    assert truncation.by_matching_records(leader, follower) == by_records
+
+
+def test_isr_a_failed_leader_stays_as_the_last_member() -> None:
+    """The controller takes a leader out of office and of the ISR, but not the last member; others it takes always."""
+    both, one = frozenset({"r1", "r2"}), frozenset({"r1"})
+    assert isr.shrink_by_controller("r1", "r1", both, False) == (None, frozenset({"r2"}))
+    assert isr.shrink_by_controller("r1", "r1", one, False) == (None, one)
+    assert isr.shrink_by_controller("r1", None, one, False) == (None, frozenset())
+    assert isr.shrink_by_controller("r1", None, one, True) is None
+    assert isr.shrink_by_controller("r2", "r1", one, False) is None

@@ -1,0 +1,230 @@
+"""Runs of the actors of the other versions held against their specs: flawed runs, too, as the specs have the flaws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import attrs
+import pytest
+from support.command_line import call
+from support.paths import TRAILS
+from support.refining import freezing, lacking, remade
+
+from harness.explore.packed.search import Search
+from harness.model import Faults, FrozenMap, Model, Scenario, View, find_model, model_of
+from harness.simulate.session import Plan, plan_of
+from harness.verify.refinement import Refiner
+from harness.verify.simulated_runs import Totals, refine_runs
+from kafka_proto.replication import async_isr, async_isr_extensions, kip_320_first_try, truncation
+from kafka_proto.replication.extensions import ACTIONS, STALE, reasons
+from kafka_proto.replication.quorum import initial
+from kafka_proto.replication.records import Entry, Record
+from kafka_proto.replication.refinement import NEXT, Ghost, checked
+from kafka_proto.replication.replica_state import ReplicaState
+from kafka_proto.replication.scenarios import EXHIBITS
+
+EVERYBODY = ("r1", "r2", "r3")
+VERSIONS = ("truncate-to-high-watermark", "kip-101", "kip-279", "kip-320-first-try")
+SIZES = {"replicas": 3, "producers": 2, "consumers": 0, "records": 3, "elections": 2, "fencings": 1}
+CRASHES = Faults(crash=2, delay=2, drop=2, duplicate=2, targets=EVERYBODY)
+EVERYTHING = Faults(1, 1, 1, 1, 1, 1, 1, 1, 1, targets=EVERYBODY)
+TIMED = Plan((), 120, mode="timed")
+SHOWN = ("rp-01-truncate-to-high-watermark", "rp-05-unfenced-fetch", "rp-10-unseen-member")
+"""Exhibits that random runs find soon."""
+LED_BY_ONE = {**SIZES, "producers": 1, "records": 2, "elections": 0}
+"""Nobody is elected but where nobody leads: the first leader has time."""
+
+
+def actors(version: str, sizes: Mapping[str, int] = SIZES, network: str = "bag", faults: Faults = CRASHES) -> Model:
+    """The actors of a version."""
+    return find_model(f"replication/{version}/actors").make(sizes, {}, network, faults)
+
+
+@cache
+def timed_campaign(version: str) -> Totals:
+    """Runs in timed mode, with crashes and messages that are lost, late or doubled."""
+    return refine_runs(actors(version), TIMED, range(12))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_runs_of_a_version_follow_its_spec(version: str) -> None:
+    """No step of any run is missing in the spec, and each of its actions is taken."""
+    totals = timed_campaign(version)
+    assert (totals.runs, totals.failed) == (12, 0), totals.explanation
+    possible = {action.name for action in NEXT[version]} - {"FollowerTruncate"}
+    assert possible <= {name for name, count in totals.actions.items() if count}
+    assert totals.extensions["EmptyFetch"] and totals.extensions["ForgetHighWatermark"]
+
+
+@pytest.mark.parametrize("version", (*VERSIONS, "async-isr"))
+def test_free_runs_of_a_version_with_every_fault_follow_its_spec(version: str) -> None:
+    """Messages lost, doubled, late and reordered, links cut, replicas paused and crashed: the spec allows all of it."""
+    totals = refine_runs(actors(version, network="fifo", faults=EVERYTHING), Plan((), 90), range(6))
+    assert totals.failed == 0, totals.explanation
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in EXHIBITS if row.name not in SHOWN and model_of(row).refinement is not None],
+    ids=lambda row: row.name,
+)
+def test_exhibits_follow_their_spec(row: Scenario) -> None:
+    """What an exhibit and its twin do is what their specs allow."""
+    totals = refine_runs(model_of(row), plan_of(row), range(12))
+    assert totals.failed == 0, totals.explanation
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_flawed_runs_are_runs_of_the_spec(name: str) -> None:
+    """A flaw of a version is in its spec: runs that lose committed records follow it, step by step."""
+    row = next(row for row in EXHIBITS if row.name == name)
+    totals = refine_runs(model_of(row), plan_of(row), range(25))
+    assert totals.failed == 0 and set(totals.violated) == {"StrongIsr"}
+
+
+def test_first_try_truncates_as_its_spec_does() -> None:
+    """A follower that cannot fetch truncates, and that is the spec's step."""
+    row = next(row for row in EXHIBITS if row.name == "rp-06-first-try")
+    totals = refine_runs(model_of(row), plan_of(row), range(25), "pct")
+    assert totals.failed == 0 and totals.actions["FollowerTruncate"]
+
+
+def test_async_isr_follows_its_spec_while_the_first_leader_leads() -> None:
+    """No step is missing in the module while followers come and go; its actions are taken, and each extension."""
+    coming_and_going = actors("async-isr", LED_BY_ONE, faults=Faults(crash=3, targets=("r2",)))
+    campaigns = (
+        refine_runs(coming_and_going, Plan((), 160), range(50)),
+        refine_runs(actors("async-isr", {**SIZES, "elections": 0}), TIMED, range(25)),
+    )
+    for totals in campaigns:
+        assert totals.failed == 0, totals.explanation
+    taken, used = (campaigns[0].actions + campaigns[1].actions, campaigns[0].extensions + campaigns[1].extensions)
+    assert {action.name for action in async_isr.NEXT} == {name for name, count in taken.items() if count}
+    assert {name for name, count in used.items() if count} == set(async_isr_extensions.EXTENSIONS)
+
+
+def test_proposal_that_lapsed_stays_so_when_its_version_passes() -> None:
+    """The controller refuses a proposal and goes on to another version before the leader hears of the refusal."""
+    done = call("verify", TRAILS / "refined" / "lapsed-proposal.trail.jsonl")
+    assert done.code == 0 and "extensions: ForgetPendingIsr 1, LapseRequests 1" in done.out
+
+
+@pytest.mark.parametrize("frozen", ["isr", "version", "pendingIsr", "pendingVersion", "requests", "updates"])
+def test_mapping_that_freezes_a_variable_of_async_isr_fails(frozen: str) -> None:
+    """A mapping under which some variable never changes is found out."""
+    assert refine_runs(remade(actors("async-isr", LED_BY_ONE), freezing(frozen)), TIMED, range(6)).failed > 0
+
+
+def test_mapping_that_freezes_offsets_shows_in_what_is_never_taken() -> None:
+    """At offset 0 everybody may enter the ISR: only that nothing is ever written gives such a mapping away."""
+    model = actors("async-isr", LED_BY_ONE)
+    assert "LeaderWrite" in refine_runs(remade(model, freezing("offsets")), TIMED, range(6)).untaken
+    assert "LeaderWrite" not in refine_runs(model, TIMED, range(6)).untaken
+
+
+@pytest.mark.parametrize("frozen", ["hw", "isr", "records"])
+def test_mapping_that_freezes_a_variable_of_a_version_fails(frozen: str) -> None:
+    """The same of the mapping of the versions with logs; test_replication_refinement has all of its variables."""
+    assert refine_runs(remade(actors("truncate-to-high-watermark"), freezing(frozen)), TIMED, range(4)).failed > 0
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [("truncate-to-high-watermark", "EmptyFetch"), ("kip-101", "FollowShorterLog"), ("kip-279", "ForgetHighWatermark"),
+     ("async-isr", "LapseRequests")],
+)
+def test_extension_of_a_version_is_missed_where_it_is_off(version: str, name: str) -> None:
+    """Without an extension that was used the same runs leave the spec."""
+    small = version == "async-isr"
+    model = actors(version, LED_BY_ONE, faults=Faults(crash=3, targets=("r2",))) if small else actors(version)
+    refiner = Refiner(remade(model, lacking(name)))
+    plan = Plan((), 160) if small else TIMED
+    totals = (refine_runs(refiner.model, plan, (seed,), refiner=refiner) for seed in range(60 if small else 12))
+    assert any(run.failed for run in totals)
+
+
+@pytest.mark.parametrize(
+    ("version", "off", "on"),
+    [("kip-101", 1_431, 1_611), ("kip-279", 1_431, 1_611), ("kip-320-first-try", 1_419, 1_579)],
+)
+def test_what_a_version_keeps_is_proved_with_its_extensions(version: str, off: int, on: int) -> None:
+    """At a size at which a version keeps its invariants, it does with the extensions that are not about stale news."""
+    counts = []
+    for extend in ("", ",".join(name for name in reasons(version) if name not in STALE)):
+        settings = {"extend": extend, "repair": "S8,S10"}
+        model = find_model(f"replication/{version}").make({"max-leader-epoch": 1}, settings)
+        found = Search(model, ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")).run()
+        assert found.violations == ()
+        counts.append(found.distinct)
+    assert counts == [off, on]
+
+
+@pytest.mark.parametrize(
+    ("version", "states"),
+    [("truncate-to-high-watermark", 2_127), ("kip-101", 1_985), ("kip-279", 1_913), ("kip-320-first-try", 1_981)],
+)
+def test_types_are_kept_with_every_extension(version: str, states: int) -> None:
+    """With all extensions on, also those by which the flaws show, every state is of its type."""
+    settings = {"extend": ",".join(reasons(version)), "repair": "S8,S10"}
+    model = find_model(f"replication/{version}").make({"max-leader-epoch": 1}, settings)
+    found = Search(model, ("MCTypeOk", "LeaderInIsrOrNone", "IsrNonEmpty")).run()
+    assert (found.violations, found.distinct) == ((), states)
+
+
+@pytest.mark.parametrize(("replicas", "off", "on"), [(2, 42, 48), (3, 733, 3_158)])
+def test_invariants_of_async_isr_are_proved_with_every_extension(replicas: int, off: int, on: int) -> None:
+    """With the extensions on the invariants still hold in every state, and there are more states than without."""
+    counts = []
+    for extend in ("", ",".join(async_isr_extensions.EXTENSIONS)):
+        model = find_model("replication/async-isr").make({"replicas": replicas}, {"extend": extend})
+        found = Search(model, async_isr.CHECKED, symmetry=True).run()
+        assert found.violations == ()
+        counts.append(found.distinct)
+    assert counts == [off, on]
+
+
+def test_high_watermark_above_what_was_held_is_told() -> None:
+    """A leader may count what a follower held once, but not what it never held."""
+    q = attrs.evolve(initial(("r1", "r2")), leader="r1", leader_epoch=0)
+    leader = ReplicaState(
+        log=(Entry(0, "a"),), high_watermark=1, leader="r1", leader_epoch=0, isr=q.isr, active=True
+    )
+    replicas = {"r1": leader, "r2": ReplicaState(leader="r1", leader_epoch=0)}
+    before = Ghost(high_watermarks=FrozenMap({"r1": 0, "r2": 0}), isr=q.isr)
+    after = attrs.evolve(before, high_watermarks=FrozenMap({"r1": 1, "r2": 0}), longest=FrozenMap({"r1": 1, "r2": 1}))
+    checked(q, replicas, before, after)
+    with pytest.raises(ValueError, match="r2 never held as much"):
+        checked(q, replicas, before, attrs.evolve(after, longest=FrozenMap({"r1": 1, "r2": 0})))
+
+
+def test_member_that_never_caught_up_is_told() -> None:
+    """A replica may enter the ISR that was caught up once, but not one that never was."""
+    q = attrs.evolve(initial(("r1", "r2")), leader="r1", leader_epoch=0)
+    marks = FrozenMap({"r1": 1, "r2": 0})
+    before = Ghost(high_watermarks=marks, isr=frozenset(("r1",)))
+    after = Ghost(high_watermarks=marks, longest=FrozenMap({"r1": 1, "r2": 1}), isr=q.isr)
+    checked(q, {}, before, after)
+    with pytest.raises(ValueError, match="r2 enters the ISR, and never reached r1's high watermark 1"):
+        checked(q, {}, before, attrs.evolve(after, longest=FrozenMap({"r1": 1, "r2": 0})))
+
+
+def test_truncate_once_cuts_as_the_actors_do() -> None:
+    """Where one answer is not enough, the follower of the first try keeps more than the spec's would."""
+    leads, follows = (0, 1, 1), (0, 0, 2)
+    state = find_model("replication/kip-320-first-try").make({"log-size": 3}).initial_states()[0]
+    logs = {"r1": leads, "r2": follows}
+    ids = {"r1": (1, 5, 6), "r2": (1, 2, 3)}
+    changed = dict(state)
+    for name, epochs in logs.items():
+        changed[f"replicaLog[{name}][records]"] = tuple(map(Record, ids[name], epochs))
+        changed[f"replicaLog[{name}][endOffset]"] = len(epochs)
+        changed[f"replicaState[{name}][leader]"] = "r1"
+        changed[f"replicaState[{name}][leaderEpoch]"] = 3
+    view = View(changed)
+    once = next(action for action in ACTIONS["kip-320-first-try"] if action.name == "TruncateOnce")
+    ends = [
+        [dict(change.writes)["replicaLog[r2][endOffset]"] for change in action.changes(None, view, "r2", "r1")]
+        for action in (once, kip_320_first_try.follower_truncate)
+    ]
+    assert ends == [[2], [1]]
+    assert truncation.narrowed(view["replicaLog[r2][records]"], truncation.EpochEnd(1, 3)) == (2, False)

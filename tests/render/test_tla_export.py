@@ -1,0 +1,213 @@
+"""Runs as TLA+ modules of states: the text that the model checker accepted, and what belongs to which module.
+
+The modules in `data` are what TLC was given, beside the published modules: for both it said that the invariant is
+violated, after as many states as the run has.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import call, files_below
+from support.paths import DATA
+
+from harness.explore.plain import search
+from harness.model import NO_FAULTS, FrozenMap, Model, Refusal, find_model, model_specs
+from harness.model.module import module_of
+from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
+from harness.render import tla
+from harness.render.tla import tla_text
+from harness.simulate.replay import replay_plain
+from harness.simulate.tables import Tables
+from kafka_proto.transactions.messages import Error, InitPidResponse
+
+TWO = {"clients": 2, "brokers": 2, "txn-log-partitions": 2, "transactional-ids": 2}
+SMALL = {"messages": 1, "compactions": 1, "keys": 1, "values": 1}
+GOLDEN: dict[str, tuple[str, dict[str, int], dict[str, str], str, int]] = {
+    "WipedMetadata": ("transactions/diary-02", TWO, {}, "CommittedTidKnown", 5),
+    "EmptyIsr": ("replication/kip-320", {}, {}, "IsrNonEmpty", 3),
+    "LostRecord": ("replication/kip-101", {"log-size": 3, "max-records": 3}, {}, "WeakIsr", 12),
+    "ReadTwice": ("compaction/pulsar", SMALL, {"producer": "true"}, "DuplicateNullKeyMessage", 5),
+}
+"""Model, sizes, settings, what is violated, and after how many states."""
+
+
+@cache
+def golden_trail(name: str) -> Trail:
+    """Return a shortest counterexample, of the model without its history variables."""
+    model, sizes, settings, violated, _ = GOLDEN[name]
+    built = find_model(model).make(sizes, settings)
+    path = search(built, (violated,)).path
+    return Trail(model, built.sizes, built.settings, built.network.name, NO_FAULTS, (violated,),
+                 tuple(Chosen(choice.label) for choice in path), strategy="check", violates=violated)
+
+
+def recorded(trail: Trail, history_variables: bool = False) -> tuple[History, Model]:
+    """Replay a trail, with the model's history variables if asked."""
+    model = find_model(trail.model).make(trail.sizes, trail.settings, history_variables=history_variables)
+    recorder = Recorder()
+    run = replay_plain(trail, recorder, Tables(model))
+    return history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model), model
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_tla_export_is_what_the_model_checker_accepted(name: str, tmp_path: Path) -> None:
+    """Module and configuration are, byte for byte, those that TLC confirmed."""
+    trail = golden_trail(name)
+    path, out = tmp_path / "run.trail.jsonl", tmp_path / f"{name}.tla"
+    trail.write(path)
+    assert call("show", path, "--as", "tla", "--out", out).out == ""
+    text, config = out.read_text(encoding="utf-8"), out.with_suffix(".cfg").read_text(encoding="utf-8")
+    assert text == (DATA / f"{name}.tla").read_text(encoding="utf-8")
+    assert text.endswith(f"\n{name}.cfg:\n\n{config}")
+    *_, violated, states = GOLDEN[name]
+    assert f"INVARIANTS TraceBegins {violated}\n" in config
+    assert f"\nTraceLength == {states}\n" in text and len(trail.choices) == states - 1
+
+
+def test_tla_export_of_a_history_is_that_of_its_trail(tmp_path: Path) -> None:
+    """messages_discard is rebuilt from what each step received, as a model that keeps it has it."""
+    trail = golden_trail("WipedMetadata")
+    history, model = recorded(trail)
+    kept, keeping = recorded(trail, history_variables=True)
+    assert "discarded[b1]" not in history.events[0].writes and "discarded[b1]" in kept.events[0].writes
+    text = tla.write(history, model)
+    assert text == tla.write(kept, keeping)
+    assert re.search(r"messages_discard \|-> \{\[type \|-> InitPidRequest", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1"),
+        (-1, "-1"),
+        (True, "TRUE"),
+        (None, "None"),
+        (Error.NOT_COORDINATOR, "NotCoordinator"),
+        ((), "<<>>"),
+        ((1, ("x",)), "<<1, <<x>>>>"),
+        (frozenset(), "{}"),
+        (frozenset({"b", "a"}), "{a, b}"),
+        (FrozenMap(), "<<>>"),
+        (FrozenMap({"$str": 'a "b" \\'}), '"a \\"b\\" \\\\"'),
+        (FrozenMap({"c1": None, "c2": 0}), "(c1 :> None @@ c2 :> 0)"),
+        (FrozenMap({"pid": None, "epoch": -1}), "[epoch |-> -1, pid |-> None]"),
+        (FrozenMap({"0": -1, "1": 5}), "(0 :> -1 @@ 1 :> 5)"),
+        (FrozenMap({"2": 7}), "(2 :> 7)"),
+        (FrozenMap({n: -n for n in range(1, 12)}), f"<<{', '.join(str(-n) for n in range(1, 12))}>>"),
+        (FrozenMap({"1": "x", "2": "y"}), "<<x, y>>"),
+        (InitPidResponse(Error.OK, 1, 0, source="b1", dest="c1"),
+         "[type |-> InitPidResponse, source |-> b1, dest |-> c1, code |-> OK, pid |-> 1, pepoch |-> 0]"),
+    ],
+)
+def test_tla_text_of_a_value(value: Any, text: str) -> None:
+    """Maps over names of constants and over numbers are functions, over 1 to n sequences, others are records."""
+    assert tla_text(value, ("c1", "c2")) == text
+
+
+def test_tla_text_is_broken_where_it_does_not_fit() -> None:
+    """What is too long for a line goes on below where it began; joined, it is what fits into one line."""
+    value = FrozenMap({f"c{n}": FrozenMap({"state": "Ready", "log": tuple(range(12))}) for n in range(1, 4)})
+    names = ("c1", "c2", "c3")
+    text = tla_text(value, names, width=40, indent=10)
+    first, *rest = text.split("\n")
+    assert len(first) <= 30 and all(len(line) <= 40 and line.startswith(" " * 11) for line in rest)
+    assert re.sub(r"\n\s+", " ", text) == tla_text(value, names)
+
+
+@pytest.mark.parametrize("value", [1.5, [1], {"a": 1}], ids=repr)
+def test_tla_text_refuses_what_tla_does_not_have(value: object) -> None:
+    """Floats and mutable collections are refused rather than written as something else."""
+    with pytest.raises(TypeError):
+        tla_text(value)
+
+
+def spec_models() -> list[str]:
+    return [spec.name for spec in model_specs() if "/actors" not in spec.name and not spec.may_fault]
+
+
+@pytest.mark.parametrize("name", spec_models())
+def test_every_spec_model_names_its_module(name: str) -> None:
+    """The module has a place where it is published, and its invariants are among the model's."""
+    spec = find_model(name)
+    model = spec.make(history_variables=True)
+    module = module_of(name, model.sizes, model.settings)
+    assert module is not None and module.source
+    known = {prop.name for prop in model.properties if prop.is_safety}
+    assert {*module.invariants, *module.definitions} <= known
+    assert not {*module.invariants} & {*module.definitions}
+    assert module.as_written is (name != "transactions/repaired")
+
+
+@pytest.mark.parametrize("name", spec_models())
+def test_every_invariant_of_a_spec_model_can_be_asked_about(name: str) -> None:
+    """Only those have no text that say what a type is: TypeOk cannot be evaluated as written (S9)."""
+    model = find_model(name).make()
+    module = module_of(name, model.sizes, model.settings)
+    assert module is not None
+    missing = {p.name for p in model.properties if p.is_safety} - {*module.invariants, *module.definitions}
+    assert missing <= {"MCTypeOk", "TypeOk"}
+
+
+def test_tla_export_of_a_run_that_holds_asks_for_its_steps_only(tmp_path: Path) -> None:
+    """Without a violation only the steps are checked; of this one TLC found no error, in five states."""
+    model = find_model("transactions/diary-01").make({"clients": 1, "brokers": 1})
+    labels = ("SendInitPidRequest(c1,b1) tid1", "ReceiveInitPidRequest(b1,c1) InitPidRequest c1->b1 tid=tid1",
+              "CompleteInitPidRequest(b1,p1)",
+              "ReceiveInitPidResponse(c1) InitPidResponse b1->c1 code=OK pid=1 pepoch=0")
+    choices = tuple(map(Chosen, labels))
+    trail = Trail(model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, (), choices)
+    text = tla.write(*recorded(trail), name="Answered")
+    assert "INVARIANTS TraceBegins\n" in text
+    assert '"No error has been found": confirmed, a behaviour of kafka_transactions.' in text
+    assert text == (DATA / "Answered.tla").read_text(encoding="utf-8")
+
+
+def test_tla_export_names_another_module(tmp_path: Path) -> None:
+    """--module is for a module that somebody repaired or renamed; its constants are those of the published one."""
+    model = find_model("transactions/diary-02").make({"clients": 1}, {"repair": "S1"})
+    trail = Trail(model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, (),
+                  (Chosen("SendInitPidRequest(c1) tid1"),))
+    path = tmp_path / "run.trail.jsonl"
+    trail.write(path)
+    said = call("show", path, "--as", "tla").refusal
+    assert "repairs S1, so the published kafka_transactions does other steps; name the module" in said
+    text = call("show", path, "--as", "tla", "--module", "mended").out
+    assert "---- MODULE Trace ----" in text and "EXTENDS Integers, TLC, mended\n" in text
+    assert "Clients = {c1}" in text
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "said"),
+    [
+        ("a-b.tla", (), "'a-b' cannot be the name of a TLA+ module"),
+        ("Kip320.tla", (), "cannot be called Kip320 as the module it extends"),
+        ("Good.tla", ("--module", "no module"), "'no module' cannot be the name of a TLA+ module"),
+        ("missing/../run.trail.jsonl/Good.tla", (), "it is no folder"),
+    ],
+)
+def test_tla_export_refuses_what_the_model_checker_would(
+    out: str, options: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    """One sentence, exit code 2, and no file."""
+    path = tmp_path / "run.trail.jsonl"
+    golden_trail("EmptyIsr").write(path)
+    before = files_below(tmp_path)
+    assert said in call("show", path, "--as", "tla", "--out", tmp_path / out, *options).refusal
+    assert files_below(tmp_path) == before
+
+
+def test_tla_export_of_a_model_without_a_module_is_refused() -> None:
+    """A composition of actors was not written after a module, whatever somebody calls one."""
+    spec = find_model("transactions/repaired/actors")
+    model = spec.make({"clients": 1})
+    (label, *_) = (choice.label for choice in model.choices(model.initial_states()[0]))
+    trail = Trail(model.name, model.sizes, model.settings, model.network.name, NO_FAULTS, (), (Chosen(label),))
+    history, model = recorded(trail)
+    for extends in (None, "mine"):
+        with pytest.raises(Refusal, match="no TLA\\+ module is known that transactions/repaired/actors was"):
+            tla.write(history, model, extends=extends)

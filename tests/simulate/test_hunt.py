@@ -1,0 +1,271 @@
+"""The hunt: flaws found, shrunk and silent where they are repaired; what is not as expected is said."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+from support.command_line import Outcome, call
+
+from harness.cli import commands
+from harness.model import Checked, Scenario, System, find_scenario, register, registry
+from harness.record import read_trail
+from harness.simulate.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
+from harness.simulate.replay import replay_plain
+from harness.simulate.rows import Row
+from harness.simulate.scoreboard import scoreboard
+from harness.simulate.shrink import perturbing_part
+from harness.simulate.strategies import NAMES
+from harness.verify.held import held
+
+Add = Callable[..., None]
+RUNS = 60
+CHOSEN = ("happy-path", "fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copied-tail")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """The rows of a hunt over a few scenarios, made in this process."""
+    hunting = Hunt(chosen_scenarios(CHOSEN), tmp_path_factory.mktemp("out"), RUNS, processes=0, hold=held)
+    return {row.scenario: row for row in hunting.run()}
+
+
+@pytest.fixture(scope="module")
+def thorough(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """The rows of a thorough hunt over two flaws and their repaired twins."""
+    chosen = chosen_scenarios(["s3-wiped-metadata", "s4-copied-tail"])
+    hunting = Hunt(chosen, tmp_path_factory.mktemp("thorough"), RUNS, processes=0, thorough=True)
+    return {row.scenario: row for row in hunting.run()}
+
+
+def test_hunt_over_a_few_scenarios_is_as_expected(rows: dict[str, Row]) -> None:
+    """Rows come in the order of the table, a repaired twin with its flawed row; all are as expected."""
+    assert list(rows) == [
+        "happy-path", "fenced-by-own-duplicate", "s3-wiped-metadata", "s3-wiped-metadata-repaired", "s4-copied-tail",
+        "s4-copied-tail-repaired",
+    ]
+    assert [row.scenario for row in rows.values() if not row.as_expected] == []
+
+
+@pytest.mark.parametrize("name", ["s3-wiped-metadata", "s4-copied-tail"])
+def test_twin_is_silent_over_twenty_times_the_runs_that_found_the_flaw(name: str, thorough: dict[str, Row]) -> None:
+    """In a thorough hunt, for each strategy that found the flaw, unless the twin has no more runs of it."""
+    twin = {tried.strategy: tried for tried in thorough[f"{name}-repaired"].tried}
+    found = {tried.strategy: tried.found_at for tried in thorough[name].tried if tried.found_at}
+    assert found and thorough[f"{name}-repaired"].as_expected
+    for strategy, at in found.items():
+        assert twin[strategy].exhausted or twin[strategy].runs >= SILENCE * at
+        assert twin[strategy].found_at is None
+
+
+@pytest.mark.parametrize("name", ["s3-wiped-metadata", "s4-copied-tail"])
+def test_silent_runs_of_a_twin_would_have_found_the_flaw_several_times(name: str, tmp_path: Path) -> None:
+    """In any hunt, all strategies together; the row says how often, by what finding took in the flawed scenario."""
+    flawed, twin = Hunt(chosen_scenarios([name]), tmp_path, processes=0).run()
+    found = {tried.strategy: tried.found_at for tried in flawed.tried if tried.found_at}
+    assert twin.due == pytest.approx(sum(t.runs / found[t.strategy] for t in twin.tried if t.strategy in found))
+    assert twin.due is not None and twin.due >= BRIEF and twin.as_expected and twin.flawed == name
+    assert twin.runs < sum(SILENCE * at for at in found.values())
+
+
+@pytest.mark.parametrize("name", ["fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copied-tail"])
+def test_finding_is_a_short_trail_that_replays(name: str, rows: dict[str, Row]) -> None:
+    """The trail of a row violates what was expected, and is as long as the row says."""
+    row = rows[name]
+    assert row.trail is not None
+    trail = read_trail(Path(row.trail))
+    assert replay_plain(trail).verdict.violated == row.violated == row.expected == trail.violates
+    assert row.steps_shrunk == len(perturbing_part(trail)) <= (row.steps_found or 0)
+    assert row.fair_steps == len(trail.choices) - row.steps_shrunk
+    assert Path(row.history or "").exists()
+
+
+def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, Row]) -> None:
+    """Names are written in full, misses are dashes, and each finding has its reason, trail and replay command."""
+    lines = scoreboard(tuple(rows.values()), len(rows), 80)
+    paths = ("  trail   ", "  replay  ")
+    assert max(len(line) for line in lines if not line.startswith(paths)) <= 80
+    text = "\n".join(lines)
+    assert "…" not in text
+    for row in rows.values():
+        line = next(line for line in lines if line.startswith(f"ok  {row.scenario} "))
+        if row.violated is None:
+            assert line.split() == ["ok", row.scenario, str(row.runs), "silent"]
+            follow = f"{row.held} runs of them follow {row.spec}" if row.spec else "no spec to follow"
+            said = f"a violation in 1 of {row.runs // 3} runs would have shown" if row.due is None else (
+                f"the flaw of {row.flawed} would have been found about {round(row.due)} times")
+            assert f"silent: {said}; {follow}" in " ".join(text.split())
+            continue
+        found = [str(next(t.found_at for t in row.tried if t.strategy == name) or "-") for name in NAMES]
+        steps = [str(row.steps_found), "->", str(row.steps_shrunk)]
+        assert line.split() == ["ok", row.scenario, str(row.runs), *found, *steps]
+        assert f"      violates {row.violated}" in lines
+        assert f"  trail   {row.trail}" in lines
+        assert f"  replay  {row.replay}" in lines
+        assert (row.reason or "missing") in " ".join(text.split())
+    assert lines[-1] == f"{len(rows)} of {len(rows)} scenarios as expected"
+
+
+def test_scoreboard_shows_a_strategy_that_missed_and_a_fair_ending(rows: dict[str, Row]) -> None:
+    """A miss is a dash; a fair ending is told apart from the steps that the trail was shrunk to."""
+    row = rows["s4-copied-tail"]
+    missed = [attrs.evolve(tried, found_at=None) if tried.strategy == "pct" else tried for tried in row.tried]
+    liveness = attrs.evolve(row, tried=tuple(missed), fair_steps=7, fair_cycle=True, as_expected=False, expected=None)
+    lines = scoreboard((liveness,), 3)
+    assert lines[2].split()[4] == "-"
+    assert lines[2].startswith("NO  s4-copied-tail")
+    assert any(f"-> {row.steps_shrunk} steps, then a fair cycle" in line for line in lines)
+    assert "NOT AS EXPECTED: violates LogsAgreeUpToHwm, expected no violation" in " ".join(" ".join(lines).split())
+    assert lines[-1] == "0 of 1 scenario as expected, 2 not finished"
+    endless = attrs.evolve(liveness, fair_cycle=False)
+    assert any("steps, then 7 fair steps" in line for line in scoreboard((endless,), 1))
+
+
+@pytest.fixture
+def add(monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
+    """A function that registers scenarios for one test, whose hunt is made in this process."""
+    monkeypatch.setattr(registry, "_EXTRA", [])
+    monkeypatch.setattr(commands, "Hunt", partial(Hunt, processes=0))
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def add(*scenarios: Scenario) -> None:
+        register(System("wrong", (), scenarios))
+
+    yield add
+    monkeypatch.undo()
+    registry.systems.cache_clear()
+
+
+def hunted(tmp_path: Path, *names: str) -> tuple[Outcome, str]:
+    """Hunt scenarios by the command line; return what it came to, and stdout as one line."""
+    outcome = call("hunt", *names, "--seeds", 20, "--out", tmp_path)
+    return outcome, " ".join(outcome.out.split())
+
+
+def known(name: str) -> Scenario:
+    """Return a scenario of the table."""
+    scenario = find_scenario(name)
+    assert scenario is not None
+    return scenario
+
+
+def test_flaw_that_is_absent_is_not_as_expected(add: Add, tmp_path: Path) -> None:
+    """A scenario that expects a violation which never comes fails the hunt."""
+    add(attrs.evolve(known("happy-path"), name="wrong", expected="TypeOK"))
+    outcome, said = hunted(tmp_path, "wrong")
+    assert outcome.code == 1
+    assert "NO wrong" in said
+    assert "- - - not found" in said
+    assert "NOT AS EXPECTED: no run violates TypeOK" in said
+    assert "0 of 1 scenario as expected" in said
+    board = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))
+    assert [row["as_expected"] for row in board["scenarios"]] == [False]
+
+
+def test_violation_that_nobody_expects_is_not_as_expected(add: Add, tmp_path: Path) -> None:
+    """A claim that fails in a scenario which expects none is found, shrunk and told, and fails the hunt."""
+    add(attrs.evolve(known("s4-copied-tail"), name="wrong", expected=None, repaired=None))
+    outcome = call("hunt", "wrong", "--seeds", RUNS, "--out", tmp_path)
+    said = " ".join(outcome.out.split())
+    assert outcome.code == 1
+    assert "NOT AS EXPECTED: violates LogsAgreeUpToHwm, expected no violation" in said
+    assert f"replay kafka-proto replay {tmp_path / 'wrong.trail.jsonl'}" in said
+
+
+def test_witness_that_no_run_reaches_is_not_as_expected(add: Add, tmp_path: Path) -> None:
+    """Silence that may be vacuous fails the hunt."""
+    add(attrs.evolve(known("happy-path"), name="wrong", witnesses=("ProducerFenced",)))
+    outcome, said = hunted(tmp_path, "wrong")
+    assert outcome.code == 1
+    assert "NOT AS EXPECTED: no run reached ProducerFenced" in said
+
+
+def test_twin_with_the_flaw_is_not_as_expected(add: Add, tmp_path: Path) -> None:
+    """A repair that repairs nothing fails the hunt in the row of the twin, not in that of the flaw."""
+    flawed = known("s3-wiped-metadata")
+    twin = attrs.evolve(flawed, name="wrong-repaired", expected=None, repaired=None)
+    add(attrs.evolve(flawed, name="wrong", repaired="wrong-repaired"), twin)
+    outcome = call("hunt", "wrong", "--seeds", RUNS, "--out", tmp_path, "--json")
+    assert outcome.code == 1
+    assert [row["as_expected"] for row in outcome.json["scenarios"]] == [True, False]
+
+
+def test_interrupted_hunt_keeps_the_rows_that_are_finished(tmp_path: Path) -> None:
+    """What was done before the interrupt is a row, with its files; the rest is not there."""
+
+    def interrupt(done: int, planned: int, message: str) -> None:
+        if message.startswith("1 of"):
+            raise KeyboardInterrupt
+
+    hunting = Hunt(chosen_scenarios(["s3-wiped-metadata", "s4-copied-tail"]), tmp_path, RUNS, 0, interrupt)
+    assert [row.scenario for row in hunting.run()] == ["s3-wiped-metadata"]
+    assert hunting.interrupted
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "s3-wiped-metadata.history.jsonl", "s3-wiped-metadata.trail.jsonl",
+    ]
+
+
+def test_progress_counts_runs_up_to_those_planned(tmp_path: Path) -> None:
+    """Reports never go back, and the last one has all runs done."""
+    reports: list[tuple[int, int]] = []
+    hunting = Hunt(chosen_scenarios(["s4-copied-tail"]), tmp_path, RUNS, 0, lambda *report: reports.append(report[:2]))
+    rows = hunting.run()
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1] == (sum(row.runs for row in rows),) * 2
+
+
+def test_worker_that_is_killed_ends_the_hunt_with_what_is_finished(tmp_path: Path) -> None:
+    """A hunt does not wait for ever for a worker that the machine has killed."""
+
+    def kill(done: int, planned: int, message: str) -> None:
+        if message.startswith("1 of"):
+            for worker in multiprocessing.active_children():
+                worker.kill()
+
+    hunting = Hunt(chosen_scenarios(["s2-stuck-replica"]), tmp_path, 100_000, 1, kill)
+    assert [row.scenario for row in hunting.run()] == ["s2-stuck-replica"]
+    assert not hunting.interrupted
+    assert "a worker process was killed" in (hunting.failure or "")
+
+
+def test_hunt_in_other_processes_finds_the_same(rows: dict[str, Row], tmp_path: Path) -> None:
+    """Where the runs are made changes nothing but the time."""
+    found = {row.scenario: row for row in Hunt(chosen_scenarios(["s3-wiped-metadata"]), tmp_path, RUNS, 2).run()}
+    for name, row in found.items():
+        here = rows[name]
+        assert row.tried == here.tried
+        assert (row.violated, row.steps_shrunk, row.reason) == (here.violated, here.steps_shrunk, here.reason)
+
+
+def test_scoreboard_shows_the_length_of_the_flaw_in_the_spec(add: Add, tmp_path: Path) -> None:
+    """A search finds it once for the row; a spec without the flaw is not as expected, whatever the runs find."""
+    flawed = attrs.evolve(known("s4-copied-tail"), repaired=None)
+    repaired = {**flawed.settings, "repair": "S4"}
+    spec = Checked(flawed.model, "LogsAgreeUpToHwm", flawed.sizes, flawed.settings)
+    add(attrs.evolve(flawed, name="wrong-in-both", checked=spec),
+        attrs.evolve(flawed, name="wrong", checked=attrs.evolve(spec, settings=repaired)))
+    outcome = call("hunt", "wrong-in-both", "wrong", "--seeds", RUNS, "--out", tmp_path, "--json")
+    both, one = outcome.json["scenarios"]
+    assert outcome.code == 1
+    assert (both["as_expected"], both["checked"]["steps"], both["steps_shrunk"]) == (True, 8, 8)
+    assert (one["as_expected"], one["checked"]["steps"], one["violated"]) == (False, None, "LogsAgreeUpToHwm")
+    text = (tmp_path / "scoreboard.txt").read_text(encoding="utf-8")
+    said = " ".join(text.split())
+    assert next(line for line in text.splitlines() if line.startswith("ok  wrong-in-both")).endswith("8     8")
+    assert f"in {flawed.model} LogsAgreeUpToHwm is violated after 8 steps, the fewest possible" in said
+    assert f"but a search of {flawed.model} does not find LogsAgreeUpToHwm" in said
+
+
+def test_scoreboard_names_the_strategies_that_missed(add: Add, tmp_path: Path) -> None:
+    """With the number of their runs, where another strategy found what was expected."""
+    add(attrs.evolve(known("s4-copied-tail"), name="wrong", repaired=None))
+    outcome = call("hunt", "wrong", "--seeds", 10, "--out", tmp_path)
+    row, = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))["scenarios"]
+    missed = [name for name in NAMES if row["strategies"][name]["found_at"] is None]
+    assert row["missed_by"] == missed and missed
+    assert f"missed by {', '.join(f'{name} (10 runs)' for name in missed)}" in " ".join(outcome.out.split())

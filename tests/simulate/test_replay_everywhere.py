@@ -1,0 +1,93 @@
+"""One trail, one digest: in both runtimes, in other processes, under other hash seeds, in other Pythons."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from support.paths import DATA, TRAILS
+from support.pythons import NAMED, Digests, made, others, replayed, run_in
+
+from harness.record import Recorder, read_trail
+from harness.simulate.tables import Tables
+
+PINNED = DATA / "digests.json"
+
+
+@pytest.fixture(scope="module")
+def trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
+    """Make trails of every scenario with two strategies, and the digests they had when they were made."""
+    folder = tmp_path_factory.mktemp("trails")
+    return folder, made(folder)
+
+
+@pytest.mark.parametrize("runtime", ["plain", "trio"])
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
+def test_replay_gives_one_digest_per_trail(runtime: str, hash_seed: str, trails: tuple[Path, Digests]) -> None:
+    """A process of its own replays all 200 trails to the digests and verdicts they were made with."""
+    folder, digests = trails
+    assert run_in(sys.executable, runtime, folder, hash_seed)[0] == digests
+
+
+@pytest.mark.parametrize("what", ["plain", "trio", "made"])
+def test_another_python_gives_the_same_digests(what: str, trails: tuple[Path, Digests]) -> None:
+    """The newest other Python of this machine replays all trails, and makes all runs, to the same digests."""
+    found = others()
+    if not found:
+        pytest.skip(f"no other Python from 3.11 on is on the PATH or of pyenv; {NAMED} may name one")
+    folder, digests = trails
+    theirs, version = run_in(found[0], what, folder)
+    assert version >= (3, 11) and version != sys.version_info[:2]
+    assert theirs == digests
+
+
+def test_digests_are_those_of_every_python() -> None:
+    """The committed trails have the digests that were written down on Python 3.11, in both runtimes.
+
+    A change of a protocol may change them: `python tests/support/pythons.py pin` writes them anew.
+    """
+    pinned = json.loads(PINNED.read_text(encoding="utf-8"))
+    assert len(pinned) >= 7
+    for runtime in ("plain", "trio"):
+        assert replayed(runtime, TRAILS) == pinned
+
+
+COMMITTED = sorted(TRAILS.glob("*.trail.jsonl"))
+
+
+def test_trails_hold_one_per_flaw() -> None:
+    """The folder has a shrunk trail of each of S1 to S6, and of the producer fenced by its own duplicate."""
+    names = {path.name.split("-")[0] for path in COMMITTED}
+    assert names == {"fenced", "s1", "s2", "s3", "s4", "s5", "s6"}
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name.removesuffix(".trail.jsonl"))
+def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
+    """A committed trail still violates its property, with one digest in both runtimes."""
+    from harness.simulate.replay import replay_plain
+    from harness.simulate.trio_runtime import replay_on_trio
+
+    trail = read_trail(path)
+    plain, on_trio = replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())
+    assert trail.violates is not None
+    assert trail.violates in {verdict.violated for verdict in plain.violations}
+    assert plain.digest == on_trio.digest
+    assert plain.violations == on_trio.violations
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in COMMITTED if path.name.startswith("s")],
+    ids=lambda path: path.name.removesuffix(".trail.jsonl"),
+)
+def test_committed_trail_is_harmless_when_repaired(path: Path) -> None:
+    """The same choices, as far as they fit, violate nothing when the flaw is repaired."""
+    import attrs
+
+    from harness.simulate.replay import try_choices
+    from harness.simulate.shrink import perturbing_part
+
+    trail = read_trail(path)
+    repaired = attrs.evolve(trail, settings={**trail.settings, "repair": path.name.split("-")[0].upper()})
+    assert try_choices(Tables(repaired.build()), repaired, perturbing_part(trail)).verdict.ok

@@ -1,0 +1,1 @@
+"""What tests share: runs, mutants, command lines, servers and clusters. Holds no test."""

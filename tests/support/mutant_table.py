@@ -1,0 +1,223 @@
+"""Wrong edits of the protocols' decisions, one at a time, and what catches each: a property, or the refinement.
+
+A row is the edit, what catches it, in which campaign and within how many runs, or in which search. The wrong text is
+what a tired author could have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from support.source_mutants import REFINEMENT, Mutant
+
+Row = tuple[str, str, str, str, str, int]
+"""Name, old text, new text, what catches it, campaign or search, runs."""
+
+
+def edits(file: str, rows: Iterable[Row]) -> tuple[Mutant, ...]:
+    """Return the mutants of a file."""
+    return tuple(Mutant(name, file, *rest) for name, *rest in rows)
+
+
+COORDINATOR = edits("kafka_proto/transactions/coordinator.py", (
+    ("pending-transition-ignored", "    if pending is not None:\n        return Error.CONCURRENT_TRANSACTIONS\n", "",
+     REFINEMENT, "fencing", 3),
+    ("init-served-by-anybody",
+     "    if not leads:\n        return reply(request, Error.NOT_COORDINATOR)\n    current =", "    current =",
+     "FollowersHoldNoUncommitted", "coordinator-moves", 5),
+    ("epoch-not-bumped", "pepoch=current.pepoch + 1, last_pepoch=current.pepoch,",
+     "pepoch=max(current.pepoch, 0), last_pepoch=current.pepoch,",
+     "ClientsHaveDifferentProducerEpochs", "fencing", 5),
+    ("fencing-epoch-not-bumped", "TxnState.PREPARE_EPOCH_FENCE, pepoch=current.pepoch + 1,",
+     "TxnState.PREPARE_EPOCH_FENCE, pepoch=current.pepoch,", REFINEMENT, "fencing", 6),
+    ("prepared-transaction-overwritten", "    if current.state in PREPARED:\n        return Error.CONCURRENT_TRANS",
+     "    if current.state is None:\n        return Error.CONCURRENT_TRANS", "NoBadStateResponse", "fencing", 8),
+    ("zombie-not-fenced", "if request.pepoch != metadata.pepoch:", "if request.pepoch > metadata.pepoch:",
+     REFINEMENT, "fencing", 3),
+    ("partitions-replaced", "partitions=metadata.partitions | request.partitions", "partitions=request.partitions",
+     REFINEMENT, "two-partitions", 3),
+    ("abort-becomes-commit", "TxnState.COMPLETE_COMMIT if commits else",
+     "TxnState.COMPLETE_COMMIT if not commits else", "NoBadStateResponse", "fencing", 6),
+    ("same-epoch-followed-again", "return cepoch < epoch and", "return cepoch > epoch and",
+     REFINEMENT, "coordinator-moves", 3),
+    ("loaded-metadata-ignored", "        return loaded\n", "        return own\n",
+     "CommittedTidKnown", "coordinator-moves", 10),
+))
+CLIENT = edits("kafka_proto/transactions/client.py", (
+    ("error-taken-for-success", "if response.code is not Error.OK:", "if response.code is Error.NOT_COORDINATOR:",
+     REFINEMENT, "fencing", 3),
+    ("concurrent-is-fatal", "Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORD", "Error.NOT_COORD",
+     REFINEMENT, "fencing", 20),
+))
+BROKER = edits("kafka_proto/transactions/broker.py", (
+    ("incarnation-forgotten", "incarnation: int = persisted(default=0)", "incarnation: int = volatile(default=0)",
+     REFINEMENT, "coordinator-crash", 25),
+))
+
+IN_REPLICATION = "kafka_proto/replication"
+LEADERSHIP = edits(f"{IN_REPLICATION}/leadership.py", (
+    ("elects-from-outside", "return candidate in isr and candidate != leader", "return candidate != leader",
+     "LeaderInIsrOrNone", "search-two-replicas", 0),
+    ("obeys-the-same-epoch-again", "return request_epoch > leader_epoch", "return request_epoch >= leader_epoch",
+     "WeakIsr", "search-two-replicas", 0),
+    ("fence-removed", "return one_epoch == other_epoch", "return True", "StrongIsr", "search-three-replicas", 0),
+    ("fence-one-sided", "return one_epoch == other_epoch", "return one_epoch >= other_epoch",
+     "StrongIsr", "search-three-replicas", 0),
+    ("deposed-leader-may-alter", "presumes_leadership(replica, leader) and leader_epoch == quorum_epoch",
+     "presumes_leadership(replica, leader)", "WeakIsr", "search-two-replicas", 0),
+))
+ISR = edits(f"{IN_REPLICATION}/isr.py", (
+    ("let-in-too-early", "has_offset(follower_end_offset, high_watermark - 1)",
+     "has_offset(follower_end_offset, high_watermark - 2)", "StrongIsr", "search-two-replicas", 0),
+    ("old-epoch-is-good-enough", "return record is not None and record.epoch == leader_epoch",
+     "return record is not None", "StrongIsr", "search-three-replicas", 0),
+    ("failed-leader-stays", "return None, (isr if isr == {replica} else isr - {replica})", "return None, isr",
+     REFINEMENT, "replication-rolling-crash", 8),
+))
+HIGH_WATERMARK = edits(f"{IN_REPLICATION}/high_watermark.py", (
+    ("high-watermark-above-the-log", "return min(leader_high_watermark, end_offset)",
+     "return max(leader_high_watermark, end_offset)", "StrongIsr", "search-three-replicas", 0),
+    ("one-holder-is-enough", "return all(end is not None", "return any(end is not None",
+     "StrongIsr", "rp-05-unfenced-fetch-repaired", 5),
+    ("unheard-of-counts-as-holding", "end is not None and has_offset(end, offset)",
+     "end is None or has_offset(end, offset)", "StrongIsr", "rp-05-unfenced-fetch-repaired", 10),
+    ("proposed-members-not-counted", "return isr | pending_isr if counts_pending else isr", "return isr",
+     "StrongIsr", "rp-10-unseen-member-repaired", 40),
+))
+TRUNCATION = edits(f"{IN_REPLICATION}/truncation.py", (
+    ("epoch-below-answered", "if leader_log[offset].epoch <= epoch:", "if leader_log[offset].epoch < epoch:",
+     REFINEMENT, "rp-03-unknown-epoch-repaired", 4),
+    ("epoch-below-answered-until-a-record-is-lost", "if leader_log[offset].epoch <= epoch:",
+     "if leader_log[offset].epoch < epoch:", "StrongIsr", "rp-03-unknown-epoch-repaired", 70),
+    ("epoch-end-off", "if leader_log[-1].epoch == epoch:", "if leader_log[-1].epoch >= epoch:",
+     "StrongIsr", "search-by-epoch", 0),
+))
+LEADING = edits(f"{IN_REPLICATION}/leading.py", (
+    ("acknowledged-too-early", "if at < offset)\n", "if at <= offset)\n",
+     "AckDurability", "replication-late-leader-and-isr", 5),
+    ("acks-all-as-one", "if acks == \"1\" else ()", "if acks != \"0\" else ()",
+     "AckDurability", "replication-late-leader-and-isr", 5),
+    ("unheard-of-let-in", "or follower in s.isr or end_offset is None:", "or follower in s.isr:",
+     "IsrEligibility", "replication-late-leader-and-isr", 6),
+))
+FOLLOWING = edits(f"{IN_REPLICATION}/following.py", (
+    ("any-response-is-awaited",
+     "return s.request is not None and (response.incarnation, response.correlation) == (\n"
+     "        s.request.incarnation, s.request.correlation\n    )",
+     "return s.request is not None", "FollowerLogMatches", "replication-doubled-and-reordered", 8),
+    ("no-truncation", "    end_offset = min(offset, len(s.log))\n", "    end_offset = len(s.log)\n",
+     "FollowerLogMatches", "rp-04-fast-failover-repaired", 8),
+))
+PARTITION = edits(f"{IN_REPLICATION}/partition.py", (
+    ("word-for-an-older-incarnation", "if told.incarnation != s.incarnation:", "if False:",
+     "FollowersCatchUp", "replication-rolling-crash", 20),
+))
+REPLICA_STATE = edits(f"{IN_REPLICATION}/replica_state.py", (
+    ("replica-log-forgotten", "log: tuple[Entry, ...] = persisted(default=())",
+     "log: tuple[Entry, ...] = volatile(default=())", "LogMatching", "replication-rolling-crash", 70),
+    ("leader-epoch-forgotten", "leader_epoch: int = persisted(default=NIL)",
+     "leader_epoch: int = volatile(default=NIL)", REFINEMENT, "replication-rolling-crash", 12),
+))
+QUORUM = edits(f"{IN_REPLICATION}/quorum.py", (
+    ("epoch-not-counted", "epoch = q.leader_epoch + 1", "epoch = max(q.leader_epoch, 0)",
+     REFINEMENT, "replication-late-leader-and-isr", 3),
+))
+
+COMPACTOR = edits("compaction/compactor.py", (
+    ("first-of-a-key-kept", "return result.latest_for_key.get(key) == id_",
+     "return result.latest_for_key.get(key, 0) >= id_", REFINEMENT, "compaction", 3),
+    ("older-ones-kept-only", "return result.latest_for_key.get(key) == id_",
+     "return result.latest_for_key.get(key) != id_", "CompactionEquivalence", "compaction", 3),
+    ("null-keys-dropped", "        return retain_null_key\n", "        return False\n",
+     "CompactionEquivalence", "compaction", 5),
+    ("reads-one-too-few", "return PhaseOneResult(len(keys), latest_for_key(enumerate(keys, 1)))",
+     "return PhaseOneResult(len(keys), latest_for_key(enumerate(keys)))", REFINEMENT, "compaction", 3),
+    ("phase-two-stops-early", "keys[: result.read_position]", "keys[: result.read_position - 1]",
+     REFINEMENT, "compaction", 5),
+    ("recovers-nothing", "return (0, 0) if cursor is None else (cursor.compaction_horizon,",
+     "return (0, 0) if cursor is None else (0,", "ReaderView", "broker-crash", 6),
+    ("collects-what-is-named", "if ledger != context)", "if ledger == context)", "NoLeak", "broker-crash", 6),
+    ("collects-older-ones-only", "if ledger != context)", "if ledger < context)", "NoLeak", "broker-crash", 6),
+))
+READER = edits("compaction/reader.py", (
+    ("skips-behind-the-horizon", "return Position(last + 1) if last < end else None",
+     "return Position(last + 2) if last + 1 < end else None", "ReaderView", "compaction", 5),
+))
+COMPACTION_BROKER = edits("compaction/broker.py", (
+    ("cursor-forgotten", "cursor: Cursor | None = persisted(default=None)",
+     "cursor: Cursor | None = volatile(default=None)", REFINEMENT, "broker-crash", 6),
+    ("topic-forgotten", "topic: tuple[Entry, ...] = persisted(default=())",
+     "topic: tuple[Entry, ...] = volatile(default=())", "ReaderView", "broker-crash", 6),
+    ("resent-entry-appended-again", "if request.entry.id > local.end:", "if True:",
+     "ReaderView", "compaction-lossy", 10),
+    ("cursor-with-the-old-ledger", "cursor = Cursor(local.horizon, local.context)",
+     "cursor = Cursor(local.horizon, local.old_ledger)", "ReaderView", "broker-crash", 3),
+))
+BOOKKEEPER = edits("compaction/bookkeeper.py", (
+    ("ledger-id-given-twice", "new = max(local.ledgers, default=0) + 1", "new = len(local.existing) + 1",
+     "CompactionEquivalence", "compaction", 10),
+))
+
+MUTANTS: Sequence[Mutant] = (
+    *COORDINATOR, *CLIENT, *BROKER, *LEADERSHIP, *ISR, *HIGH_WATERMARK, *TRUNCATION, *LEADING, *FOLLOWING, *PARTITION,
+    *REPLICA_STATE, *QUORUM, *COMPACTOR, *READER, *COMPACTION_BROKER, *BOOKKEEPER,
+)
+
+IN_COORDINATOR = "kafka_proto/transactions/coordinator.py"
+REDUNDANT: Sequence[tuple[Mutant, str]] = (
+    (Mutant("fenced-epoch-not-compared", IN_COORDINATOR,
+            "    if fenced.pepoch < current.pepoch:\n        return reply(request, Error.PRODUCER_FENCED)\n", "",
+            campaign="fencing", within=10), "search-two-clients"),
+    (Mutant("pending-asked-twice", IN_COORDINATOR,
+            "if pending is not None or metadata.state in PREPARED:", "if metadata.state in PREPARED:",
+            campaign="coordinator-moves", within=10), "search-two-clients"),
+    (Mutant("states-asked-for-twice", IN_COORDINATOR, "if current.state not in VALID_PREVIOUS[becomes]:", "if False:",
+            campaign="coordinator-moves", within=10), "search-two-clients"),
+    (Mutant("true-leader-presumes", "kafka_proto/replication/leadership.py",
+            "quorum_leader == replica and presumes_leadership(replica, leader) and", "quorum_leader == replica and",
+            campaign="replication-late-leader-and-isr", within=10), "search-three-replicas"),
+    (Mutant("committed-is-not-truncated", "kafka_proto/replication/high_watermark.py",
+            "return min(high_watermark, end_offset)", "return high_watermark",
+            campaign="replication-late-leader-and-isr", within=10), "search-three-replicas"),
+)
+"""Edits that leave out a guard and change nothing, and a search of the spec in which the guard is asked."""
+
+SAMPLE = (
+    "zombie-not-fenced", "prepared-transaction-overwritten", "one-holder-is-enough", "no-truncation",
+    "fence-removed", "first-of-a-key-kept", "cursor-forgotten",
+)
+"""Rows that are run always: guards removed, comparisons flipped, a field forgotten; of each protocol some."""
+
+IN_TRANSACTIONS = "kafka_proto/transactions"
+HUNTED: Sequence[Mutant] = (
+    *edits(f"{IN_TRANSACTIONS}/producer.py", (
+        ("older-answer-taken", "return local.awaits == kind and local.correlation == correlation",
+         "return local.awaits == kind", REFINEMENT, "duplicate-and-reorder", 8),
+        ("given-up-is-not-noted", "record = attrs.evolve(clients.given_up(local.record), tc=None)",
+         "record = attrs.evolve(local.record, tc=None)", REFINEMENT, "lost-responses", 3),
+    )),
+    *edits(f"{IN_TRANSACTIONS}/coordinator_role.py", (
+        ("init-served-before-it-is-loaded",
+         "            return Turn(\"ReceiveInitPidRequest\", who, local, (refusal,))\n"
+         "        if leads and request.tid not",
+         "            leads = True\n        if leads and request.tid not", REFINEMENT, "coordinator-moves", 4),
+        ("add-served-before-it-is-loaded",
+         "            return Turn(\"ReceiveAddPartitionsToTxnRequest\", who, local, (refusal,))\n",
+         "            leads = True\n", REFINEMENT, "coordinator-moves", 8),
+    )),
+    *edits(f"{IN_TRANSACTIONS}/broker.py", (
+        ("joined-before-a-crash", "if joined.incarnation != local.incarnation:", "if False:",
+         REFINEMENT, "coordinator-crash", 15),
+        ("joined-in-an-older-epoch", "if joined.cepoch != local.known[p].cepoch:",
+         "if joined.cepoch > local.known[p].cepoch:", REFINEMENT, "coordinator-moves", 4),
+    )),
+    *edits(f"{IN_REPLICATION}/leading.py", (
+        ("followers-of-an-older-epoch-remembered", "request=None, followers=FrozenMap(), proposal=None,",
+         "request=None, proposal=None,", REFINEMENT, "replication-late-leader-and-isr", 14),
+    )),
+    *edits("compaction/broker.py", (
+        ("cursor-is-not-durable", "cursor: Cursor | None = persisted(default=None)",
+         "cursor: Cursor | None = volatile(default=None)", REFINEMENT, "pc-01-leaked-ledger-repaired", 5),
+    )),
+)
+"""Wrong edits of actors that turn a row of the hunt's board red though no property fails: the row, and its runs."""

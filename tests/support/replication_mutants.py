@@ -1,0 +1,78 @@
+"""Wrong steps of the replication specs, and the invariants that they break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from harness.model import Model, Process, View, slot
+from kafka_proto.replication import async_isr
+from kafka_proto.replication import kafka_replication as base
+from kafka_proto.replication.spec import Action, Change, Names, Witnessed, hw_of, leader_of
+
+Changes = Callable[..., Iterable[Change]]
+
+
+def mutated(model: Model, action: str, changes: Changes) -> Model:
+    """Return a model in which one action does something else."""
+
+    def instead(process: Process) -> Process:
+        assert isinstance(process, Witnessed)
+        if process.action.name != action:
+            return process
+        return Witnessed(Action(action, process.action.over, changes, process.action.kind), process.k, process.index)
+
+    processes = tuple(instead(process) for process in model.processes)
+    assert any(isinstance(process, Witnessed) and process.action.changes is changes for process in processes)
+    return attrs.evolve(model, processes=processes)
+
+
+def counts_nobody(k: Names, view: View, leader: str) -> Iterable[Change]:
+    """The high watermark rises without asking the ISR."""
+    if leader_of(view, leader) == leader and hw_of(view, leader) < view.at("replicaLog", leader, "endOffset"):
+        yield Change(((slot("replicaState", leader, "hw"), hw_of(view, leader) + 1),), leader)
+
+
+def forgets_end_offset(k: Names, view: View, leader: str) -> Iterable[Change]:
+    """A record is written, and the end offset stays."""
+    for change in base.leader_write.changes(k, view, leader):
+        yield attrs.evolve(change, writes=tuple(w for w in change.writes if not w[0].endswith("[endOffset]")))
+
+
+def keeps_failed_leader(k: Names, view: View, replica: str) -> Iterable[Change]:
+    """A failed leader loses its place in the ISR, but not its office."""
+    leader = view.at("quorumState", "leader")
+    for change in base.controller_shrink_isr.changes(k, view, replica):
+        yield attrs.evolve(change, writes=(*change.writes, (slot("quorumState", "leader"), leader)))
+
+
+def proposes_without_counting(k: async_isr.Names, view: View, replica: str) -> Iterable[Change]:
+    """RP-10: the leader proposes a member and goes on counting without it."""
+    for change in async_isr.leader_request_expand_isr.changes(k, view, replica):
+        yield attrs.evolve(change, writes=tuple(w for w in change.writes if not w[0].endswith("[pendingIsr]")))
+
+
+def proposes_version_below_none(k: async_isr.Names, view: View, replica: str) -> Iterable[Change]:
+    for change in async_isr.leader_request_shrink_isr.changes(k, view, replica):
+        yield attrs.evolve(change, writes=(*change.writes, (slot("leaderState", "pendingVersion"), -2)))
+
+
+KIP_320_MUTANTS: list[tuple[Any, ...]] = [
+    ("MCTypeOk", "LeaderWrite", forgets_end_offset, 4,
+     "replicaLog[r1][records] holds (Record(id=0, epoch=0),), which is not of its type"),
+    ("WeakIsr", "FencedLeaderIncHighWatermark", counts_nobody, 5,
+     "r2 is in r1's own ISR but does not hold r1's record at offset 0, "
+     "while r1 presumes to lead epoch 0 with the high watermark 1"),
+    ("StrongIsr", "FencedLeaderIncHighWatermark", counts_nobody, 5,
+     "r2 is in the quorum's ISR but does not hold r1's record at offset 0, "
+     "while r1 presumes to lead epoch 0 with the high watermark 1"),
+    ("LeaderInIsrOrNone", "ControllerShrinkIsr", keeps_failed_leader, 3, "r1 leads the quorum but its ISR is {r2}"),
+]
+ASYNC_ISR_MUTANTS: list[tuple[Any, ...]] = [
+    ("ValidHighWatermark", "LeaderRequestExpandIsr", proposes_without_counting, 6,
+     "r2 is in the controller's ISR at offset 0, below the leader's high watermark 1"),
+    ("MCTypeOk", "LeaderRequestShrinkIsr", proposes_version_below_none, 2,
+     "leaderState[pendingVersion] holds -2, which is below -1"),
+]

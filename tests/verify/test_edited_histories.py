@@ -1,0 +1,283 @@
+"""Histories of the real models, edited by hand and given the digest that fits: each edit is found, or is another run.
+
+What finds an edit: a property, the refinement, the record (what every run of every model does), or the model's own
+actors. An edit counted under `record` is found by neither property nor refinement, one under `actors` by nothing else:
+the spec allows it, and `verify` says that it is a legal history, but none of the model's own actors. `legal` is another
+run of the model, which a replay of its labels gives to the last byte.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+from support import edits
+from support.edits import Edit, Lines, events_of, put_right, replays, written
+from support.history_runs import CONTENT, ORDER, RIGHT, RUNS
+
+from harness.model import Model, find_scenario, model_of
+from harness.record import Recorder, header_of, write_history
+from harness.simulate.session import Run, plan_of, run_plain
+from harness.simulate.strategy import RandomStrategy
+from harness.simulate.tables import Tables
+from harness.verify.judge import Judge, Judged
+from harness.verify.well_formed import RULES
+
+Counts = tuple[int, int, int, int, int]
+"""Edits found by a property, by the refinement only, by the record only, by the actors only, and legal ones."""
+JUDGES = ("property", "refinement", "record", "actors", "legal")
+FEW = 7
+"""Edits of a family, evenly chosen, that are judged in every run of the tests."""
+ALL = 1_000_000
+SPECLESS = ("compaction/pulsar-trimming/actors", "cluster")
+"""Those of them that are held against no spec."""
+
+
+@attrs.frozen(eq=False)
+class Recorded:
+    """A run of a model, its history on disk, and a judge for what is made of it."""
+
+    model: Model
+    run: Run
+    path: Path
+    judge: Judge
+
+    def families(self) -> Iterator[tuple[str, list[Edit]]]:
+        """Yield every family of edits of the history."""
+        events = events_of(self.path)
+        for name, family in {**ORDER, **CONTENT}.items():
+            made = family(events)
+            if name not in RIGHT:
+                yield name, made
+            if name in RIGHT or name in ORDER:
+                yield f"{name}, put right", [partial(self.put_right, edit) for edit in made]
+
+    def put_right(self, edit: Edit) -> Lines:
+        return put_right(self.model, edit())
+
+    def judged(self, edit: Edit) -> Judged:
+        """Judge the edited history, from a file with its own digest; a legal one must be a run of the model."""
+        path = written(self.path, edit(), self.path.with_name("edited.history.jsonl"))
+        one = self.judge.file(path)
+        assert not one.ok or replays(path, self.run), one
+        assert {oddity.rule for oddity in one.odd} <= RULES.keys()
+        return one
+
+
+@pytest.fixture(params=RUNS)
+def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Recorded:
+    """A run of each model in which nothing is wrong."""
+    name, seed, steps = RUNS[request.param]
+    scenario = find_scenario(name)
+    assert scenario is not None and scenario.model == request.param
+    model, recorder = model_of(scenario), Recorder()
+    run = run_plain(Tables(model), attrs.evolve(plan_of(scenario), steps=steps), RandomStrategy(seed), recorder)
+    path = tmp_path / "run.history.jsonl"
+    write_history(path, header_of(run.trail, model, "plain"), recorder, run.verdict.to_json())
+    found = Recorded(model, run, path, Judge())
+    assert found.judge.file(path).ok
+    return found
+
+
+def strongest(one: Judged) -> str:
+    """Return what finds an edit, the judges in their order."""
+    found = next((kind for kind in JUDGES if kind in one.findings), "legal")
+    assert (found == "legal") == one.ok, one.findings
+    return found
+
+
+def counts_of(recorded: Recorded, most: int) -> dict[str, Counts]:
+    """Judge edits of each family, so many evenly chosen ones at most, and count what finds them."""
+    table = {}
+    for name, made in recorded.families():
+        found = Counter(strongest(recorded.judged(edit)) for edit in made[:: -(-len(made) // most) or 1])
+        if made:
+            table[name] = tuple(found[judge] for judge in JUDGES)
+    return table  # type: ignore[return-value]
+
+
+EXPECTED: Mapping[str, Mapping[str, Counts]] = {
+    "transactions/repaired/actors": {
+        "swapped": (0, 1, 3, 0, 3),
+        "swapped, put right": (0, 1, 2, 0, 4),
+        "dropped": (0, 4, 3, 0, 0),
+        "dropped, put right": (0, 3, 4, 0, 0),
+        "doubled": (0, 0, 6, 1, 0),
+        "doubled, put right": (0, 0, 3, 4, 0),
+        "numbers-of-states": (2, 2, 3, 0, 0),
+        "numbers-of-messages": (0, 0, 7, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 7, 0),
+        "codes-everywhere, put right": (1, 1, 0, 4, 0),
+        "outcomes": (0, 0, 0, 4, 0),
+    },
+    "replication/kip-320/actors": {
+        "swapped": (0, 2, 5, 0, 0),
+        "swapped, put right": (0, 2, 1, 2, 2),
+        "dropped": (0, 2, 5, 0, 0),
+        "dropped, put right": (0, 2, 4, 1, 0),
+        "doubled": (0, 0, 7, 0, 0),
+        "doubled, put right": (0, 0, 7, 0, 0),
+        "numbers-of-states": (0, 2, 1, 4, 0),
+        "numbers-of-messages": (0, 0, 7, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 7, 0),
+        "codes-everywhere, put right": (0, 0, 0, 4, 0),
+        "outcomes": (0, 0, 0, 2, 0),
+    },
+    "compaction/pulsar/actors": {
+        "swapped": (2, 1, 2, 0, 2),
+        "swapped, put right": (2, 1, 1, 0, 3),
+        "dropped": (2, 1, 4, 0, 0),
+        "dropped, put right": (2, 1, 4, 0, 0),
+        "doubled": (0, 0, 6, 1, 0),
+        "doubled, put right": (0, 0, 5, 1, 1),
+        "numbers-of-states": (1, 4, 0, 2, 0),
+        "numbers-of-messages": (0, 0, 7, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 7, 0),
+        "outcomes": (0, 0, 0, 4, 0),
+    },
+    "compaction/pulsar-trimming/actors": {
+        "swapped": (2, 0, 3, 2, 0),
+        "swapped, put right": (2, 0, 1, 2, 2),
+        "dropped": (1, 0, 6, 0, 0),
+        "dropped, put right": (1, 0, 6, 0, 0),
+        "doubled": (0, 0, 7, 0, 0),
+        "doubled, put right": (0, 0, 5, 2, 0),
+        "numbers-of-states": (1, 0, 1, 5, 0),
+        "numbers-of-messages": (0, 0, 7, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 7, 0),
+        "outcomes": (0, 0, 0, 6, 0),
+    },
+    "cluster": {
+        "swapped": (1, 0, 4, 0, 2),
+        "swapped, put right": (1, 0, 2, 0, 4),
+        "dropped": (1, 0, 6, 0, 0),
+        "dropped, put right": (1, 0, 4, 2, 0),
+        "doubled": (0, 0, 6, 1, 0),
+        "doubled, put right": (0, 0, 4, 2, 1),
+        "numbers-of-states": (3, 0, 1, 3, 0),
+        "numbers-of-messages": (0, 0, 7, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 7, 0),
+        "codes-everywhere, put right": (2, 0, 0, 3, 0),
+        "outcomes": (0, 0, 0, 4, 0),
+    },
+}
+"""Of the sampled edits, by family: how many each judge finds, in the order of `JUDGES`."""
+EVERY: Mapping[str, Mapping[str, Counts]] = {
+    "transactions/repaired/actors": {
+        "swapped": (2, 13, 16, 1, 46),
+        "swapped, put right": (2, 11, 8, 1, 56),
+        "dropped": (2, 25, 45, 3, 4),
+        "dropped, put right": (2, 23, 39, 6, 9),
+        "doubled": (0, 0, 72, 7, 0),
+        "doubled, put right": (0, 0, 59, 20, 0),
+        "numbers-of-states": (190, 166, 238, 171, 0),
+        "numbers-of-messages": (0, 0, 266, 0, 0),
+        "numbers-everywhere, put right": (0, 22, 1, 108, 0),
+        "codes-everywhere, put right": (8, 3, 0, 12, 0),
+        "outcomes": (0, 0, 0, 4, 0),
+    },
+    "compaction/pulsar/actors": {
+        "swapped": (6, 12, 11, 4, 13),
+        "swapped, put right": (6, 12, 7, 5, 16),
+        "dropped": (5, 12, 22, 5, 3),
+        "dropped, put right": (5, 13, 19, 6, 4),
+        "doubled": (0, 0, 34, 13, 0),
+        "doubled, put right": (0, 0, 29, 17, 1),
+        "numbers-of-states": (49, 208, 81, 378, 0),
+        "numbers-of-messages": (0, 0, 162, 0, 0),
+        "numbers-everywhere, put right": (0, 2, 0, 78, 0),
+        "outcomes": (0, 0, 0, 4, 0),
+    },
+    "compaction/pulsar-trimming/actors": {
+        "swapped": (6, 0, 17, 15, 7),
+        "swapped, put right": (6, 0, 12, 16, 11),
+        "dropped": (5, 0, 27, 11, 3),
+        "dropped, put right": (5, 0, 25, 13, 3),
+        "doubled": (0, 0, 35, 11, 0),
+        "doubled, put right": (0, 0, 30, 16, 0),
+        "numbers-of-states": (75, 0, 156, 741, 0),
+        "numbers-of-messages": (0, 0, 150, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 74, 0),
+        "outcomes": (0, 0, 0, 6, 0),
+    },
+    "replication/kip-320/actors": {
+        "swapped": (0, 5, 41, 2, 11),
+        "swapped, put right": (0, 5, 10, 7, 37),
+        "dropped": (0, 7, 49, 0, 4),
+        "dropped, put right": (0, 7, 40, 7, 6),
+        "doubled": (0, 0, 60, 0, 0),
+        "doubled, put right": (0, 0, 53, 3, 4),
+        "numbers-of-states": (12, 148, 187, 701, 0),
+        "numbers-of-messages": (0, 0, 326, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 148, 0),
+        "codes-everywhere, put right": (0, 0, 0, 8, 0),
+        "outcomes": (0, 0, 0, 2, 0),
+    },
+    "cluster": {
+        "swapped": (2, 0, 43, 5, 11),
+        "swapped, put right": (2, 0, 23, 8, 28),
+        "dropped": (6, 0, 52, 1, 3),
+        "dropped, put right": (6, 0, 35, 13, 8),
+        "doubled": (0, 0, 57, 5, 0),
+        "doubled, put right": (0, 0, 44, 12, 6),
+        "numbers-of-states": (445, 0, 277, 901, 0),
+        "numbers-of-messages": (0, 0, 384, 0, 0),
+        "numbers-everywhere, put right": (0, 0, 0, 156, 0),
+        "codes-everywhere, put right": (2, 0, 0, 3, 0),
+        "outcomes": (0, 0, 0, 4, 0),
+    },
+}
+"""The same of every edit."""
+
+
+def test_edits_of_a_real_history_are_found_or_are_legal(recorded: Recorded) -> None:
+    """Each judge finds as many of the sampled edits as the table says; what nothing finds is a run of the model."""
+    assert counts_of(recorded, FEW) == EXPECTED[recorded.model.name]
+
+
+@pytest.mark.large
+def test_every_edit_of_a_real_history_is_found_or_is_legal(recorded: Recorded) -> None:
+    """So it is for every edit that there is: none raises an error, and none escapes but other runs of the model."""
+    assert counts_of(recorded, ALL) == EVERY[recorded.model.name]
+
+
+VISIBLE: Mapping[str, tuple[str, ...]] = {
+    "transactions/repaired/actors": ("record.epoch", "record.pid", "metadata.tid1.pepoch", "transitions.tid1.pepoch"),
+    "replication/kip-320/actors": ("leader_epoch", "high_watermark", "log.*.epoch"),
+    "compaction/pulsar/actors": (
+        "cursor.compaction_horizon", "cursor.compacted_topic_context", "phase_one_result.read_position",
+        "topic.*.messages.*.id", "topic.*.messages.*.key", "topic.*.messages.*.value",
+    ),
+}
+"""Offsets, epochs and ids of actors' states that the spec has, too: fields of an actor and the way into them."""
+
+
+CHANGED: Mapping[str, tuple[int, int]] = {
+    "transactions/repaired/actors": (11, 0), "replication/kip-320/actors": (16, 1),
+    "compaction/pulsar/actors": (26, 0),
+}
+"""Of every sixth such number, how many the spec finds changed, and how many it does not.
+
+Those that it does not find are changed between a response's serving and its taking, in what that response changes: the
+mapping does not look there (docs/gaps.md).
+"""
+
+
+@pytest.mark.parametrize("recorded", CHANGED, indirect=True)
+def test_changed_offset_fails_a_property_or_the_refinement(recorded: Recorded) -> None:
+    """A number that is a variable of the spec cannot be another one in a single state: the spec itself says so."""
+    made = [edit for edit in edits.numbers_of_states(events_of(recorded.path)) if is_visible(recorded, edit)]
+    found = Counter(strongest(recorded.judged(edit)) for edit in made[::6])
+    by_spec = found["property"] + found["refinement"]
+    assert (by_spec, found.total() - by_spec) == CHANGED[recorded.model.name]
+
+
+def is_visible(recorded: Recorded, edit: Edit) -> bool:
+    """Say whether an edit of a number is one of a variable that the spec has, after the initial state."""
+    _, n, (_, name, *way), _ = edit.args  # type: ignore[attr-defined]
+    path = ".".join("*" if isinstance(key, int) else key for key in way)
+    return n > 0 and name in recorded.model.actors and path in VISIBLE[recorded.model.name]

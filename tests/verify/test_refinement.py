@@ -1,0 +1,324 @@
+"""Runs held against a spec: what counts as a step of it, served responses, mappings that are wrong, explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pytest
+from support import toy_refinement as toy
+
+from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model, register, unregister
+from harness.record import Recorder, header_of, history_of
+from harness.simulate.chance import Seeded
+from harness.simulate.session import Plan, Session, run_plain
+from harness.simulate.strategy import RandomStrategy
+from harness.simulate.tables import Option, Tables
+from harness.verify import refinement as refine
+from harness.verify.explanation import Explanation, explain
+from harness.verify.linearization import with_changes
+from harness.verify.refinement import Refined, Refiner
+from harness.verify.simulated_runs import Totals, refine_runs
+
+PLAN = Plan(("ConfirmedIsHeld",), 60)
+UNJUDGED = Plan((), 60)
+RUNS = range(150)
+STRICT: Mapping[str, Any] = {"extensions": {}, "forgets": False}
+"""A refinement without the extension action."""
+SERVED = ("Ask(f1)", "Ask(f1)", "Set", "Serve(f1) Fetch f1->reg number=1", "Set", "Serve(f1) Fetch f1->reg number=2")
+"""Two responses are under way."""
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """The toy is registered during a test."""
+    register(toy.system())
+    yield
+    unregister("toy")
+
+
+def model(flaw: str = "", faults: Faults = toy.HARD, **refinement: Any) -> Model:
+    """The toy's actors, with parts of their refinement replaced."""
+    built = find_model("toy/actors").make({}, {"flaw": flaw}, "bag", faults)
+    return attrs.evolve(built, refinement=lambda: toy.refinement(3, **refinement)) if refinement else built
+
+
+def explained(totals: Totals) -> Explanation:
+    """Why the first run that left the spec did."""
+    assert totals.explanation is not None
+    return totals.explanation
+
+
+class Scripted:
+    """Takes the options whose labels start as told, one after the other, then none that is expected."""
+
+    name = "scripted"
+    seed = 0
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = list(labels)
+        self.chance = Seeded(0)
+
+    def pick(self, options: Sequence[Option]) -> int:
+        wanted = self.labels.pop(0)
+        return next(n for n, option in enumerate(options) if option.label.startswith(wanted))
+
+
+def follow(refiner: Refiner, labels: Sequence[str]) -> Refined:
+    """Make the run of the given labels and judge it."""
+    plan = Plan((), len(labels))
+    _, trace = refiner.follow(Session(refiner.tables, plan, Scripted(labels)))
+    return refiner.judge(trace)
+
+
+def test_runs_of_the_toy_follow_its_spec() -> None:
+    """No run leaves the spec under any fault, and every action is refined at least once, the extension too."""
+    refiner = Refiner(model())
+    totals = refine_runs(refiner.model, PLAN, RUNS, refiner=refiner)
+    assert (totals.runs, totals.failed, totals.violated) == (150, 0, {})
+    assert set(totals.actions) == {"Set", "Copy", "Confirm"} and totals.extensions["Forget"] > 0
+    assert totals.untaken == ()
+    assert 0 < totals.stutters < totals.steps
+    assert totals.reached <= reachable(refiner)
+    known = totals.by_action()
+    assert set(known["Serve"]) == {"Confirm", "Copy and Confirm", "Copy", "stutter"} and set(known["Set"]) == {"Set"}
+    assert set(known["Ask"]) == set(known["Apply"]) == {"stutter"} and set(known["Crash"]) == {"Forget", "stutter"}
+
+
+def reachable(refiner: Refiner) -> set[int]:
+    """Fingerprints of all states of the spec."""
+    tables = refiner.spec_tables
+    found, waiting = set(), [tables.start()]
+    while waiting:
+        node = waiting.pop()
+        if refiner.fingerprint(node.state) not in found:
+            found.add(refiner.fingerprint(node.state))
+            waiting += [tables.follow(node, n) for n in range(len(node.options))]
+    return found
+
+
+def test_fingerprints_are_the_same_whatever_was_met_before() -> None:
+    """Two refiners that met the states in another order name them alike."""
+    forward, backward = Refiner(model()), Refiner(model())
+    one = refine_runs(forward.model, PLAN, range(40), refiner=forward)
+    other = refine_runs(backward.model, PLAN, reversed(range(40)), refiner=backward)
+    assert one.reached == other.reached
+    assert one.actions == other.actions
+
+
+@pytest.mark.parametrize("variable", sorted(toy.INITIAL))
+def test_mapping_that_freezes_a_variable_fails(variable: str) -> None:
+    """A mapping that leaves any one variable at its first value is refuted: by a run, or by an action never taken."""
+
+    def frozen(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
+        slots, after = toy.abstract(view, ghost)
+        return {**slots, variable: toy.INITIAL[variable]}, after
+
+    totals = refine_runs(model(mapping=frozen), PLAN, RUNS)
+    if variable == "confirmed":  # no other action depends on it
+        assert (totals.failed, totals.untaken) == (0, ("Confirm",))
+    else:
+        assert totals.failed > 0
+
+
+def test_guard_that_an_actor_forgets_is_named() -> None:
+    """A register that confirms more than was told leaves the spec; the guard that it lacks is shown with its values."""
+    refiner = Refiner(model("confirms-too-much", NO_FAULTS))
+    totals = refine_runs(refiner.model, PLAN, range(3), refiner=refiner)
+    assert totals.failed == 3 and totals.violated["ConfirmedIsHeld"] == 3
+    why = explained(totals)
+    assert why.changes == {"confirmed": ("0", "1")}
+    assert why.nearest == "Confirm of spec with known = 1"
+    (sentence,) = why.why
+    assert sentence.startswith("its guard fails: toy_refinement.py:")
+    assert sentence.endswith(': if known > view["copy[f1]"], with known = 1')
+
+
+def test_guard_in_a_decision_function_is_named_with_it() -> None:
+    """A follower that goes back to an old value: the guard that keeps Copy away, and the decision that it asks."""
+    reordered = Faults(delay=1, duplicate=1)
+    refiner = Refiner(model("takes-old-values", reordered, **STRICT))
+    totals = refine_runs(refiner.model, UNJUDGED, RUNS, refiner=refiner)
+    why = explained(totals)
+    assert why.nearest is not None and why.nearest.startswith("Copy")
+    assert set(why.changes) == {"copy[f1]"}
+    said = " ".join(why.why)
+    assert "it would leave copy[f1] at" in said or "return value > copy" in said
+    assert refine_runs(model("", reordered, **STRICT), UNJUDGED, RUNS).failed == 0
+
+
+def test_explanation_fits_into_its_columns() -> None:
+    """Lines of an explanation are wrapped, and the first one names the step."""
+    refiner = Refiner(model("confirms-too-much", NO_FAULTS))
+    lines = explained(refine_runs(refiner.model, PLAN, range(1), refiner=refiner)).lines(60)
+    assert lines[0].startswith("step 3 is no step of the spec: Serve(f1)")
+    assert max(map(len, lines)) <= 60
+
+
+LATE = (
+    "Set", "Ask(f1)", "Serve(f1) Fetch f1->reg number=1", "Set", "Apply(f1) Fetched reg->f1 number=1 value=1",
+)
+
+
+def test_response_applied_late_counts_when_it_was_served() -> None:
+    """The register has gone on when the response is applied: a Copy at the moment of serving, none later."""
+    refined = follow(Refiner(model(faults=NO_FAULTS)), LATE)
+    assert refined.failure is None
+    assert refined.taken == (("Set",), (), ("Copy",), ("Set",), ())
+    unserved = follow(Refiner(model(faults=NO_FAULTS, served=(), **STRICT)), LATE)
+    assert unserved.failure is not None and unserved.failure.step == 5
+
+
+def test_response_that_is_lost_never_counts() -> None:
+    """A response that a fault takes is no Copy; nor is one that is never applied."""
+    refiner = Refiner(model())
+    lost = follow(refiner, (*LATE[:3], "Drop Fetched reg->f1 number=1", "Ask(f1)"))
+    assert lost.failure is None and lost.actions == {"Set": 1}
+    assert follow(refiner, LATE[:4]).actions == {"Set": 2}
+
+
+def test_response_that_is_doubled_counts_once() -> None:
+    """The second copy of a response is ignored by the follower, and by the mapping."""
+    labels = (*LATE[:3], "Duplicate Fetched reg->f1 number=1", "Apply(f1)", "Set", "IgnoreOldValue(f1)")
+    refined = follow(Refiner(model()), labels)
+    assert refined.failure is None
+    assert refined.taken == (("Set",), (), ("Copy",), (), (), ("Set",), ())
+
+
+def test_responses_under_way_together_count_in_the_order_of_serving() -> None:
+    """Two responses applied in order are two Copies; where the newer one overtakes, the older one never counts."""
+    one, two = "(f1) Fetched reg->f1 number=1", "(f1) Fetched reg->f1 number=2"
+    refiner = Refiner(model(faults=NO_FAULTS))
+    in_order = follow(refiner, (*SERVED, "Set", f"Apply{one}", f"Apply{two}"))
+    assert in_order.failure is None
+    assert in_order.taken[3:] == (("Copy",), ("Set",), ("Copy",), ("Set",), (), ())
+    overtaken = follow(refiner, (*SERVED, "Set", f"Apply{two}", f"IgnoreOldValue{one}"))
+    assert overtaken.failure is None
+    assert overtaken.taken[3:] == ((), ("Set",), ("Copy",), ("Set",), (), ())
+
+
+def test_old_response_applied_after_a_newer_one_leaves_the_spec() -> None:
+    """A follower without its guard goes back; that the old response was served first does not excuse it."""
+    refiner = Refiner(model("takes-old-values", NO_FAULTS, **STRICT))
+    labels = (*SERVED, "Apply(f1) Fetched reg->f1 number=2", "Apply(f1) Fetched reg->f1 number=1")
+    refined = follow(refiner, labels)
+    assert refined.failure is not None and refined.failure.step == 7
+
+
+def test_changes_of_a_response_are_laid_over_keys_of_maps_and_whole_fields() -> None:
+    """Of maps only the keys that the response sets or removes are seen; other fields as it leaves them."""
+
+    @attrs.frozen
+    class Local:
+        known: FrozenMap[str, int]
+        asked: int = 0
+        last: int = 0
+
+    before = Local(FrozenMap({"a": 1, "b": 1, "c": 1}), 1, 5)
+    after = Local(FrozenMap({"a": 2, "c": 1, "d": 1}), 2, 5)
+    local = Local(FrozenMap({"b": 7, "c": 7, "e": 7}), 0, 9)
+    assert with_changes(local, before, after) == Local(FrozenMap({"a": 2, "c": 7, "d": 1, "e": 7}), 2, 9)
+
+
+def test_step_that_is_several_steps_of_the_spec_needs_leave_for_it() -> None:
+    """A request that confirms and is served is two steps of the spec: allowed with two, not with one."""
+    labels = (*LATE, "Ask(f1)", "Serve(f1)", "Apply(f1)")
+    both = follow(Refiner(model(faults=NO_FAULTS)), labels)
+    assert both.failure is None and sorted(both.taken[6]) == ["Confirm", "Copy"]
+    refiner = Refiner(model(faults=NO_FAULTS, steps=1))
+    one = follow(refiner, labels)
+    assert one.failure is not None and one.failure.step == 7
+    assert set(explain(refiner, one.failure).changes) == {"confirmed", "copy[f1]"}
+
+
+def test_extension_that_is_switched_off_is_missed() -> None:
+    """Without the extension a crash that loses an unflushed copy is no step of the spec."""
+    assert refine_runs(model(faults=toy.CRASH, **STRICT), UNJUDGED, RUNS).failed > 0
+    assert refine_runs(model(faults=toy.CRASH), UNJUDGED, RUNS).failed == 0
+
+
+def test_action_of_the_spec_may_be_kept_to_some_actions_of_the_actors() -> None:
+    """Forget is what a crash may be: a follower that goes back by itself is told so."""
+    refiner = Refiner(model("takes-old-values", Faults(crash=1, targets=("f1",))))
+    labels = (*SERVED, "Apply(f1) Fetched reg->f1 number=2", "Apply(f1) Fetched reg->f1 number=1")
+    refined = follow(refiner, labels)
+    assert refined.failure is not None and refined.failure.step == 7
+    why = explain(refiner, refined.failure)
+    assert (why.nearest, why.why) == ("Forget", ("only Crash may be Forget, and this step is Apply",))
+    anywhere = Refiner(model("takes-old-values", Faults(crash=1, targets=("f1",)), by={}))
+    assert follow(anywhere, labels).extensions == {"Forget": 1}
+
+
+def test_recorded_events_are_judged_as_the_run_was() -> None:
+    """A run read back from its events comes to the same as in the process that made it."""
+    built = model()
+    tables, refiner, reader = Tables(built), Refiner(built), Refiner(built)
+    for seed in range(30):
+        recorder = Recorder()
+        run = run_plain(tables, PLAN, RandomStrategy(seed), recorder)
+        history = history_of(header_of(run.trail, built, "plain"), recorder, run.verdict.to_json(), built)
+        again, refined = refiner.simulate(PLAN, RandomStrategy(seed))
+        assert again.trail == run.trail
+        assert reader.check(history) == refined == reader.check(history.events)
+
+
+def broken_mapping(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
+    slots, after = toy.abstract(view, ghost)
+    return {**slots, "value": slots["nowhere"]}, after
+
+
+def short_mapping(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
+    return {"value": 0, "extra": 1}, ghost
+
+
+def shifted_mapping(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
+    slots, after = toy.abstract(view, ghost)
+    return {**slots, "value": slots["value"] + 1}, after
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        (broken_mapping, "the mapping fails on this state with KeyError: 'nowhere' (test_refinement.py, line "),
+        (short_mapping, "the mapping gives a state without confirmed, copy[f1] and with extra, which the spec has not"),
+        (shifted_mapping, "the spec does not start in this state"),
+    ],
+)
+def test_mapping_that_gives_no_state_of_the_spec_is_told(mapping: Any, said: str) -> None:
+    """A mapping that fails, forgets slots or starts elsewhere is refused in the first state, and says where."""
+    refiner = Refiner(model(mapping=mapping))
+    why = explained(refine_runs(refiner.model, PLAN, range(1), refiner=refiner))
+    assert why.step == 0
+    assert said in why.why[0]
+
+
+def counting(view: View, ghost: Value) -> tuple[Mapping[str, Value], Value]:
+    """A mapping that knows from its ghost alone how often the register was set."""
+    slots, _ = toy.abstract(view, ghost)
+    now = max(ghost, slots["value"])
+    return {**slots, "value": now}, now
+
+
+def test_ghost_is_carried_from_state_to_state() -> None:
+    """What a mapping remembers comes back with the next state."""
+    assert refine_runs(model(mapping=counting, ghost=0), PLAN, RUNS).failed == 0
+    assert refine_runs(model(mapping=counting, ghost=1), PLAN, range(1)).failed == 1
+
+
+@pytest.mark.usefixtures("settled")
+def test_tables_that_take_too_much_start_over_between_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign comes to the same however often its tables start over."""
+    whole = refine_runs(model(), PLAN, range(60))
+    monkeypatch.setattr(refine, "ROOM", 60_000)
+    refiner = Refiner(model())
+    parts = refine_runs(refiner.model, PLAN, range(60), refiner=refiner)
+    assert refiner.tables.renewals > 5 and refiner.spec_tables.renewals > 0
+    assert (parts.actions, parts.extensions, parts.reached) == (whole.actions, whole.extensions, whole.reached)
+    assert (parts.steps, parts.stutters, parts.failed) == (whole.steps, whole.stutters, 0)
+
+
+def test_model_without_a_refinement_is_refused() -> None:
+    """Only a model that says which spec it follows can be held against one."""
+    with pytest.raises(Refusal, match="has no refinement"):
+        Refiner(find_model("transactions/diary-02").make())

@@ -1,0 +1,477 @@
+"""`kafka-proto verify`: recorded files judged from what they say happened, edited ones and bad ones too."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import toy_refinement as toy
+from support.command_line import call
+from support.edits import compact, events_of, replays, written
+
+from harness.model import Faults, find_model, register, unregister
+from harness.record import Recorder, header_of, open_history, write_history
+from harness.simulate.hunt import write_run
+from harness.simulate.session import Plan, Run, resolve, run_plain
+from harness.simulate.strategy import RandomStrategy
+from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import run_on_trio
+from harness.verify.judge import Judge, Judged
+from harness.verify.scan import Scan
+
+Line = dict[str, Any]
+Edit = Callable[[list[Line]], object]
+LASTING = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
+PLAN = Plan(("ConfirmedIsHeld",), 60)
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """The toy is registered during a test."""
+    register(toy.system())
+    yield
+    unregister("toy")
+
+
+def recorded(path: Path, flaw: str = "", seed: int = 0, faults: Faults = toy.HARD) -> Run:
+    """Record a run of the toy: trail and history."""
+    tables = Tables(find_model("toy/actors").make({"fetches": 8}, {"flaw": flaw}, "bag", faults))
+    run = run_plain(tables, PLAN, RandomStrategy(seed))
+    write_run(run.trail, path.with_name(path.name.replace(".history.", ".trail.")))
+    return run
+
+
+def edited(source: Path, edit: Edit, name: str = "edited.history.jsonl") -> Path:
+    """Write a copy of a history with other events: numbered again, with the digest that fits."""
+    events = events_of(source)
+    edit(events)
+    return written(source, events, source.with_name(name))
+
+
+def judged(path: Path) -> Judged:
+    return Judge().file(path)
+
+
+def swap(n: int) -> Edit:
+    def edit(events: list[Line]) -> None:
+        events[n], events[n + 1] = events[n + 1], events[n]
+
+    return edit
+
+
+def drop(n: int) -> Edit:
+    return lambda events: events.pop(n)
+
+
+def counted_up(n: int, slot: str, field: str) -> Edit:
+    def edit(events: list[Line]) -> None:
+        events[n]["writes"][slot][field] += 1
+
+    return edit
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A run in which much happens, under every kind of fault that the toy knows."""
+    path = tmp_path / "run.history.jsonl"
+    recorded(path)
+    return path
+
+
+def test_right_run_is_accepted_as_history_and_as_trail(history: Path) -> None:
+    """Both files of a run are judged alike: nothing is found, and the steps are counted."""
+    trail = history.with_name("run.trail.jsonl")
+    for path in (history, trail):
+        outcome = call("verify", path, "--json")
+        (one,) = outcome.json["files"]
+        assert (outcome.code, one["ok"], one["findings"]) == (0, True, [])
+        assert one["steps"] == one["refinement"]["steps"] == len(events_of(history)) - 1
+        taken = sum(one["refinement"]["actions"].values()) + sum(one["refinement"]["extensions"].values())
+        assert one["refinement"]["stutters"] + taken >= one["steps"]
+    said = call("verify", history).out
+    assert said.startswith(f"{history}: ok (") and "1 invariant evaluated in each state" in said
+
+
+def test_run_on_trio_is_judged_from_its_history_alone(tmp_path: Path) -> None:
+    """The runtime does not matter, nor is the trail needed."""
+    model, plan = resolve("toy-crashing")
+    recorder = Recorder()
+    run = run_on_trio(Tables(model), plan, RandomStrategy(5), recorder)
+    path = tmp_path / "trio.history.jsonl"
+    write_history(path, header_of(run.trail, model, "trio"), recorder, run.verdict.to_json())
+    assert judged(path).findings == ()
+
+
+def test_flawed_run_fails_property_and_refinement_with_an_explanation(tmp_path: Path) -> None:
+    """The property, its reason and step, and the step that the spec does not allow with the guard that fails."""
+    path = tmp_path / "flawed.history.jsonl"
+    recorded(path, "confirms-too-much")
+    outcome = call("verify", path)
+    assert outcome.code == 1
+    assert "violates ConfirmedIsHeld at step" in outcome.out
+    assert "is no step of the spec: Serve(f1)" in outcome.out
+    assert 'if known > view["copy[f1]"]' in outcome.out
+    assert max(len(line) for line in outcome.out.splitlines()[1:]) <= 100
+    assert judged(path).findings == ("property", "refinement")
+
+
+def kinds_of(paths: Iterable[Path], run: Run) -> Counter[str]:
+    """Count edited files by their strongest finding; those without any must be runs of the model, step by step."""
+    counts: Counter[str] = Counter()
+    for path in paths:
+        one = judged(path)
+        if one.ok:
+            assert replays(path, run)
+        kinds = (kind for kind in ("refinement", "property", "record", "actors") if kind in one.findings)
+        counts[next(kinds, "legal")] += 1
+    return counts
+
+
+def test_swapped_pairs_are_found_or_are_legal(tmp_path: Path) -> None:
+    """Two neighbouring events in the other order are found for what they say, or are another run of the model."""
+    path = tmp_path / "run.history.jsonl"
+    run = recorded(path)
+    edits = (edited(path, swap(n)) for n in range(1, len(events_of(path)) - 1))
+    assert kinds_of(edits, run) == {"legal": 5, "refinement": 4, "record": 20, "actors": 2}
+
+
+def test_dropped_events_are_found_or_are_legal(tmp_path: Path) -> None:
+    """A run without one of its events is found for what is left; without the last one it is a run."""
+    path = tmp_path / "run.history.jsonl"
+    run = recorded(path)
+    edits = (edited(path, drop(n)) for n in range(1, len(events_of(path))))
+    assert kinds_of(edits, run) == {"legal": 1, "refinement": 5, "record": 25, "actors": 1}
+
+
+def numbers(events: list[Line]) -> Iterator[tuple[int, str, str]]:
+    """Every number that a step leaves in the local state of an actor."""
+    for n, event in enumerate(events):
+        for slot in {"reg", "f1"} & event.get("writes", {}).keys():
+            yield from ((n, slot, field) for field, value in event["writes"][slot].items() if type(value) is int)
+
+
+def test_changed_offsets_are_found(tmp_path: Path) -> None:
+    """A number of an actor's state that is one too high is found, nearly always by a property or the refinement."""
+    path = tmp_path / "run.history.jsonl"
+    run = recorded(path)
+    places = [place for place in numbers(events_of(path)) if place[2] != "number"]
+    edits = (edited(path, counted_up(*place)) for place in places)
+    assert kinds_of(edits, run) == {"refinement": 34, "property": 2, "actors": 2}
+
+
+def test_offset_that_was_never_confirmed_fails_property_and_refinement(history: Path) -> None:
+    """A confirmation that is one too high: the property that it breaks, and the guard that it passed by."""
+    n = next(n for n, event in enumerate(events_of(history)) if event.get("writes", {}).get("reg", {}).get("confirmed"))
+    one = judged(edited(history, counted_up(n, "reg", "confirmed")))
+    assert {"property", "refinement"} <= set(one.findings)
+    assert one.explanation is not None and one.explanation.step == n
+    assert 'if known > view["copy[f1]"]' in one.explanation.why[-1]
+
+
+def test_legal_edit_is_reported_as_legal(tmp_path: Path) -> None:
+    """Steps that do not touch each other may change places: the file is another run, and nothing is found."""
+    path = tmp_path / "plain.history.jsonl"
+    recorded(path, faults=Faults(drop=1))
+    events = events_of(path)
+    n = next(n for n in range(1, len(events)) if {events[n]["action"], events[n + 1]["action"]} == {"Set", "Ask"})
+    other = edited(path, swap(n))
+    assert other.read_bytes() != path.read_bytes()
+    assert judged(other).findings == ()
+    assert call("verify", other).out.startswith(f"{other}: ok (")
+
+
+def test_step_that_the_actors_would_not_take_is_told_apart(history: Path) -> None:
+    """What the spec allows and the model's own actors do not do is a finding of its own."""
+
+    def edit(events: list[Line]) -> None:
+        next(event for event in events if event.get("action") == "Set")["detail"] = "by hand"
+
+    one = judged(edited(history, edit))
+    assert one.findings == ("actors",)
+    assert one.departed is not None and one.departed.sentence == "reg does not do this in the state before it"
+
+
+def test_message_that_was_never_sent_is_found(history: Path) -> None:
+    """A message can only be taken while it is on its way."""
+
+    def edit(events: list[Line]) -> None:
+        next(event for event in events if event.get("action") == "Serve")["received"]["number"] = 77
+
+    one = judged(edited(history, edit))
+    assert "record" in one.findings
+    assert "takes a message that is not on its way to it" in one.odd[0].sentence
+
+
+def test_actor_that_writes_what_is_anothers_is_found(history: Path) -> None:
+    """An actor writes its own state and nobody else's."""
+
+    def edit(events: list[Line]) -> None:
+        event = next(event for event in events if event.get("action") == "Set")
+        event["writes"]["f1"] = events[0]["initial"]["f1"]
+
+    assert judged(edited(history, edit)).odd[0].sentence == "reg writes f1, which is not its own"
+
+
+def test_operation_that_never_began_is_found(history: Path) -> None:
+    """An operation that takes more than one step ends once for each time that it began."""
+    outcomes = ["invoke", "ok", "fail"]
+
+    def edit(events: list[Line]) -> None:
+        asked = [event for event in events if event.get("action") == "Ask"]
+        for event, outcome in zip(asked, outcomes, strict=False):
+            event["op"] = {"process": "f1", "name": "fetch", "outcome": outcome, "value": None}
+
+    (oddity,) = judged(edited(history, edit)).odd
+    assert oddity.sentence == "its op ends fetch of f1, which had not begun"
+    outcomes.pop()
+    assert judged(edited(history, edit)).odd == ()
+
+
+def test_time_that_goes_back_is_found(history: Path) -> None:
+    """Virtual time never goes back."""
+
+    def edit(events: list[Line]) -> None:
+        for n, event in enumerate(events):
+            event["at_us"] = 100 - n
+
+    assert "is before that of the step before it" in judged(edited(history, edit)).odd[0].sentence
+
+
+def test_recorded_violation_is_compared_with_the_states(tmp_path: Path) -> None:
+    """What a file says about itself is not believed: neither in its events nor in its verdict."""
+    path = tmp_path / "flawed.history.jsonl"
+    recorded(path, "confirms-too-much")
+
+    def forget(events: list[Line]) -> None:
+        for event in events:
+            event.pop("violated", None)
+
+    one = judged(edited(path, forget))
+    assert one.findings == ("property", "refinement", "verdict")
+    assert "is recorded to violate nothing; its state violates ConfirmedIsHeld" in one.differs[0]
+    text = path.read_text(encoding="utf-8").splitlines()
+    end = {**json.loads(text[-1]), "verdict": {"ok": True}}
+    path.write_text("\n".join([*text[:-1], compact(end), ""]), encoding="utf-8")
+    assert "the recorded verdict is that nothing is violated; the state after step" in judged(path).differs[0]
+
+
+def test_violation_that_is_made_up_is_found(history: Path) -> None:
+    """A right run that is recorded as violating."""
+    text = history.read_text(encoding="utf-8").splitlines()
+    verdict = {"ok": False, "violated": "ConfirmedIsHeld", "reason": "because", "step": 2, "kind": "safety"}
+    history.write_text("\n".join([*text[:-1], compact({**json.loads(text[-1]), "verdict": verdict}), ""]))
+    assert judged(history).findings == ("verdict",)
+
+
+def test_lasting_property_is_taken_from_the_trail_or_not_judged(tmp_path: Path) -> None:
+    """What only a fair ending shows needs the trail beside the history, whose replay is the same run."""
+    assert call("simulate", "s2-stuck-replica", "--seeds", 30, "--out", tmp_path, "--json").code == 0
+    (path,) = tmp_path.glob("*.history.jsonl")
+    one = judged(path)
+    assert [broken.name for broken in one.broken if broken.claimed] == ["EventuallyAllClientsGetPid"]
+    assert one.unjudged == ()
+    next(tmp_path.glob("*.trail.jsonl")).unlink()
+    alone = judged(path)
+    assert (alone.findings, alone.unjudged) == ((), LASTING)
+    outcome = call("verify", path)
+    assert f"not judged, for want of the trail beside it: {', '.join(LASTING)}" in " ".join(outcome.out.split())
+    assert "has no refinement: its steps are not held against a spec" in outcome.out
+
+
+def test_folder_is_judged_file_by_file(tmp_path: Path) -> None:
+    """Every run in a folder is judged once: a history beside its trail, a trail alone."""
+    for seed, name in enumerate(("a", "b", "deep/c")):
+        recorded(tmp_path / f"{name}.history.jsonl", seed=seed)
+    (tmp_path / "b.history.jsonl").unlink()
+    outcome = call("verify", tmp_path, "--json")
+    assert outcome.code == 0
+    names = [Path(one["file"]).relative_to(tmp_path).as_posix() for one in outcome.json["files"]]
+    assert sorted(names) == ["a.history.jsonl", "b.trail.jsonl", "deep/c.history.jsonl"]
+
+
+def test_bad_file_in_a_folder_does_not_keep_the_others_from_being_judged(tmp_path: Path) -> None:
+    """The others are judged, the bad one is named, and the exit code is that of bad input."""
+    recorded(tmp_path / "a.history.jsonl")
+    (tmp_path / "b.history.jsonl").write_text("{}\n", encoding="utf-8")
+    outcome = call("verify", tmp_path)
+    assert "a.history.jsonl: ok" in outcome.out
+    assert "b.history.jsonl is neither a trail nor a history" in outcome.refusal
+
+
+def test_simulated_runs_are_held_against_the_spec() -> None:
+    """With --seeds a scenario or model is simulated: each action with its count and share, then the first failure."""
+    outcome = call("verify", "toy-crashing", "--seeds", 60)
+    assert outcome.code == 0
+    assert outcome.out.startswith("toy-crashing: all of 60 runs follow the spec\n")
+    for action in ("Set", "Copy", "Confirm", "Forget  (extension)"):
+        assert f"%  {action}\n" in outcome.out
+    flawed = call("verify", "toy/actors", "--set", "flaw=confirms-too-much", "--seeds", 4, "--json")
+    assert flawed.code == 1
+    (result,) = flawed.json["simulated"]
+    assert (result["failed"], result["seed"], result["explanation"]["step"]) == (4, 0, 3)
+
+
+def one_field(**fields: Any) -> Edit:
+    return lambda events: events[2].update(fields)
+
+
+BAD_EVENTS: list[tuple[str, Edit, str]] = [
+    ("an unknown kind", one_field(kind="miracle"), '"kind" should be step or command or timer'),
+    ("a kind that is a number", one_field(kind=3), '"kind" should be step or command or timer'),
+    ("an unknown outcome", one_field(op={"process": "f1", "name": "x", "outcome": "maybe", "value": 1}),
+     '"outcome" should be invoke or ok or fail or info'),
+    ("an op without a process", one_field(op={"name": "x", "outcome": "ok", "value": 1}),
+     'the field "process" is missing'),
+    ("an unknown field", one_field(surprise=1), "unknown fields surprise"),
+    ("a message that is a number", one_field(sent=[3]), "what is received, sent, lost and held should be messages"),
+    ("a message of an unknown type", one_field(sent=[{"$type": "Letter"}]), "unknown type 'Letter'"),
+    ("a slot of another model", one_field(writes={"tc_log[b1]": 1}), "this is not an event of toy/actors"),
+]
+
+
+@pytest.mark.parametrize(("edit", "said"), [row[1:] for row in BAD_EVENTS], ids=[row[0] for row in BAD_EVENTS])
+def test_event_that_cannot_be_is_refused(edit: Edit, said: str, history: Path) -> None:
+    """An event of an unknown kind, or with fields that are none, is bad input, named with its line."""
+    path = edited(history, edit)
+    assert refused(path).startswith(f"{path}, line 4: ")
+    assert said in refused(path)
+
+
+def refused(*what: object) -> str:
+    return call("verify", *what).refusal
+
+
+def with_header(**fields: Any) -> Callable[[str], str]:
+    def damage(text: str) -> str:
+        first, _, rest = text.partition("\n")
+        return f"{compact({**json.loads(first), **fields})}\n{rest}"
+
+    return damage
+
+
+BAD_FILES: list[tuple[str, Callable[[str], str], str]] = [
+    ("an unknown model", with_header(model="toy/else"), "there is no model 'toy/else'; the models are"),
+    ("another version", with_header(version=2), "is of format version 2, this program reads version 1"),
+    ("another format", with_header(format="zip"), "is neither a trail nor a history"),
+    ("cut in the middle of a line", lambda text: text[: len(text) // 2], "the history is cut off or damaged there"),
+    ("cut after a line", lambda text: text[: text.index("\n", len(text) // 2) + 1], "is cut off: a history ends with"),
+    ("an edit without a new digest", lambda text: text.replace('"value":1', '"value":2', 1),
+     "its events do not have the digest of its end line"),
+    ("nothing", lambda text: "", "is empty"),
+]
+
+
+@pytest.mark.parametrize(("damage", "said"), [row[1:] for row in BAD_FILES], ids=[row[0] for row in BAD_FILES])
+def test_file_that_is_no_history_of_a_known_model_is_refused(
+    damage: Callable[[str], str], said: str, history: Path
+) -> None:
+    """Another model or version, or a file cut off, is bad input: one sentence, exit code 2."""
+    path = history.with_name("bad.history.jsonl")
+    path.write_text(damage(history.read_text(encoding="utf-8")), encoding="utf-8")
+    assert said in refused(path)
+
+
+def test_wrong_use_is_refused(tmp_path: Path) -> None:
+    """What is no file, no folder with runs, or no model is named, with what to do."""
+    assert "there is no trail or history at" in refused(tmp_path / "none")
+    assert "give the folder that runs were written to" in refused(tmp_path)
+    assert "give --seeds N to make N runs" in refused("toy-crashing")
+    assert "give --seeds N and a model" in refused(tmp_path, "--size", "values=2")
+    assert "has no refinement" in refused("transactions/diary-02", "--seeds", 2)
+    assert "there is no model 'nobody'" in refused("nobody", "--seeds", 2)
+
+
+def test_state_that_is_no_state_is_a_finding_not_an_error(history: Path) -> None:
+    """A slot that holds what its actor never has: properties and mapping cannot be evaluated, and say so."""
+
+    def edit(events: list[Line]) -> None:
+        next(event for event in events if event.get("action") == "Set")["writes"]["reg"] = 7
+
+    one = judged(edited(history, edit))
+    assert {"property", "refinement", "actors"} <= set(one.findings)
+    assert one.explanation is not None
+    assert "the mapping fails on this state with AttributeError" in one.explanation.why[0]
+
+
+def test_fault_that_cannot_be_is_found(history: Path) -> None:
+    """A crash of who is down already, and a step of who is down, are no steps of any run: the record says so."""
+
+    def twice(events: list[Line]) -> None:
+        n = next(n for n, event in enumerate(events) if event.get("action") == "Crash")
+        events.insert(n, events[n])
+
+    (oddity, *_) = judged(edited(history, twice)).odd
+    assert (oddity.rule, oddity.sentence) == (
+        "EnvironmentCanDoThis", "fate[f1] cannot do this in the state before it"
+    )
+
+    def while_down(events: list[Line]) -> None:
+        n = next(n for n, event in enumerate(events) if event.get("action") == "Crash")
+        asks = next(event for event in events if event.get("action") == "Ask")
+        events.insert(n + 1, {**asks, "sent": [], "writes": {"f1": events[n]["writes"]["f1"]}})
+
+    found = {oddity.rule for oddity in judged(edited(history, while_down)).odd}
+    assert "DownIsSilent" in found
+
+
+def test_flush_of_what_is_not_held_is_found(history: Path) -> None:
+    """A disk holds what its actor held when it flushed."""
+
+    def edit(events: list[Line]) -> None:
+        event = next(event for event in events if "disk[f1]" in event.get("writes", {}) and event["process"] == "f1")
+        event["writes"]["disk[f1]"] = {name: 9 for name in event["writes"]["disk[f1]"]}
+
+    assert judged(edited(history, edit)).odd[0].rule == "DiskIsWhatWasHeld"
+
+
+def test_start_that_is_none_is_found(history: Path) -> None:
+    """A run starts in an initial state of its model."""
+
+    def edit(events: list[Line]) -> None:
+        events[0]["initial"]["budget"]["drop"] += 1
+
+    assert judged(edited(history, edit)).odd[0].rule == "StartsInInitialState"
+
+
+@pytest.mark.usefixtures("settled")
+def test_history_is_judged_alike_where_tables_start_over(tmp_path: Path) -> None:
+    """One pass in bounded memory finds what tables that keep everything find, of a right run and of a wrong one."""
+    model, plan = resolve("stack-happy-path")
+    recorder = Recorder()
+    run = run_plain(Tables(model), plan, RandomStrategy(1), recorder)
+    right = tmp_path / "right.history.jsonl"
+    write_history(right, header_of(run.trail, model, "plain"), recorder, run.verdict.to_json())
+    for path, found in ((right, 0), (edited(right, swap(20)), 1)):
+        scans = []
+        for budget in (1, 1_000_000_000):
+            header, end, events = open_history(path, model)
+            scan = Scan(model, Tables(model, budget=budget), None, header)
+            for event in events:
+                scan.look(event)
+            scans.append((scan.steps, scan.broken, scan.departed, scan.odd, scan.differences(end["verdict"])))
+            assert scan.tables.renewals == (scan.steps + 1 if budget == 1 else 0)
+        assert scans[0] == scans[1]
+        assert (scans[0][2] is not None) == bool(found)
+
+
+def test_interrupt_keeps_what_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends a folder early: what was judged is printed, and the sentence says how many files that were."""
+    for seed in range(5):
+        recorded(tmp_path / f"{seed}.history.jsonl", seed=seed)
+    file = Judge.file
+
+    def interrupted(judge: Judge, path: Path) -> Judged:
+        if path.name == "3.history.jsonl":
+            signal.raise_signal(signal.SIGINT)
+        return file(judge, path)
+
+    monkeypatch.setattr(Judge, "file", interrupted)
+    outcome = call("verify", tmp_path, "--json")
+    assert outcome.code == 130
+    assert (outcome.json["interrupted"], len(outcome.json["files"])) == (True, 3)
+    assert outcome.err == "kafka-proto: interrupted; 3 of 5 files were judged\n"
