@@ -6,8 +6,8 @@ import pytest
 from support.demo_runs import TXN, found_violation, opened, ran
 
 from harness.demo.session import questions
-from harness.demo.session import snapshot as picture
 from harness.demo.session.as_json import state_json
+from harness.demo.session.snapshot import present
 from harness.model import Refusal
 
 
@@ -47,7 +47,7 @@ def test_violation_is_shrunk_into_a_branch_of_its_own() -> None:
     session.forward(session.branch.length)
     assert session.violation is not None and session.violation.violated == violated
     assert session.at == found.has <= found.had == long.length
-    assert picture.present(session)["violation"]["shrunk"]["length"] == session.at
+    assert present(session)["violation"]["shrunk"]["length"] == session.at
     session.undo()
     session.undo()
     assert session.branch is long and session.at == long.length
@@ -95,7 +95,7 @@ def test_failing_properties_have_ranges_and_lights() -> None:
     session = opened(TXN)
     session.tour("rp-01")
     session.forward(session.branch.length)
-    light = session.present()["properties"]["AckDurability"]
+    light = present(session)["properties"]["AckDurability"]
     assert (light["ok"], light["since"]) == (False, 16)
     failing = questions.ranges(session)["failing"]
     assert failing["AckDurability"] == [[16, 16]]

@@ -15,9 +15,9 @@ from support.command_line import call
 from support.demo_runs import TXN, found_violation, opened, ran
 
 from harness.demo.session import questions, running, walk
-from harness.demo.session import snapshot as picture
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.opened import Opened, open_trail, open_what
+from harness.demo.session.snapshot import branches, change_text, present, snapshot, steps
 from harness.demo.session.walk import Stale
 from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, Turn, register, tours, unregister
 from harness.model.network import FIFO
@@ -50,7 +50,7 @@ def replayed(trail: Trail) -> tuple[str, Run]:
 def seen(session: LiveSession) -> dict[str, Any]:
     """Return all there is to see of a session that verbs bring about and take back."""
     session.refine()
-    shown = session.snapshot()
+    shown = snapshot(session)
     for name in ("version", "epoch", "spec"):
         del shown[name]
     for name in ("can_undo", "strategy", "seed", "until"):
@@ -97,7 +97,7 @@ def test_trail_saved_from_a_session_replays_on_the_command_line_with_the_same_di
     path = tmp_path / "demo.trail.jsonl"
     session.trail().write(path)
     done = call("replay", path, "--json")
-    violation = session.present()["violation"]
+    violation = present(session)["violation"]
     assert (done.code, done.json["digest"]) == (1, session.digest())
     assert done.json["verdict"]["violated"] == violation["property"] == "AckDurability"
     assert done.json["verdict"]["step"] == violation["step"] == 16
@@ -108,7 +108,7 @@ def test_step_is_taken_by_label_or_index_and_refused_otherwise() -> None:
     """An index or label that is not possible, or a picture that is too old, changes nothing."""
     session = opened(TXN)
     before = seen(session)
-    labels = [option["label"] for option in session.present()["enabled"]]
+    labels = [option["label"] for option in present(session)["enabled"]]
     for call_, error in (
         (lambda: session.take(len(labels)), Refusal), (lambda: session.take(-1), Refusal),
         (lambda: session.take(label="Init(c9,tid1)"), Refusal), (lambda: session.take(0, at=3), Stale),
@@ -118,7 +118,7 @@ def test_step_is_taken_by_label_or_index_and_refused_otherwise() -> None:
     assert seen(session) == before
     session.take(label=labels[1], at=0)
     session.take(0, at=1)
-    assert picture.steps(session)[0]["label"] == labels[1]
+    assert steps(session)[0]["label"] == labels[1]
 
 
 def test_another_step_in_the_middle_begins_a_branch_and_keeps_the_old_one() -> None:
@@ -127,11 +127,11 @@ def test_another_step_in_the_middle_begins_a_branch_and_keeps_the_old_one() -> N
     labels = [record.chosen.label for record in session.branch.records[1:]]
     session.rewind(5)
     session.take(label=labels[5])
-    assert (list(session.branches), session.at, session.present()["step"]) == (["main"], 6, 6)
+    assert (list(session.branches), session.at, present(session)["step"]) == (["main"], 6, 6)
     other = next(n for n, option in enumerate(session.node.options) if option.label != labels[6])
     session.take(other)
     assert (list(session.branches), session.branch.name) == (["main", "branch 2"], "branch 2")
-    assert picture.branches(session)[1] == {
+    assert branches(session)[1] == {
         "name": "branch 2", "length": 7, "from": "main", "at": 6, "current": True
     }
     session.name_branch("mine")
@@ -140,7 +140,7 @@ def test_another_step_in_the_middle_begins_a_branch_and_keeps_the_old_one() -> N
     session.forward(12)
     assert [record.chosen.label for record in session.branch.records[1:]] == labels
     session.switch("mine")
-    assert (session.at, picture.branches(session)[1]["name"]) == (7, "mine")
+    assert (session.at, branches(session)[1]["name"]) == (7, "mine")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -207,7 +207,7 @@ def test_message_that_is_already_under_way_merges_with_itself() -> None:
     session = LiveSession(Opened(model, everything(model), "", "own"))
     session.take(label="Send(a)")
     session.take(label="Send(a)")
-    (step,) = picture.steps(session, 1)
+    (step,) = steps(session, 1)
     assert (step["taken"], [message["id"] for message in step["sent"]]) == ([{"id": "2.0", "how": "merged"}], ["2.0"])
     for at in (2, 1):
         assert [flight.id for flight, _ in session.flights.under_way()] == ["1.0"]
@@ -288,9 +288,9 @@ def test_news_is_what_a_client_needs_to_have_the_whole_picture() -> None:
         session.refine(2)
         keep = session.news()
         assert keep is not None
-        change = json.loads(picture.change_text(session, keep))
+        change = json.loads(change_text(session, keep))
         client = [*client[: change["keep"]], *change["steps"]]
-        assert client == picture.steps(session)
+        assert client == steps(session)
         longest = max(longest, len(client))
     assert longest > 10
     session.open(TXN)
@@ -339,9 +339,9 @@ def test_trail_with_a_fair_ending_opens_at_its_end_and_is_saved_as_it_was(tmp_pa
     trail = read_trail(Path(made["trail"]))
     session = of_trail(trail)
     assert (session.at, session.trail()) == (len(trail.choices), trail)
-    violation = session.present()["violation"]
+    violation = present(session)["violation"]
     assert (violation["property"], violation["kind"]) == (trail.violates, "liveness")
-    assert session.present()["ending"]["fair_from"] == trail.fair_from
+    assert present(session)["ending"]["fair_from"] == trail.fair_from
     session.rewind(session.at - 1)
     assert session.violation is None and session.trail().fair_from is None
     session.forward(len(trail.choices))
@@ -362,7 +362,7 @@ def test_tour_is_left_and_taken_up_again(tour: str) -> None:
     """It opens at its start with its steps ahead; another step is a branch, and the tour's own branch goes on."""
     session = opened(TXN)
     session.tour(tour)
-    shown = session.snapshot()
+    shown = snapshot(session)
     assert (session.at, shown["ahead"], shown["tour"]["name"]) == (0, shown["tour"]["length"], tour)
     session.forward(4)
     own = session.branch.choice(5).label
@@ -370,7 +370,7 @@ def test_tour_is_left_and_taken_up_again(tour: str) -> None:
     if other is not None:
         session.take(other)
         assert session.branch.name != "tour"
-        session.switch(session.snapshot()["tour"]["branch"])
+        session.switch(snapshot(session)["tour"]["branch"])
     session.forward(session.branch.length)
     assert session.at == shown["tour"]["length"]
 
@@ -410,7 +410,7 @@ def test_run_over_tables_that_start_over_is_the_same_run() -> None:
     roomy, tight = made(None), made(2_000_000)
     assert tight.tables.renewals > 0 == roomy.tables.renewals
     assert tight.digest() == roomy.digest()
-    assert picture.steps(tight) == picture.steps(roomy)
+    assert steps(tight) == steps(roomy)
 
 
 def test_demo_ends_after_its_most_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,9 @@ MAY_IMPORT = {
 
 "" is the package itself, whose short names for drivers load them when first used.
 """
+
+INSIDE_DEMO = {"session": ("session",), "web": ("session", "web"), "terminal": ("session", "terminal")}
+"""Inside the demo: a session knows neither the web nor the terminal, and these two do not know each other."""
 
 HOMES = {
     "random": ("harness/simulate/chance.py",),
@@ -90,8 +93,43 @@ def forbidden_imports(tree: ast.Module, path: str) -> list[str]:
             found.append(f"{path} imports {name}: {here} must not know {top}")
         if top == "harness" and here in SYSTEMS and rest[:1] != ["model"]:
             found.append(f"{path} imports {name}: a protocol knows harness.model only")
+        inside = INSIDE_DEMO.get(path.split("/")[2], ()) if path.startswith("harness/demo/") else ()
+        if rest[:1] == ["demo"] and inside and rest[1] not in inside:
+            found.append(f"{path} imports {name}: inside the demo, it knows {' and '.join(inside)} only")
         if top == "harness" and here == "harness" and rest and rest[0] not in (room(path), *MAY_IMPORT[room(path)]):
             found.append(f"{path} imports {name}: {room(path) or 'harness'} must not know {rest[0]}")
+    return found
+
+
+def circles(trees: Mapping[str, ast.Module]) -> list[list[str]]:
+    """Return the files that import each other in a circle, each circle sorted; imports for types alone count, too."""
+    arrows = {path: {found for name in imports(tree, path) if (found := file_of(name, trees)) is not None} - {path}
+              for path, tree in trees.items()}
+    reached = {path: reachable(arrows, path) for path in trees}
+    found = {tuple(sorted(o for o in reached[path] if path in reached[o])) for path in trees if path in reached[path]}
+    return sorted(map(list, found))
+
+
+def file_of(name: str, trees: Mapping[str, ast.Module]) -> str | None:
+    """Return the file that a dotted name is in: a module, a package, or something that one of them has."""
+    while name:
+        base = name.replace(".", "/")
+        for path in (f"{base}.py", f"{base}/__init__.py"):
+            if path in trees:
+                return path
+        name = name.rpartition(".")[0]
+    return None
+
+
+def reachable(arrows: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    """Return where arrows lead from a file, itself only where there is a circle."""
+    found: set[str] = set()
+    waiting = list(arrows[start])
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += arrows[path]
     return found
 
 
@@ -130,6 +168,11 @@ def test_imports_follow_the_rules(trees: dict[str, ast.Module]) -> None:
     assert [sentence for path, tree in trees.items() for sentence in forbidden_imports(tree, path)] == []
 
 
+def test_no_file_of_harness_imports_itself_in_a_circle(trees: dict[str, ast.Module]) -> None:
+    """Inside a room, arrows run one way between its files, too."""
+    assert circles({path: tree for path, tree in trees.items() if path.startswith("harness/")}) == []
+
+
 def test_hash_is_nobodys_identity_or_order(trees: dict[str, ast.Module]) -> None:
     """`hash()` differs between processes and aliases large ints: only a `__hash__` may call it."""
     assert {path: lines for path, tree in trees.items() if (lines := hash_calls(tree))} == {}
@@ -165,6 +208,9 @@ def test_files_fit_in_a_head() -> None:
         ("harness/simulate/hunt.py", "import pandas"),
         ("harness/campaign/report/page.py", "from matplotlib.figure import Figure"),
         ("harness/campaign/checks.py", "from time import sleep"),
+        ("harness/demo/session/opened.py", "from harness.demo.web.live import Live"),
+        ("harness/demo/web/live.py", "from harness.demo.terminal.console import Console"),
+        ("harness/demo/terminal/console.py", "from harness.demo.web import server"),
     ],
 )
 def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
@@ -184,6 +230,22 @@ def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
 def test_imports_within_the_rules_are_accepted(path: str, source: str) -> None:
     """What the rules allow raises no complaint."""
     assert forbidden_imports(ast.parse(source), path) == []
+
+
+def test_circles_are_noticed() -> None:
+    """Three files in a circle, one of whose arrows is for types alone or inside a function, are one circle."""
+    sources = {
+        "harness/demo/walk.py": "from harness.demo.recording import first",
+        "harness/demo/recording.py": "if TYPE_CHECKING:\n    from harness.demo import shelf",
+        "harness/demo/shelf.py": "def f():\n    from . import walk",
+        "harness/demo/server.py": "from harness.demo.walk import Walk\nimport harness.model",
+        "harness/model/__init__.py": "from harness.model.step import Step",
+        "harness/model/step.py": "import attrs",
+    }
+    trees = {path: ast.parse(source) for path, source in sources.items()}
+    assert circles(trees) == [["harness/demo/recording.py", "harness/demo/shelf.py", "harness/demo/walk.py"]]
+    trees["harness/model/step.py"] = ast.parse("from harness.model import Step")
+    assert ["harness/model/__init__.py", "harness/model/step.py"] in circles(trees)
 
 
 def test_hash_calls_are_noticed() -> None:

@@ -10,6 +10,7 @@ import pytest
 from support.demo_runs import opened
 
 from harness.demo.session import questions
+from harness.demo.session.snapshot import present
 from harness.model import Step
 from harness.verify.conditions import guard_of
 from harness.verify.guard_trace import watch
@@ -124,7 +125,7 @@ def test_condition_of_a_while_is_told() -> None:
 def spent(what: str) -> Any:
     """Return why a controller elects nobody after it did as often as it may."""
     session = opened(what)
-    while options := [one for one in session.present()["enabled"] if one["action"] == "ControllerElectLeader"]:
+    while options := [one for one in present(session)["enabled"] if one["action"] == "ControllerElectLeader"]:
         session.take(index=options[0]["index"])
     return questions.why(session, "ControllerElectLeader")()["model"]
 

@@ -72,7 +72,7 @@ class Search:
         """Return a trail that was found without faults so that a person may go on with those of the session."""
         return trail if self.hurts or trail.fair_from is not None else attrs.evolve(trail, faults=self._faults)
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return how far the search is, as a JSON object; times in seconds."""
         rate = self.tried / max(1e-9, time.monotonic() - self._began)
         left = round((self.runs - self.tried) / rate) if self.tried else None
@@ -81,12 +81,12 @@ class Search:
 
     def progress(self) -> str:
         """Return how far the search is, in words."""
-        told = self.told()
-        left = f", at most {span(told['seconds_left'])} left" if told["seconds_left"] is not None else ""
-        return f"{self.tried:,} of {counted(self.runs, 'run')}, {told['rate']:g} a second{left}; {self.now}"
+        now = self.to_json()
+        left = f", at most {span(now['seconds_left'])} left" if now["seconds_left"] is not None else ""
+        return f"{self.tried:,} of {counted(self.runs, 'run')}, {now['rate']:g} a second{left}; {self.now}"
 
     def outcome(self) -> str:
-        """Return what the search came to, in a sentence."""
+        """Return the outcome of the search, in a sentence."""
         tried = f"{counted(self.tried, 'run')} ({counted(self.steps, 'step')})"
         if self.found is not None:
             how = f"{self.found.strategy}, seed {self.found.seed}"

@@ -180,18 +180,6 @@ class LiveSession(Walk):
         """Return a view of the present state."""
         return self.tables.view_of(self.node)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return everything there is to see, as a JSON object."""
-        from harness.demo.session.snapshot import snapshot
-
-        return snapshot(self)
-
-    def present(self) -> dict[str, Any]:
-        """Return the present, as a JSON object."""
-        from harness.demo.session.snapshot import present
-
-        return present(self)
-
 
 def ending_of(trail: Trail) -> Ending | None:
     """Return how a trail ends beyond its steps, if it does; it is replayed for that. Raises Refusal."""

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 import attrs
 
-from harness.demo.session import as_json as told
+from harness.demo.session import as_json
 from harness.demo.session.branches import Record
 from harness.memo.interning import Ids, IdView
 from harness.model import Message, Model, Process, Step, Value
@@ -132,11 +132,11 @@ class Judge:
                 return
             way = () if after == before else refiner.way(before, after, refiner.barred(step.taken.action))
         except Unmapped as error:
-            step.told = told.text_of({"kind": "outside", "actions": [], "text": str(error)})
+            step.told = as_json.text_of({"kind": "outside", "actions": [], "text": str(error)})
             return
         shown = self._tell(before, after, way)
         step.label = shown["actions"][0] if way is not None and len(way) == 1 and before is not None else None
-        step.told = told.text_of(shown)
+        step.told = as_json.text_of(shown)
 
     def _seen(self, n: int) -> Ids:
         """Return a state with the responses that were served and not yet applied in it."""
@@ -148,7 +148,7 @@ class Judge:
             state = (*state[: window.slot], laid, *state[window.slot + 1 :])
         return state
 
-    def _tell(self, before: Ids | None, after: Ids, way: tuple[str, ...] | None) -> told.Json:
+    def _tell(self, before: Ids | None, after: Ids, way: tuple[str, ...] | None) -> as_json.Json:
         if way is None:
             return {"kind": "outside", "actions": [], "text": "no step of the spec leads to the state after it"}
         if not way:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from harness.demo.session.branches import Mending, Record, mending
 from harness.model import Kind, Refusal, unknown
 from harness.record.counted import counted
 from harness.simulate.chance import Chance
+from harness.simulate.session import Plan
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import RandomStrategy, Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
-
-if TYPE_CHECKING:
-    from harness.simulate.session import Plan
 
 STRATEGIES = ("random", "pct", "guided")
 WATCHED = 10

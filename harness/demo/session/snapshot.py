@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.demo.session import as_json as told
+from harness.demo.session import as_json
+from harness.demo.session.live_session import LiveSession
 from harness.demo.session.possible import refusals
 from harness.demo.session.running import STRATEGIES
 from harness.render.timeline import ENVIRONMENT
 from harness.simulate.session import Verdict
-
-if TYPE_CHECKING:
-    from harness.demo.session.live_session import LiveSession
 
 Json = dict[str, Any]
 
@@ -25,14 +23,14 @@ def snapshot(session: LiveSession) -> Json:
 
 def snapshot_text(session: LiveSession, catalogue: str) -> str:
     """Return the same as JSON text with the catalogue, without taking the steps apart."""
-    frame = told.text_of(_frame(session)).removesuffix("}")
-    now = told.text_of(present(session))
+    frame = as_json.text_of(_frame(session)).removesuffix("}")
+    now = as_json.text_of(present(session))
     return f'{frame},"catalogue":{catalogue},"steps":[{_texts(session, 0)}],"present":{now}}}'
 
 
 def change_text(session: LiveSession, keep: int) -> str:
     """Return what is new after a step that is still the same, as JSON text."""
-    frame = told.text_of({
+    frame = as_json.text_of({
         "version": session.version, "keep": keep, "ahead": session.branch.length - session.at,
         "branches": branches(session), "tour": tour(session), "present": present(session),
     }).removesuffix("}")
@@ -57,15 +55,15 @@ def _frame(session: LiveSession) -> Json:
         "version": session.version, "epoch": session.epoch, "model": model.name, "title": session.opened.title,
         "scenario": plan.scenario, "sizes": dict(model.sizes), "settings": dict(model.settings),
         "network": model.network.name, "mode": plan.mode, "lifelines": lanes, "budget": session.opened.budget,
-        "kinds_of_lifeline": {name: told.kind_of_lifeline(model, name) for name in lanes},
-        "can_hurt": told.can_hurt(model), "links": told.links(model),
+        "kinds_of_lifeline": {name: as_json.kind_of_lifeline(model, name) for name in lanes},
+        "can_hurt": as_json.can_hurt(model), "links": as_json.links(model),
         "properties": [
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties
         ],
         "actions": _actions(session), "spec": _spec(session), "strategies": list(STRATEGIES),
         "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
-                    "sent": [told.message_json(flight) for flight in session.branch.records[0].moved.sent]},
+                    "sent": [as_json.message_json(flight) for flight in session.branch.records[0].moved.sent]},
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
         "number": session.number, "sessions": [kept.told() for kept in session.shelf.listed()],
     }
@@ -111,7 +109,7 @@ def about_tour(session: LiveSession) -> str:
     model = session.model
     sizes = ", ".join(f"{name} {size}" for name, size in model.sizes.items())
     settings = "".join(f", {name}={value}" for name, value in model.settings.items() if value)
-    faults = [kind for kind, can in told.can_hurt(model).items() if can]
+    faults = [kind for kind, can in as_json.can_hurt(model).items() if can]
     said = f"faults are on: {', '.join(faults)}" if faults else "faults are off"
     return f"The cluster of this tour has {sizes}{settings}; {said}."
 
@@ -125,10 +123,10 @@ def present(session: LiveSession) -> Json:
     found: Json = {
         "step": session.at, "at_us": record.chosen.at_us,
         "enabled": [
-            told.enabled_json(n, option, session.lanes, session.flights)
+            as_json.enabled_json(n, option, session.lanes, session.flights)
             for n, option in enumerate(session.node.options)
         ],
-        "in_flight": told.in_flight_json(session.flights, ready), "gates": told.gates(model, state),
+        "in_flight": as_json.in_flight_json(session.flights, ready), "gates": as_json.gates(model, state),
         "properties": _properties(session), "witnessed": sorted(record.witnessed),
         "running": runner.running, "strategy": runner.name, "seed": runner.seed, "speed": runner.speed,
         "until": runner.until, "hurts": runner.hurts, "spares": runner.spares, "outcome": runner.outcome,

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 
 import attrs
 
-from harness.demo.session import as_json as told
+from harness.demo.session import as_json
 from harness.demo.session.branches import Branch, Left, Memento, Record, mine_after
 from harness.demo.session.flights import Flights
 from harness.demo.session.opened import Opened
-from harness.demo.session.recording import first, recorded
+from harness.demo.session.recording import StepRecorder
 from harness.demo.session.running import ENOUGH, WATCHED, Runner
 from harness.model import Refusal, Tour, Value, unknown
+from harness.record import Chosen
 from harness.simulate.replay import find, misfit
 from harness.simulate.session import Verdict
 from harness.simulate.tables import Node, Tables
@@ -51,13 +52,14 @@ class Walk:
         if not 0 <= opened.initial < tables.initial_count:
             raise Refusal(f"expected an initial state from 0 to {tables.initial_count - 1}, found {opened.initial}")
         self.opened, self.model, self.plan, self.tables = opened, opened.model, opened.plan, tables
-        self.lanes = told.lifelines(self.model)
+        self.lanes = as_json.lifelines(self.model)
         self.runner = Runner(tables, self.plan, opened.budget == "generous", self._speed)
         self.node: Node = tables.start(opened.initial)
         """The state of the session, in its tables."""
         self.flights = Flights(self.model)
         self.claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
-        self.branch = Branch("main", [first(self)])
+        self._recorder = StepRecorder(self.model, tables, self.flights, self.lanes, self.claimed)
+        self.branch = Branch("main", [self._recorder.first(self.node, 0 if self.timed else None)])
         self.branches = {self.branch.name: self.branch}
         self.at = 0
         self.toured: Tour | None = None
@@ -180,7 +182,7 @@ class Walk:
             if self._by_hand and not following.by_hand:
                 self._make_mine()
         else:
-            following = recorded(self, n, after, ahead, self._by_hand)
+            following = self._recorder.following(self.record, self.node, n, after, self._time(ahead), self._by_hand)
             self.branch.records.append(following)
             if ahead is not None:
                 del self.branch.ahead[0]
@@ -196,6 +198,15 @@ class Walk:
             self.runner.left -= 1
             if self.runner.is_there(before, following, self.claimed):
                 self._end("")
+
+    def _time(self, ahead: Chosen | None) -> int | None:
+        """Return the virtual time of the step being taken: that of the trail it comes from, or the timetable's."""
+        if not self.timed:
+            return None
+        if ahead is not None:
+            return ahead.at_us or 0
+        assert self.runner.timetable is not None
+        return self.runner.timetable.now_us
 
     def _make_mine(self) -> None:
         """Note that a person chose the next kept step by hand: what it injures is theirs from there on."""

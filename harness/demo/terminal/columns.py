@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
+from harness.demo.session.branches import Record
 from harness.demo.session.flights import Fate
 from harness.demo.session.flights import Flight as Live
+from harness.demo.session.live_session import LiveSession
 from harness.record import Event
 from harness.render.text import Page, failing
 from harness.render.timeline import DROPPED, ENVIRONMENT, LOST, MERGED, UNDER_WAY, Flight, Row
-
-if TYPE_CHECKING:
-    from harness.demo.session.branches import Record
-    from harness.demo.session.live_session import LiveSession
 
 STEPS = 9_999
 """Digits of a step's number are kept for so many; a longer run moves to the right."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import attrs
 
 from harness.demo.session.live_session import LiveSession
+from harness.demo.session.snapshot import present
 from harness.demo.terminal.columns import Columns
 from harness.model import Refusal
 
@@ -77,7 +78,7 @@ class Console:
     def present(self) -> Json:
         """Return the present of the session as JSON, made once for each version."""
         if self._present[0] != self.session.version:
-            self._present = (self.session.version, self.session.present())
+            self._present = (self.session.version, present(self.session))
         return self._present[1]
 
     @property

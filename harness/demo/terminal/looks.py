@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.demo.session import as_json as told
+from harness.demo.session import as_json
 from harness.demo.terminal.console import Console, Json, Verb, never, nothing
 from harness.demo.terminal.verbs import numbered
 from harness.model import OPEN, Refusal, tours
@@ -106,7 +106,7 @@ def state(console: Console, words: list[str]) -> None:
         raise Refusal(f"expected one of {', '.join(session.lanes)}, found {' '.join(words)!r}")
     now = session.state(at)
     before = session.state(at - 1) if at else None
-    found = told.state_json(session.lanes, before, now, words[0] if words else None)
+    found = as_json.state_json(session.lanes, before, now, words[0] if words else None)
     groups = [*found["actors"].items(), *([("shared", found["shared"])] if not words and found["shared"] else [])]
     console.said = []
     for name, slots in groups:

@@ -12,8 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from harness.demo.session import as_json as told
-from harness.demo.session import questions
+from harness.demo.session import as_json, questions
 from harness.model import Refusal
 from harness.record.fields import Kind, check_given
 
@@ -35,9 +34,9 @@ HEADERS = {
 Body = dict[str, Any]
 
 
-def as_json(data: Any, status: int = 200) -> Response:
+def json_response(data: Any, status: int = 200) -> Response:
     """Return data as a response."""
-    return Response(told.text_of(data), status, HEADERS, "application/json")
+    return Response(as_json.text_of(data), status, HEADERS, "application/json")
 
 
 def download(text: str, name: str, kind: str) -> Response:
@@ -57,7 +56,7 @@ def static_file(path: str) -> Response:
 
 
 async def failed(status: int, request: Request, error: Exception) -> Response:
-    return as_json({"error": str(error)}, status)
+    return json_response({"error": str(error)}, status)
 
 
 async def missing(request: Request, error: Exception) -> Response:
@@ -67,11 +66,11 @@ async def missing(request: Request, error: Exception) -> Response:
         404: f"there is nothing at {request.url.path[:80]}; the page is at /",
         405: f"{request.method} is not for {request.url.path[:80]}; see docs/demo.md",
     }
-    return as_json({"error": said.get(error.status_code, error.detail)}, error.status_code)
+    return json_response({"error": said.get(error.status_code, error.detail)}, error.status_code)
 
 
 async def broken(request: Request, error: Exception) -> Response:
-    return as_json({"error": f"the protocol or the demo failed with {type(error).__name__}: {error}"}, 500)
+    return json_response({"error": f"the protocol or the demo failed with {type(error).__name__}: {error}"}, 500)
 
 
 async def content(request: Request, most: int) -> bytes:

@@ -12,12 +12,12 @@ from typing import Any
 
 import trio
 
-from harness.demo.session import as_json as told
+from harness.demo.session import as_json
 from harness.demo.session.branches import Branch, Ending
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened import catalogue
 from harness.demo.session.snapshot import change_text, snapshot_text
-from harness.demo.web.background import Finding
+from harness.demo.web.background import BackgroundSearch
 from harness.simulate.shrink import Shrunk
 from harness.simulate.trio_runtime import LiveHost
 
@@ -60,13 +60,13 @@ class Live:
 
     def __init__(self, session: LiveSession) -> None:
         self.session = session
-        self.catalogue = told.text_of(catalogue())
+        self.catalogue = as_json.text_of(catalogue())
         self.subscribers: set[Subscriber] = set()
         self.is_closed = False
         self._send, self._jobs = trio.open_memory_channel[Job](100)
         self._host: LiveHost
         self._nursery: trio.Nursery
-        self.finding = Finding(self)
+        self.search = BackgroundSearch(session, self.change, self.report_search)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the session until cancelled."""
@@ -91,19 +91,19 @@ class Live:
                 stage.cancel_scope.cancel()
 
     async def find(self, runs: int, seed: int) -> None:
-        """Begin to search for a violation of what is shown, and tell everybody how far it is."""
-        await self.change(self.finding.start, self._nursery, runs, seed)
+        """Begin to search for a violation of what is shown, and report to everybody how far it is."""
+        await self.change(self.search.start, self._nursery, runs, seed)
 
-    def tell_finding(self) -> None:
-        """Tell everybody how far the search for a violation is."""
+    def report_search(self) -> None:
+        """Report to everybody how far the search for a violation is."""
         for subscriber in self.subscribers:
             if not subscriber.is_behind:
-                subscriber.waiting.append(self._finding_event())
+                subscriber.waiting.append(self._search_event())
                 subscriber.news.set()
 
-    def _finding_event(self) -> str:
-        told_ = {"version": self.session.version, **(self.finding.told() or {})}
-        return event(self.session.version, "finding", told.text_of(told_))
+    def _search_event(self) -> str:
+        shown = {"version": self.session.version, **(self.search.to_json() or {})}
+        return event(self.session.version, "finding", as_json.text_of(shown))
 
     def _refine(self) -> bool:
         """Hold the new steps against the spec for the time of a slice; say whether some are left."""
@@ -151,7 +151,7 @@ class Live:
             job.error = error
         finally:
             await self._host.restore()
-            self.finding.follow()
+            self.search.follow()
             self._refine()
             self._publish()
             job.done.set()
@@ -239,8 +239,8 @@ class Live:
                 if subscriber.is_behind:
                     subscriber.is_behind = False
                     yield event(self.session.version, "session", snapshot_text(self.session, self.catalogue))
-                    if self.finding.told() is not None:
-                        yield self._finding_event()
+                    if self.search.to_json() is not None:
+                        yield self._search_event()
                 elif subscriber.waiting:
                     yield subscriber.waiting.popleft()
                 else:

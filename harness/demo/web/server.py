@@ -1,4 +1,4 @@
-"""The web around a session: server-sent events out, POST in, on one address that is loopback unless told otherwise.
+"""The web around a session: server-sent events out, POST in, on one address, which is loopback by default.
 
 Requests whose Host or Origin is foreign are refused, so that no page from elsewhere gets in by a name that points here.
 Every error is a JSON object with one sentence.
@@ -23,8 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from harness.demo.session import as_json as told
-from harness.demo.session import questions
+from harness.demo.session import as_json, questions
 from harness.demo.session.finding import MOST_RUNS
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.snapshot import file_name
@@ -33,12 +32,12 @@ from harness.demo.web.answers import (
     HEADERS,
     LARGEST_TRAIL,
     TYPES,
-    as_json,
     broken,
     content,
     download,
     failed,
     fields,
+    json_response,
     missing,
     number,
     static_file,
@@ -86,7 +85,7 @@ class Site:
 
     async def _verb(self, verb: Callable[[Request], Awaitable[None]], request: Request) -> Response:
         await verb(request)
-        return as_json({"version": self.session.version})
+        return json_response({"version": self.session.version})
 
     # What there is to see
 
@@ -103,8 +102,8 @@ class Site:
         step, actor = number(request, "step", self.session.at), request.query_params.get("actor")
         after = self.session.state(step)
         before = self.session.state(step - 1) if step > 0 else None
-        shown = told.state_json(self.session.lanes, before, after, actor)
-        return as_json({"step": step, **shown})
+        shown = as_json.state_json(self.session.lanes, before, after, actor)
+        return json_response({"step": step, **shown})
 
     async def trail(self, request: Request) -> Response:
         text = "".join(f"{line}\n" for line in self.session.trail().each_line())
@@ -114,16 +113,16 @@ class Site:
         return Response(self.live.catalogue, media_type="application/json", headers=HEADERS)
 
     async def step(self, request: Request) -> Response:
-        return as_json(await elsewhere(questions.about(self.session, number(request, "n", self.session.at))))
+        return json_response(await elsewhere(questions.about(self.session, number(request, "n", self.session.at))))
 
     async def why(self, request: Request) -> Response:
         action = request.query_params.get("action", "")
         if not action or len(action) > 200:
             raise Refusal("expected the name of an action, as in ?action=NAME")
-        return as_json(await elsewhere(questions.why(self.session, action)))
+        return json_response(await elsewhere(questions.why(self.session, action)))
 
     async def properties(self, request: Request) -> Response:
-        return as_json(questions.ranges(self.session))
+        return json_response(questions.ranges(self.session))
 
     async def export(self, request: Request) -> Response:
         form = request.query_params.get("as", "text")
@@ -134,7 +133,7 @@ class Site:
 
     async def link(self, request: Request) -> Response:
         trail = self.session.trail()
-        return as_json({"link": await elsewhere(lambda: questions.link(trail))})
+        return json_response({"link": await elsewhere(lambda: questions.link(trail))})
 
     # What a person does
 
@@ -207,7 +206,7 @@ class Site:
 
     async def stop(self, request: Request) -> None:
         await fields(request, {})
-        self.live.finding.stop()
+        self.live.search.stop()
 
     async def shrink(self, request: Request) -> None:
         await fields(request, {})
@@ -254,7 +253,7 @@ def app_of(live: Live, guard: Guard) -> ASGIApp:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             why = guard(headers, scope["method"])
             if why is not None:
-                await as_json({"error": why}, 403)(scope, receive, send)
+                await json_response({"error": why}, 403)(scope, receive, send)
                 return
         await app(scope, receive, send)
 
