@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from harness.explore.plain import Traversal
 from harness.model import FrozenMap, Model, Refusal, State, Value, unknown
 from harness.record.tla_values import tla_state
 
@@ -132,36 +133,31 @@ def build_graph(
 
     Steps that leave a constraint are left out, as are the states that they lead to.
     """
-    starts = model.initial_states()
-    slots = tuple(starts[0])
+    slots = tuple(model.initial_states()[0])
     shared: tuple[dict[Value, Value], ...] = tuple({} for _ in slots)
-    index: dict[tuple[Value, ...], int] = {}
+
+    def row(state: State) -> tuple[Value, ...]:
+        return tuple([table.setdefault(state[name], state[name]) for name, table in zip(slots, shared, strict=True)])
+
+    def visible(state: State) -> tuple[Value, ...]:
+        return tuple(hide.of(model.variables(state)).values())
+
+    known = Traversal(model, visible if hide else row)
     rows: list[tuple[Value, ...]] = []
-    found_by: list[int] = []
+    found_by = [-1] * len(known)
     edges: list[Edge] = []
-
-    def visit(state: State, by: int) -> int:
-        row = tuple(table.setdefault(state[name], state[name]) for name, table in zip(slots, shared, strict=True))
-        number = index.setdefault(tuple(hide.of(model.variables(state)).values()) if hide else row, len(rows))
-        if number == len(rows):
-            if number == most:
-                raise refusal(most)
-            rows.append(row)
-            found_by.append(by)
-        return number
-
-    initial = tuple(dict.fromkeys(visit(state, -1) for state in starts))
-    number = 0
-    while number < len(rows):
-        here = dict(zip(slots, rows[number], strict=True))
-        for choice in model.choices(here):
-            after = model.apply(here, choice)
-            if model.is_inside(after):
-                edges.append((number, choice.step.name, visit(after, len(edges))))
-        number += 1
-        if progress is not None and number % REPORT_EVERY == 0:
-            progress(number, len(rows), len(edges))
-    return Graph(model, hide, slots, tuple(rows), initial, tuple(edges), tuple(found_by))
+    for number, here, transitions in known:
+        rows.append(row(here))
+        for choice, _, target in transitions:
+            if target == len(found_by):
+                found_by.append(len(edges))
+            if target is not None:
+                edges.append((number, choice.step.name, target))
+        if len(known) > most:
+            raise refusal(most)
+        if progress is not None and (number + 1) % REPORT_EVERY == 0:
+            progress(number + 1, len(known), len(edges))
+    return Graph(model, hide, slots, tuple(rows), tuple(dict.fromkeys(known.initial)), tuple(edges), tuple(found_by))
 
 
 def graph_lines(

@@ -1,20 +1,67 @@
 """A plain breadth-first search over the reference semantics: slow, short, and the oracle for everything faster.
 
-Counts are the TLA+ model checker's: `distinct` states, `generated` = initial states plus one successor per way of every
-step, `depth` = states on the longest shortest path. A state outside the constraint is checked, not kept or counted.
+`Traversal` is the loop; what is done with the states is up to whoever iterates over it: `search` checks properties and
+counts, `graph_file` and `liveness.graph` keep all of the graph. Counts are the TLA+ model checker's: `distinct` states,
+`generated` = initial states plus one successor per way of every step, `depth` = states on the longest shortest path. A
+state outside the constraint is checked, not kept or counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
 
 import attrs
 
 from harness.model import Choice, Model, Property, State, View
 
+Transition = tuple[Choice, State, int | None]
+"""A step, the state after it, and that state's number: None where it is outside the constraint."""
+
+
+class Traversal:
+    """Every reachable state of a model, breadth first and numbered from 0, each with the steps out of it.
+
+    Iterate over it once; it goes on only along those transitions of a state that were read. States with one `key` count
+    as one: the first that was met stands for it.
+    """
+
+    def __init__(self, model: Model, key: Callable[[State], Hashable]) -> None:
+        self._model = model
+        self._key = key
+        self._numbers: dict[Hashable, int] = {}
+        self._ahead: deque[State] = deque()
+        self.initial = tuple([self._number(state) for state in model.initial_states()])
+        """The number of each of `Model.initial_states()`, in its order: one that is there twice has its number twice.
+        """
+
+    def __len__(self) -> int:
+        """Return how many states were met so far."""
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[tuple[int, State, Iterator[Transition]]]:
+        number = 0
+        while self._ahead:
+            state = self._ahead.popleft()
+            yield number, state, self._transitions(state)
+            number += 1
+
+    def _transitions(self, state: State) -> Iterator[Transition]:
+        for choice in self._model.choices(state):
+            after = self._model.apply(state, choice)
+            yield choice, after, self._number(after) if self._model.is_inside(after) else None
+
+    def _number(self, state: State) -> int:
+        key = self._key(state)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._numbers)
+            self._ahead.append(state)
+        return number
+
 
 @attrs.frozen
-class Found:
+class PlainResult:
     """What a search found. `violated` and `path` are set when it stopped at the first violation, by a shortest path."""
 
     initial: int
@@ -31,56 +78,51 @@ class Found:
 
 def search(
     model: Model, invariants: tuple[str, ...] = (), keep_graph: bool = False, hide: tuple[str, ...] = ()
-) -> Found:
+) -> PlainResult:
     """Search a model completely, or to the first violation of an invariant.
 
     `keep_graph` returns states and labelled edges; `hide` names slot variables that do not tell states apart.
     """
     checked = tuple(model.property(name) for name in invariants)
     witnesses = [p for p in model.properties if p.form == "sometimes"]
-    index: dict[tuple[object, ...], int] = {}
     states: list[State] = []
-    parents: list[tuple[int, Choice | None, int]] = []
     edges: list[tuple[int, str, int]] = []
     witnessed: set[str] = set()
 
-    def visit(state: State, parent: int, by: Choice | None, depth: int) -> int:
-        key = tuple(value for name, value in state.items() if name.split("[")[0] not in hide)
-        if key not in index:
-            index[key] = len(states)
-            states.append(state)
-            parents.append((parent, by, depth))
-        return index[key]
+    def key(state: State) -> tuple[object, ...]:
+        return tuple(value for name, value in state.items() if name.split("[")[0] not in hide)
 
-    for state in model.initial_states():
-        visit(state, -1, None, 1)
-    initial, generated, n = len(states), len(model.initial_states()), 0
-    while n < len(states):
-        state = states[n]
+    known = Traversal(model, key)
+    initial, generated = len(known), len(known.initial)
+    parents: list[tuple[int, Choice | None, int]] = [(-1, None, 1)] * initial
+    for n, state, transitions in known:
+        depth = parents[n][2]
         for prop, why in failures(model, state, checked):
-            return Found(initial, len(states), generated, parents[n][2], prop.name, why, path_to(n, parents))
+            return PlainResult(initial, len(known), generated, depth, prop.name, why, path_to(n, parents))
         for prop in witnesses:
             if prop.on == "state" and prop.name not in witnessed and prop.check(View(state)):
                 witnessed.add(prop.name)
-        for choice in model.choices(state):
+        for choice, after, target in transitions:
             generated += choice.step.ways
-            after = model.apply(state, choice)
-            if not model.is_inside(after):
+            if target is None:
                 for prop, why in failures(model, after, checked):
                     path = (*path_to(n, parents), choice)
-                    return Found(initial, len(states), generated, parents[n][2] + 1, prop.name, why, path)
+                    return PlainResult(initial, len(known), generated, depth + 1, prop.name, why, path)
                 continue
             for prop in witnesses:
                 if prop.on == "step" and prop.name not in witnessed and prop.check(View(state), choice.step):
                     witnessed.add(prop.name)
-            target = visit(after, n, choice, parents[n][2] + 1)
+            if target == len(parents):
+                parents.append((n, choice, depth + 1))
             if keep_graph:
                 edges.append((n, choice.step.name, target))
-        if not keep_graph:
-            states[n] = {}
-        n += 1
-    kept = (tuple(states), tuple(edges)) if keep_graph else ((), ())
-    return Found(initial, n, generated, max(d for _, _, d in parents), None, None, (), frozenset(witnessed), *kept)
+        if keep_graph:
+            states.append(state)
+    deepest = max(depth for _, _, depth in parents)
+    return PlainResult(
+        initial, len(known), generated, deepest, witnessed=frozenset(witnessed), states=tuple(states),
+        edges=tuple(edges),
+    )
 
 
 def failures(model: Model, state: State, checked: tuple[Property, ...]) -> Iterator[tuple[Property, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from harness.explore.plain import Traversal
 from harness.model import Model, Refusal, Value, View
 
 Array = Any
@@ -72,45 +73,33 @@ def plain_graph(model: Model) -> StateGraph:
     Steps that leave a constraint are left out, as are the states that they lead to.
     """
     np = load("numpy")
-    initial_states = model.initial_states()
-    slots = tuple(initial_states[0])
+    slots = tuple(model.initial_states()[0])
     values: list[dict[Value, int]] = [{} for _ in slots]
-    index: dict[tuple[int, ...], int] = {}
-    rows: list[tuple[int, ...]] = []
     names: dict[StepName, int] = {}
     sources, targets, labels = [], [], []
 
-    def visit(state: Mapping[str, Value]) -> int:
-        row = tuple(table.setdefault(state[name], len(table)) for name, table in zip(slots, values, strict=True))
-        number = index.setdefault(row, len(rows))
-        if number == len(rows):
-            rows.append(row)
-        return number
+    def row(state: Mapping[str, Value]) -> tuple[int, ...]:
+        return tuple([table.setdefault(state[name], len(table)) for name, table in zip(slots, values, strict=True)])
 
-    initial = [visit(state) for state in initial_states]
-    known: list[list[Value]] = [list(table) for table in values]
-
-    def state(number: int) -> dict[str, Value]:
-        for table, listed in zip(values, known, strict=True):
-            if len(listed) < len(table):
-                listed[:] = table
-        return {name: listed[at] for name, listed, at in zip(slots, known, rows[number], strict=True)}
-
-    number = 0
-    while number < len(rows):
-        here = state(number)
-        for choice in model.choices(here):
-            after = model.apply(here, choice)
-            if model.is_inside(after):
+    known = Traversal(model, row)
+    rows: list[tuple[int, ...]] = []
+    for number, here, transitions in known:
+        rows.append(row(here))
+        for choice, _, target in transitions:
+            if target is not None:
                 name = StepName(choice.step.action, choice.step.args, choice.label, choice.process)
                 sources.append(number)
-                targets.append(visit(after))
+                targets.append(target)
                 labels.append(names.setdefault(name, len(names)))
-        number += 1
+    listed: list[list[Value]] = [list(table) for table in values]
     table = np.array(rows, dtype=np.int32)
     at = {name: n for n, name in enumerate(slots)}
+
+    def state(number: int) -> dict[str, Value]:
+        return {name: value[n] for name, value, n in zip(slots, listed, rows[number], strict=True)}
+
     return StateGraph(
-        np.array(initial), np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64),
+        np.array(known.initial), np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64),
         np.array(labels, dtype=np.int64), tuple(names), len(rows), state, lambda name: table[:, at[name]],
     )
 

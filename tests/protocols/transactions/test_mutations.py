@@ -16,7 +16,7 @@ import attrs
 import pytest
 from support import compaction_spec_mutants, replication_mutants
 
-from harness.explore.plain import Found, search
+from harness.explore.plain import PlainResult, search
 from harness.model import Message, Model, Process, Property, Step, Value, View, find_model, model_specs, parts, slot
 from kafka_proto.replication import kafka_replication as base
 from kafka_proto.replication.records import NIL
@@ -387,12 +387,12 @@ def parametrize(rows: Iterable[Any], named: str) -> pytest.MarkDecorator:
 
 
 @cache
-def searched(name: str, sizes: tuple[tuple[str, int], ...]) -> Found:
+def searched(name: str, sizes: tuple[tuple[str, int], ...]) -> PlainResult:
     model = made(name, dict(sizes))
     return search(model, keeps(model))
 
 
-def twin(name: str, sizes: Mapping[str, int]) -> Found:
+def twin(name: str, sizes: Mapping[str, int]) -> PlainResult:
     """Search a sound model completely, once for all rows that have it as their twin."""
     return searched(name, tuple(sizes.items()))
 

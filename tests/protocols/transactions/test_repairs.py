@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 import pytest
 
-from harness.explore.plain import Found, search
+from harness.explore.plain import PlainResult, search
 from harness.model import Message, Model, Process, Step, View, find_model
 from kafka_proto.transactions.properties import INVARIANTS, WITNESSES
 
@@ -114,7 +114,7 @@ def asks_for_own_id(step: Step) -> bool:
     return asks(step) and own_id(step)
 
 
-def searched(flaw: Flaw, repair: str, *violates: str) -> Found:
+def searched(flaw: Flaw, repair: str, *violates: str) -> PlainResult:
     """Search the flaw's model at its size for failures, by default its own, with a repair or ("") as written."""
     model = find_model(flaw.model).make(flaw.sizes, {"repair": repair})
     if flaw.one_id_each:
