@@ -24,19 +24,19 @@ from search import CASES
 from harness.campaign.cells import cells
 from harness.campaign.checks import rates, rates_by_faults, reached
 from harness.campaign.clusters import clusters
-from harness.campaign.driver import BLOCK, COVERAGE, Campaign, Outcome
 from harness.campaign.judging import rejudge
-from harness.campaign.search.driver import SparkSearch
+from harness.campaign.missing_blocks import BLOCK, COVERAGE
+from harness.campaign.search.spark_search import SparkSearch
+from harness.campaign.spark_campaign import CampaignResult, SparkCampaign
 from harness.campaign.spark_session import spark_session
-from harness.campaign.store import Manifest, Store
-from harness.campaign.tables import Tables
+from harness.campaign.store import CampaignStore, Manifest
+from harness.campaign.tables import CampaignTables
 from harness.explore.packed.search import Search
 from harness.model import find_model
 from harness.record import Recorder
 from harness.simulate.session import resolve, run_plain
 from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables as ModelTables
-from harness.simulate.tables import long_lived
+from harness.simulate.tables import Tables, long_lived
 
 DAY = "2026-01-01"
 WARM = 200
@@ -47,7 +47,7 @@ GOAL_RATIO, GOAL_BYTES, GOAL_GB = 1.6, 12, 8
 def plain(name: str, runs: int) -> tuple[float, list[str]]:
     """Return the seconds that one process takes for the runs with the seeds 0 to `runs` - 1, and their digests."""
     model, plan = resolve(name)
-    tables, strategies = ModelTables(model), Strategies("random")
+    tables, strategies = Tables(model), Strategies("random")
     digests: list[str] = []
 
     def make(seed: int) -> None:
@@ -72,9 +72,9 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def campaign(spark: object, folder: Path, manifest: Manifest, runs: int) -> tuple[float, Outcome]:
+def campaign(spark: object, folder: Path, manifest: Manifest, runs: int) -> tuple[float, CampaignResult]:
     """Return the seconds that a campaign takes in a new folder, and what it came to."""
-    going = Campaign(folder, manifest, runs)
+    going = SparkCampaign(folder, manifest, runs)
     start = time.perf_counter()
     outcome = going.run(spark, DAY)  # type: ignore[arg-type]
     return time.perf_counter() - start, outcome
@@ -91,7 +91,7 @@ def throughput(spark: object, folder: Path, arguments: argparse.Namespace) -> No
         took, outcome = campaign(spark, out, Manifest(cell, "sample=0.01", coverage, arguments.block), runs)
         print(f"{label:<21} {outcome.runs:>10,} runs in {took:8.1f} s {runs / took:>10,.0f} runs/s "
               f"{alone / took:6.2f}x on {cores} cores (goal {GOAL_RATIO}x from 50,000 runs)")
-        rows = Tables(spark, Store(out)).frame("runs").select("seed", "digest").collect()  # type: ignore[arg-type]
+        rows = CampaignTables(spark, CampaignStore(out)).frame("runs").select("seed", "digest").collect()  # type: ignore[arg-type]
         equal = [row["digest"] for row in sorted(rows)] == digests
         print(f"{'':<21} digests {'equal those of the plain process' if equal else 'DIFFER from the plain ones'}")
 
@@ -105,12 +105,12 @@ def tables(spark: object, folder: Path, arguments: argparse.Namespace) -> None:
         if events:
             runs = -(-runs * arguments.events // events) + 1
         took += campaign(spark, out, manifest, runs)[0]
-        files = [block.files["events"] for block in Store(out).committed().values()]
+        files = [block.files["events"] for block in CampaignStore(out).committed().values()]
         size, events = sum(file["bytes"] for file in files), sum(file["rows"] for file in files)
     print(f"\nall events kept       {runs:>10,} runs in {took:8.1f} s {events:>10,} events")
     print(f"events in Parquet     {size:>10,} bytes, {size / events:5.1f} bytes/event (goal at most {GOAL_BYTES})")
-    opened = Tables(spark, Store(out))  # type: ignore[arg-type]
-    checks: dict[str, Callable[[Tables], object]] = {
+    opened = CampaignTables(spark, CampaignStore(out))  # type: ignore[arg-type]
+    checks: dict[str, Callable[[CampaignTables], object]] = {
         "sizes and digests": lambda found: found.store.verify(found.blocks), "rejudge": judged_again, "rates": rates,
         "rates by faults": rates_by_faults, "reached": reached, "clusters": clusters,
     }
@@ -122,7 +122,7 @@ def tables(spark: object, folder: Path, arguments: argparse.Namespace) -> None:
               f"processes {memory} (goal at most {GOAL_GB} GB)", flush=True)
 
 
-def judged_again(opened: Tables) -> None:
+def judged_again(opened: CampaignTables) -> None:
     """Judge every stored history again, and print how many agree."""
     found = rejudge(opened)
     runs, wrong = sum(one.runs for one in found), sum(one.disagreeing for one in found)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from harness.campaign.tables import Tables
+from harness.campaign.tables import CampaignTables
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -53,14 +53,14 @@ def wilson(failing: int, runs: int, z: float = Z) -> tuple[float, float]:
     return (0.0 if not failing else max(0.0, low)), (1.0 if failing == runs else min(1.0, high))
 
 
-def rates(tables: Tables) -> list[Rate]:
+def rates(tables: CampaignTables) -> list[Rate]:
     """Return how often the runs of each scenario fail under each strategy."""
     from pyspark.sql import functions as f
 
     return _rates(tables.frame("runs"), f.lit(""))
 
 
-def rates_by_faults(tables: Tables) -> list[Rate]:
+def rates_by_faults(tables: CampaignTables) -> list[Rate]:
     """Return the rates by fault mix, by the faults that happened in a run; runs that ended in an error are left out."""
     from pyspark.sql import functions as f
 
@@ -68,7 +68,7 @@ def rates_by_faults(tables: Tables) -> list[Rate]:
     return _rates(tables.frame("runs").where("outcome != 'error'"), mix)
 
 
-def rates_by_sweep(tables: Tables) -> list[Rate]:
+def rates_by_sweep(tables: CampaignTables) -> list[Rate]:
     """Return the rates by swept values, for those scenarios and models that were swept."""
     from pyspark.sql import functions as f
 
@@ -128,7 +128,7 @@ class Point:
     """New states per thousand runs in this stretch."""
 
 
-def reached(tables: Tables) -> list[Reached]:
+def reached(tables: CampaignTables) -> list[Reached]:
     """Return what the runs of each scenario or model reached."""
     coverage = tables.frame("coverage").cache()
     try:
@@ -137,7 +137,7 @@ def reached(tables: Tables) -> list[Reached]:
         coverage.unpersist()
 
 
-def _reached(tables: Tables, coverage: DataFrame) -> list[Reached]:
+def _reached(tables: CampaignTables, coverage: DataFrame) -> list[Reached]:
     from pyspark.sql import functions as f
 
     named = coverage.where("kind != 'state'").groupBy("what", "kind", "name").agg(
@@ -169,7 +169,7 @@ def _place(guard: str) -> tuple[str, int, str]:
     return file, int(line), condition
 
 
-def _curves(tables: Tables, coverage: DataFrame) -> dict[str, tuple[Point, ...]]:
+def _curves(tables: CampaignTables, coverage: DataFrame) -> dict[str, tuple[Point, ...]]:
     """Return, for each scenario or model, how many states were new along its covered runs, in the order of seeds."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f

@@ -14,21 +14,21 @@ from typing import Any
 
 import attrs
 
-from harness.campaign.tables import Tables
+from harness.campaign.tables import CampaignTables
 from harness.campaign.worker import PERTURBING, EventBuffer
 from harness.model import Refusal
 from harness.record import Trail, faults_to_json, read_trail
 from harness.record.files import compact
 from harness.simulate.replay import replay_plain
 from harness.simulate.shrink import shrink
-from harness.simulate.tables import Tables as ModelTables
+from harness.simulate.tables import Tables as Tables
 
 MOST = 64
 """Groups of each scenario or model whose shortest run is shrunk, those of the most violations first."""
 
 
 @attrs.frozen
-class Cluster:
+class ViolationCluster:
     """Violations that are the same thing, as far as their shortest witness shows."""
 
     what: str
@@ -56,7 +56,7 @@ class Cluster:
     """False where there is no trail, or one that does not fit the code any more."""
 
 
-def clusters(tables: Tables, most: int = MOST) -> list[Cluster]:
+def clusters(tables: CampaignTables, most: int = MOST) -> list[ViolationCluster]:
     """Return the clusters of the violations of each scenario or model, those of the most violations first."""
     groups = _groups(tables)
     ranks: dict[str, int] = {}
@@ -71,7 +71,7 @@ def clusters(tables: Tables, most: int = MOST) -> list[Cluster]:
     return _merged(found.collect())
 
 
-def _groups(tables: Tables) -> list[dict[str, Any]]:
+def _groups(tables: CampaignTables) -> list[dict[str, Any]]:
     """Return the groups of violations whose rows say the same, each with its shortest run."""
     from pyspark.sql import functions as f
 
@@ -85,7 +85,7 @@ def _groups(tables: Tables) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in ordered]
 
 
-def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster]:
+def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[ViolationCluster]:
     """Shrink the shortest run of each group that is to be."""
     for group, is_wanted in tasks:
         run = group["run"]
@@ -106,15 +106,15 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Cluster
         except Refusal:  # runs that other code made: what their rows say is all that is known
             actions, faults, replays = (group["action"],), tuple(group["faults"]), False
         text = "".join(f"{line}\n" for line in trail.each_line())
-        yield Cluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
+        yield ViolationCluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
                       run["cell"], run["seed"], had, has, proved, reason, text, is_wanted and replays, replays)
 
 
-_TABLES: dict[str, ModelTables] = {}
+_TABLES: dict[str, Tables] = {}
 """In a worker: the tables of the model whose run was shrunk last; groups of one model share what they learn."""
 
 
-def _tables(trail: Trail) -> ModelTables:
+def _tables(trail: Trail) -> Tables:
     """Return the tables of a trail's model."""
     key = compact([trail.model, dict(trail.sizes), dict(trail.settings), trail.network, faults_to_json(trail.faults),
                    list(trail.claims)])
@@ -122,15 +122,15 @@ def _tables(trail: Trail) -> ModelTables:
         for tables in _TABLES.values():
             tables.start_over()  # nobody else frees them where the garbage collector is off
         _TABLES.clear()
-        _TABLES[key] = ModelTables(trail.build())
+        _TABLES[key] = Tables(trail.build())
     return _TABLES[key]
 
 
-def _recorded(group: dict[str, Any]) -> Cluster:
+def _recorded(group: dict[str, Any]) -> ViolationCluster:
     """Return the cluster of a group whose runs were recorded without trails: they cannot be made again, nor shrunk."""
     run, faults = group["run"], tuple(group["faults"])
     actions = tuple(sorted({*faults, *([group["action"]] if group["action"] else [])}))
-    return Cluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
+    return ViolationCluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
                    run["cell"], run["seed"], run["step"], run["step"], False, run["reason"], "", False, False)
 
 
@@ -145,8 +145,8 @@ def signature(buffer: EventBuffer, steps: int) -> tuple[tuple[str, ...], tuple[s
     return tuple(sorted(actions)), tuple(sorted(faults))
 
 
-def _merged(found: Iterable[Cluster]) -> list[Cluster]:
-    merged: dict[tuple[Any, ...], Cluster] = {}
+def _merged(found: Iterable[ViolationCluster]) -> list[ViolationCluster]:
+    merged: dict[tuple[Any, ...], ViolationCluster] = {}
     for cluster in found:
         key = (cluster.what, cluster.property, cluster.actions, cluster.faults)
         old = merged.get(key)

@@ -42,7 +42,7 @@ class EventColumns(Protocol):
 
 
 @attrs.frozen
-class Columns:
+class ReadColumns:
     """The columns of an event that was read as text."""
 
     process: str | None
@@ -52,7 +52,7 @@ class Columns:
     writes: tuple[tuple[str, str], ...]
 
 
-def columns_of(text: str) -> Columns:
+def columns_of(text: str) -> ReadColumns:
     """Return the columns of the inside of an event's JSON object. Raises ValueError if it is no canonical text."""
     event = json.loads(f"{{{text}}}")
     field = INITIAL if INITIAL in event else "writes"
@@ -61,7 +61,7 @@ def columns_of(text: str) -> Columns:
     turn = _text(event)
     if joined(turn, [value for _, value in writes]) != text:
         raise ValueError(f"this is no canonical text of an event: {text[:200]}")
-    return Columns(event.get("process"), event.get("kind", INITIAL), event.get("action"), turn, writes)
+    return ReadColumns(event.get("process"), event.get("kind", INITIAL), event.get("action"), turn, writes)
 
 
 def joined(turn: str, values: Sequence[str]) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 
 import attrs
 
+from harness.campaign.block_rows import BlockRows
 from harness.campaign.cells import Cell
-from harness.campaign.event_columns import Columns, columns_of
+from harness.campaign.event_columns import ReadColumns, columns_of
 from harness.campaign.logs import IMPORTED, cell_of_logs, part_of
-from harness.campaign.rows import Rows
-from harness.campaign.store import Manifest, Store
+from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.worker import PERTURBING
 from harness.foreign import jepsen
 from harness.foreign.log_histories import FAULT, OK, LogJudge
@@ -63,7 +63,7 @@ class _Run:
     """A history as the tables take it."""
 
     cell: Cell
-    events: list[tuple[int, int | None, Columns, str]]
+    events: list[tuple[int, int | None, ReadColumns, str]]
     verdicts: tuple[Verdict, ...]
     digest: str
     faults: dict[int, str]
@@ -104,7 +104,7 @@ def _import(
     files: Sequence[Path], kind: str, part: Path, what: str, day: str, progress: Callable[[int, int, str], None],
 ) -> list[Imported]:
     writers: dict[str, _TableWriter] = {}
-    store, found = Store(part), []
+    store, found = CampaignStore(part), []
     for file in files:
         run = _from_jepsen(file, what) if kind == "jepsen" else _from_history(file)
         writer = writers.setdefault(run.cell.key, _TableWriter(store, run.cell, day))
@@ -125,12 +125,12 @@ def _import(
 class _TableWriter:
     """The histories of one cell, in blocks."""
 
-    def __init__(self, store: Store, cell: Cell, day: str) -> None:
+    def __init__(self, store: CampaignStore, cell: Cell, day: str) -> None:
         self.cell = cell
         self._store = store
         self._day = day
         self._first = self._next = 0
-        self._rows, self._events = Rows(cell), 0
+        self._rows, self._events = BlockRows(cell), 0
 
     def add(self, run: _Run) -> int:
         """Add a history, and return its number in the cell."""
@@ -148,13 +148,13 @@ class _TableWriter:
         if self._next > self._first:
             self._rows.finish(self._first, None, [])
             self._store.commit(self.cell, self._first, self._next, self._day, self._rows.tables(), self._rows.counts)
-            self._first, self._rows, self._events = self._next, Rows(self.cell), 0
+            self._first, self._rows, self._events = self._next, BlockRows(self.cell), 0
 
 
 def _from_jepsen(path: Path, what: str) -> _Run:
     """Read a history that Jepsen wrote, and judge it. Raises Refusal."""
     recorder, judge = Recorder(keep=False), LogJudge()
-    events: list[tuple[int, int | None, Columns, str]] = []
+    events: list[tuple[int, int | None, ReadColumns, str]] = []
     faults, actions = {}, {}
     for operation in jepsen.operations(path):
         judge.look(operation)
@@ -185,7 +185,7 @@ def _from_history(path: Path) -> _Run:
     return _Run(_cell(header), events, verdicts, end["digest"], faults, actions, _trail(path, header))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, int | None, Columns, str]]:
+def _lines(path: Path) -> Iterator[tuple[int, int | None, ReadColumns, str]]:
     """Yield number, time, columns and failing invariants of each event, as they stand in the file. Raises Refusal."""
     for number, line in enumerate(each_text(path, "history"), 1):
         if number == 1:

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from harness.campaign import logs
 from harness.campaign.cells import Cell
 from harness.campaign.event_columns import Joiner
-from harness.campaign.spark_job import Job, last_words
+from harness.campaign.spark_job import SparkJob, last_words
 from harness.campaign.store import Block, read
-from harness.campaign.tables import Tables
+from harness.campaign.tables import CampaignTables
 from harness.model import Model, Refusal, Value, decode
 from harness.record import Event, History, Recorder, header_of
 from harness.record.events import INITIAL
@@ -53,7 +53,7 @@ V = TypeVar("V")
 
 
 @attrs.frozen
-class Finding:
+class RunFinding:
     """A run whose stored events are not what its row says, or not what the spec allows."""
 
     cell: str
@@ -77,7 +77,7 @@ class Rejudged:
     """Runs that were held against a spec."""
     disagreeing: int
     """Runs with any other kind of finding."""
-    findings: tuple[Finding, ...]
+    findings: tuple[RunFinding, ...]
     """Some of these runs, the first ones."""
 
     @property
@@ -87,7 +87,7 @@ class Rejudged:
 
 
 def rejudge(
-    tables: Tables, progress: Progress = lambda *_: None, heard: Callable[[], None] = lambda: None
+    tables: CampaignTables, progress: Progress = lambda *_: None, heard: Callable[[], None] = lambda: None
 ) -> list[Rejudged]:
     """Judge every stored history again, on Spark; return what that came to for each cell. Raises Refusal.
 
@@ -108,7 +108,7 @@ def rejudge(
                 raise RuntimeError(f"{STOPPED}{error}.") from None
 
     context = tables.spark.sparkContext
-    job = Job(context, context.parallelize(kept, min(len(kept), MOST_TASKS)).mapPartitions(work))
+    job = SparkJob(context, context.parallelize(kept, min(len(kept), MOST_TASKS)).mapPartitions(work))
     planned = sum(block.files["events"]["rows"] for block in kept)
     try:
         while not job.over.wait(LOOK):
@@ -137,35 +137,35 @@ def _together(parts: Iterable[Rejudged]) -> list[Rejudged]:
     return list(found.values())
 
 
-Court = Callable[[Mapping[str, Any], Sequence[Row]], tuple[tuple[str, ...], str, bool]]
+RunJudge = Callable[[Mapping[str, Any], Sequence[Row]], tuple[tuple[str, ...], str, bool]]
 """Says of a run and its events the kinds of findings, a sentence for the first, and whether it was held to a spec."""
-_COURTS: dict[str, Court] = {}
+_JUDGES: dict[str, RunJudge] = {}
 """In a worker: what was learned about the cell that was judged last."""
 
 
 def judge_block(folder: Path, block: Block, cell: Cell) -> Rejudged:
     """Judge the stored histories of a block. Raises Refusal for a damaged file."""
-    if block.cell not in _COURTS:
-        _COURTS.clear()
-        _COURTS[block.cell] = _court(cell)
-    court = _COURTS[block.cell]
+    if block.cell not in _JUDGES:
+        _JUDGES.clear()
+        _JUDGES[block.cell] = _judge_of(cell)
+    judge = _JUDGES[block.cell]
     runs = {run["seed"]: run for run in _runs(folder / block.files["runs"]["path"])}
     kinds: Counter[str] = Counter()
-    findings: list[Finding] = []
+    findings: list[RunFinding] = []
     judged = events = refined = disagreeing = 0
     for seed, group in groupby(_rows(folder / block.files["events"]["path"]), key=itemgetter(0)):
         rows = list(group)
-        some, sentence, is_refined = court(runs[seed], rows)
+        some, sentence, is_refined = judge(runs[seed], rows)
         kinds.update(some)
         judged, events, refined = judged + 1, events + len(rows), refined + is_refined
         if set(some) - {"property"}:
             disagreeing += 1
-            findings.append(Finding(block.cell, seed, some, sentence))
+            findings.append(RunFinding(block.cell, seed, some, sentence))
     return Rejudged(block.cell, cell.what, judged, events, dict(sorted(kinds.items())), refined,
                     disagreeing, tuple(findings[:MOST_SHOWN]))
 
 
-def _court(cell: Cell) -> Court:
+def _judge_of(cell: Cell) -> RunJudge:
     """Return who judges the runs of a cell. What this code cannot build any more it cannot judge, and that is told."""
     if cell.is_foreign:
         return logs.judged
@@ -183,7 +183,7 @@ class BlockJudge:
         self._cell = cell
         self._model = cell.build()
         self._rejudge = Rejudge(self._model)
-        self._reader = Reader(self._model)
+        self._reader = EventReader(self._model)
         self._header = header_of(cell.trail(0), self._model, "plain")
 
     def __call__(self, run: Mapping[str, Any], rows: Sequence[Row]) -> tuple[tuple[str, ...], str, bool]:
@@ -268,7 +268,7 @@ def _column(column: pa.Array) -> list[Any]:
     return found
 
 
-class Reader:
+class EventReader:
     """Reads stored events; what texts mean is remembered, since they come again and again."""
 
     def __init__(self, model: Model) -> None:

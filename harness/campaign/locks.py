@@ -64,7 +64,7 @@ def alone(folder: Path, option: str) -> Iterator[str]:
 def committing(folder: Path, token: str) -> Iterator[None]:
     """Be the only one to commit something to a folder. Raises Refusal where it has another driver, and OSError."""
     with _locked(folder):
-        if _told(folder).get("token") != token:
+        if _driver_of(folder).get("token") != token:
             raise Refusal(f"{folder} is no longer worked on by the driver of this worker")
         yield
 
@@ -72,7 +72,7 @@ def committing(folder: Path, token: str) -> Iterator[None]:
 def is_abandoned(folder: Path) -> bool:
     """Say whether a folder of ours had a driver that was killed, and has none now."""
     try:
-        if folder.stat().st_uid != os.getuid() or not _told(folder):
+        if folder.stat().st_uid != os.getuid() or not _driver_of(folder):
             return False
         handle = os.open(folder / DRIVER, os.O_RDWR)
     except OSError:
@@ -103,7 +103,7 @@ def _rewrite(handle: int, text: str) -> None:
     os.fsync(handle)
 
 
-def _told(folder: Path) -> dict[str, Any]:
+def _driver_of(folder: Path) -> dict[str, Any]:
     """Return what the file of the driver says, which is nothing while it is being written."""
     try:
         data = json.loads((folder / DRIVER).read_bytes())
@@ -113,10 +113,10 @@ def _told(folder: Path) -> dict[str, Any]:
 
 
 def _owner(folder: Path) -> str:
-    told = _told(folder)
-    if not {"pid", "host"} <= set(told):
+    driver = _driver_of(folder)
+    if not {"pid", "host"} <= set(driver):
         return "another process"
-    return f"process {told['pid']} on {'this machine' if told['host'] == socket.gethostname() else told['host']}"
+    return f"process {driver['pid']} on {'this machine' if driver['host'] == socket.gethostname() else driver['host']}"
 
 
 def _unlockable(folder: Path, error: OSError, option: str) -> Refusal:

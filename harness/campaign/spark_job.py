@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-class Job:
+class SparkJob:
     """Collects a distributed data set; `over` is set when that is done, or has failed."""
 
     def __init__(self, context: SparkContext, data: Any) -> None:

@@ -73,7 +73,7 @@ class Manifest:
                 "block": self.block, "cells": {cell.key: cell.to_json() for cell in self.cells}}
 
 
-class Store:
+class CampaignStore:
     """The folder of one campaign; with a driver's token, blocks are committed as long as it has the folder."""
 
     def __init__(self, folder: Path, token: str = "") -> None:

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 from harness.campaign.cells import Cell
 from harness.campaign.schemas import PARTITIONS, SCHEMAS
-from harness.campaign.store import Block, Store
+from harness.campaign.store import Block, CampaignStore
 from harness.model import Refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Tables:
+class CampaignTables:
     """The committed rows of a campaign. Raises Refusal where a file is not as it was written."""
 
-    def __init__(self, spark: SparkSession, store: Store, what: str | None = None, day: str | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, store: CampaignStore, what: str | None = None, day: str | None = None
+    ) -> None:
         self.spark = spark
         self.store = store
         self.cells: dict[str, Cell] = {cell.key: cell for cell in store.manifest().cells}

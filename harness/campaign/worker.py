@@ -12,8 +12,8 @@ from time import perf_counter_ns
 
 import attrs
 
+from harness.campaign.block_rows import BlockRows
 from harness.campaign.cells import Cell
-from harness.campaign.rows import Rows
 from harness.model import Refusal
 from harness.record import Recorder, Trail
 from harness.record.events import Happening
@@ -28,12 +28,12 @@ PERTURBING = frozenset(str(kind) for kind in UNFAIR)
 """Kinds of steps by which the environment disturbs the protocol."""
 CHUNK = 1_000
 """Events whose text is joined at a time."""
-BEAT_NS = 200_000_000
-"""Between two words of a worker about how far it is."""
+REPORT_NS = 200_000_000
+"""Between two reports of how far a worker is."""
 
 
 @attrs.frozen
-class Task:
+class BlockTask:
     """A block to make: the runs of a cell with the seeds from `first` up to `last`, which is not one of them."""
 
     cell: Cell
@@ -80,12 +80,12 @@ class Worker:
         self._key = ""
         self._shared: Tables | None = None
 
-    def make(self, task: Task, beat: Callable[[int, int], None] = lambda runs, failing: None) -> Rows:
-        """Make the runs of a block, and tell `beat` how many there are. Raises Refusal and OSError.
+    def make(self, task: BlockTask, report: Callable[[int, int], None] = lambda runs, failing: None) -> BlockRows:
+        """Make the runs of a block, and `report` how many there are. Raises Refusal and OSError.
 
         Any other error of a run becomes its row.
         """
-        cell, rows = task.cell, Rows(task.cell)
+        cell, rows = task.cell, BlockRows(task.cell)
         plan = cell.plan
         strategies = Strategies(cell.strategy)
         tables = self._tables(task)
@@ -95,8 +95,8 @@ class Worker:
         for seed, strategy in _strategies(strategies, task):
             self._run(task, plan, tables, strategy, rows, task.first <= seed)
             if perf_counter_ns() >= due:
-                beat(rows.made, rows.failing)
-                due = perf_counter_ns() + BEAT_NS
+                report(rows.made, rows.failing)
+                due = perf_counter_ns() + REPORT_NS
             while coverage is not None and len(seeds) < coverage.runs:
                 seeds.append(seed)
         rows.finish(task.first, coverage, seeds)
@@ -104,7 +104,7 @@ class Worker:
             _forget(tables)
         return rows
 
-    def _tables(self, task: Task) -> Tables:
+    def _tables(self, task: BlockTask) -> Tables:
         """Return the tables that a block's runs are made on."""
         if task.covered or task.cell.strategy in IN_ORDER:
             return Tables(task.cell.build(), Guards())
@@ -115,7 +115,7 @@ class Worker:
         return self._shared
 
     def _run(
-        self, task: Task, plan: Plan, tables: Tables, strategy: Strategy, rows: Rows, wanted: bool
+        self, task: BlockTask, plan: Plan, tables: Tables, strategy: Strategy, rows: BlockRows, wanted: bool
     ) -> None:
         """Make a run, and its rows where they are wanted: of earlier runs in order, only what they teach is."""
         buffer, began = EventBuffer(), perf_counter_ns()
@@ -134,7 +134,7 @@ class Worker:
                 rows.poisoned(_so_far(task.cell, strategy.seed, session), f"{where(error)}", task.covered,
                               (perf_counter_ns() - began) // 1_000)
 
-    def _add(self, task: Task, run: Run, buffer: EventBuffer, rows: Rows, wall_us: int) -> None:
+    def _add(self, task: BlockTask, run: Run, buffer: EventBuffer, rows: BlockRows, wall_us: int) -> None:
         happened = [what for _, _, what, _ in buffer.events]
         rows.actions.update([str(what.action) for what in happened[1:]])
         faults = [what.action if what.kind in PERTURBING else None for what in happened]
@@ -152,7 +152,7 @@ def _forget(tables: Tables) -> None:
     tables.start_over()
 
 
-def _strategies(strategies: Strategies, task: Task) -> Iterator[tuple[int, Strategy]]:
+def _strategies(strategies: Strategies, task: BlockTask) -> Iterator[tuple[int, Strategy]]:
     """Yield the seeds of a block and their strategies; a systematic search passes through its earlier runs first."""
     for seed in range(0 if task.cell.strategy == "systematic" else task.first, task.last):
         strategy = strategies.run(seed)

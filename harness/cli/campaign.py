@@ -48,19 +48,20 @@ def campaign(
     are data: the exit code is 0 when all runs were made.
     """
     require_packages()
-    from harness.campaign import driver as campaigns
     from harness.campaign.cells import cells
+    from harness.campaign.missing_blocks import BLOCK, COVERAGE
+    from harness.campaign.spark_campaign import SparkCampaign
     from harness.campaign.spark_session import checked_master, spark_session
     from harness.campaign.store import LOG, Manifest
 
     chosen = cells(what, strategy, sweeps, pairs(sizes, int), pairs(settings, str), steps)
-    manifest = Manifest(chosen, _kept(keep), _part(coverage, campaigns.COVERAGE), block or campaigns.BLOCK)
+    manifest = Manifest(chosen, _kept(keep), _part(coverage, COVERAGE), block or BLOCK)
     checked_master(master)
     require_java()
     check_folder(out)
     screen = Screen(quiet=as_json)
     with screen.progress("campaign") as progress:
-        going = campaigns.Campaign(out, manifest, runs, progress, heard)
+        going = SparkCampaign(out, manifest, runs, progress, heard)
         with going.alone():
             if going.open():
                 going.begin("starting Spark")

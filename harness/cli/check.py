@@ -27,7 +27,7 @@ from harness.explore.packed.search import ENGINES, Result, Search, Violation
 from harness.model import Model, Refusal, unknown
 
 if TYPE_CHECKING:
-    from harness.campaign.search.driver import SparkSearch
+    from harness.campaign.search.spark_search import SparkSearch
     from harness.explore.liveness.check import Lasso
     from harness.record import Trail
 

@@ -12,7 +12,7 @@ from harness.explore.packed.search import Search
 from harness.record.counted import counted
 
 if TYPE_CHECKING:
-    from harness.campaign.search.driver import SparkSearch
+    from harness.campaign.search.spark_search import SparkSearch
 
 Report = Callable[[int, int, int, int], None]
 PLAIN_STATES = 500_000

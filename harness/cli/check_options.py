@@ -11,7 +11,7 @@ from harness.explore.bounded import Bounded
 from harness.model import Model, Refusal, did_you_mean
 
 if TYPE_CHECKING:
-    from harness.campaign.search.driver import SparkSearch
+    from harness.campaign.search.spark_search import SparkSearch
 
 SPARK, PLAIN = "spark", "plain"
 MANIFEST = "search.json"
@@ -90,7 +90,7 @@ def on_spark(
     from harness.campaign.requirements import require_java, require_packages
 
     require_packages()
-    from harness.campaign.search.driver import SparkSearch
+    from harness.campaign.search.spark_search import SparkSearch
 
     made = SparkSearch(model, invariants, folder=folder, master="local[*]" if master is None else master,
                        parts=parts or 0, stop=stop, deadlock=deadlock)

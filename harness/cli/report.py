@@ -19,9 +19,9 @@ from harness.simulate.lines import wrapped
 
 if TYPE_CHECKING:
     from harness.campaign.judging import Rejudged
-    from harness.campaign.report.compare import Change, Comparison
-    from harness.campaign.report.files import Report
-    from harness.campaign.report.summary import Summary, Verdict
+    from harness.campaign.report.compare import Comparison, ViolationChange
+    from harness.campaign.report.summary import ScenarioVerdict, Summary
+    from harness.campaign.report.write_report import Report
 
 WIDTH = 80
 MOST = 12
@@ -54,11 +54,11 @@ def report(
     require_packages("matplotlib")
     from harness.campaign.judging import rejudge
     from harness.campaign.report import summary
-    from harness.campaign.report.files import write_report
+    from harness.campaign.report.write_report import write_report
     from harness.campaign.spark_session import checked_master, spark_session
-    from harness.campaign.store import Store
+    from harness.campaign.store import CampaignStore
 
-    stores = [Store(place) for place in (folder, since) if place is not None]
+    stores = [CampaignStore(place) for place in (folder, since) if place is not None]
     for store in stores:
         summary.check(store)
     checked_master(master)
@@ -87,15 +87,15 @@ def compare(before: Path, after: Path, most: int, master: str, as_json: bool) ->
     from harness.campaign.report import compare as comparing
     from harness.campaign.report import summary
     from harness.campaign.spark_session import checked_master, spark_session
-    from harness.campaign.store import Store
-    from harness.campaign.tables import Tables
+    from harness.campaign.store import CampaignStore
+    from harness.campaign.tables import CampaignTables
 
-    stores = [Store(place) for place in (before, after)]
+    stores = [CampaignStore(place) for place in (before, after)]
     for store in stores:
         summary.check(store)
     checked_master(master)
     with spark_session(master) as spark:
-        found = comparing.compare(*(summary.summarize(Tables(spark, store), most) for store in stores))
+        found = comparing.compare(*(summary.summarize(CampaignTables(spark, store), most) for store in stores))
     if as_json:
         emit({"before": str(before), "after": str(after), **found.to_json()})
     else:
@@ -174,7 +174,7 @@ def _rejudged(made: Report) -> Iterator[str]:
                                "  NO  ", "      ")
 
 
-def _verdict(one: Verdict) -> Iterator[str]:
+def _verdict(one: ScenarioVerdict) -> Iterator[str]:
     from harness.campaign.report.markup import interval, percent
     from harness.campaign.report.page import said_of
 
@@ -225,7 +225,7 @@ def _compared(found: Comparison, width: int = WIDTH) -> Iterator[str]:
     yield f"{counted(found.compared, 'cell')} compared{nothing}"
 
 
-def _changed(one: Change) -> str:
+def _changed(one: ViolationChange) -> str:
     sides = [f"{side.failing:,} of {side.runs:,}" for side in (one.before, one.after)]
     what = f"cluster of {one.name}" if one.actions else one.name
     under = f" ({' + '.join(one.faults) or 'no fault'}; {counted(len(one.actions), 'action')})" if one.actions else ""

@@ -16,21 +16,21 @@ import pytest
 from support.command_line import PATIENCE_S, Outcome, call, started, wait_until
 from support.spark_session import spark
 
-from harness.campaign import driver as campaigns
 from harness.campaign import judging
+from harness.campaign import spark_campaign as campaigns
 from harness.campaign.cells import cells
 from harness.campaign.checks import CALM, rates, rates_by_faults, rates_by_sweep, reached
 from harness.campaign.clusters import clusters, trail_of
 from harness.campaign.judging import rejudge
-from harness.campaign.store import MARKERS, Manifest, Store
-from harness.campaign.tables import Tables
+from harness.campaign.store import MARKERS, CampaignStore, Manifest
+from harness.campaign.tables import CampaignTables
 from harness.model import Refusal
 from harness.record import Recorder
 from harness.simulate.guards import Guards
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables as ModelTables
+from harness.simulate.tables import Tables as Tables
 
 FLAWED, REPAIRED = "s4-copied-tail", "s4-copied-tail-repaired"
 MIXED = ("pc-02-read-twice", FLAWED, REPAIRED, "happy-path")
@@ -47,7 +47,8 @@ def made(out: Path, *arguments: object, runs: int = SEEDS) -> Outcome:
 
 def rows(out: Path, table: str) -> list[dict[str, Any]]:
     """Return all rows of a table, in an order of their own, without the clock's column."""
-    found = [row.asDict() for row in Tables(spark(), Store(out)).frame(table).drop("wall_us", "day").collect()]
+    frame = CampaignTables(spark(), CampaignStore(out)).frame(table).drop("wall_us", "day")
+    found = [row.asDict() for row in frame.collect()]
     return sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
 
 
@@ -63,7 +64,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(what: str, strategy: str = "random", runs: int = SEEDS) -> Mapping[int, tuple[str | None, str | None]]:
     """Return digest and violation of each run as one plain process makes them."""
     cell, strategies = cells([what], (strategy,))[0], Strategies(strategy)
-    tables = ModelTables(cell.build(), Guards() if strategies.campaign is not None else None)
+    tables = Tables(cell.build(), Guards() if strategies.campaign is not None else None)
     found = {}
     for seed in range(runs):
         run = run_plain(tables, cell.plan, strategies.run(seed), Recorder(keep=False))  # type: ignore[arg-type]
@@ -120,21 +121,21 @@ def test_only_what_is_missing_is_made_and_equals_what_was_lost(mixed: Path, tmp_
 
 def test_one_scenario_or_one_day_is_read_alone(mixed: Path) -> None:
     """A scenario's rows lie in folders of their own, and nothing else is opened for them."""
-    tables = Tables(spark(), Store(mixed), what=FLAWED)
+    tables = CampaignTables(spark(), CampaignStore(mixed), what=FLAWED)
     files = [f"what={FLAWED}/" in path for path in tables.frame("runs").inputFiles()]
     assert len(files) == 5 and all(files) and tables.frame("runs").count() == SEEDS
     day = tables.blocks[0].day
-    assert Tables(spark(), Store(mixed), day=day).frame("runs").count() == 1_000
-    assert Tables(spark(), Store(mixed), day="2001-01-01").frame("events").count() == 0
+    assert CampaignTables(spark(), CampaignStore(mixed), day=day).frame("runs").count() == 1_000
+    assert CampaignTables(spark(), CampaignStore(mixed), day="2001-01-01").frame("events").count() == 0
     plain = spark().read.parquet(str(mixed / "runs")).where(f"what = '{FLAWED}'")
     assert plain.count() == SEEDS
     with pytest.raises(Refusal, match="has no runs of 'no-such'"):
-        Tables(spark(), Store(mixed), what="no-such")
+        CampaignTables(spark(), CampaignStore(mixed), what="no-such")
 
 
 def test_every_stored_history_is_judged_again_and_agrees(mixed: Path) -> None:
     """From the stored events alone: digests, verdicts, records and refinement are as told, and so are violations."""
-    judged = {one.what: one for one in rejudge(Tables(spark(), Store(mixed)))}
+    judged = {one.what: one for one in rejudge(CampaignTables(spark(), CampaignStore(mixed)))}
     assert set(judged) == set(MIXED) and all(one.ok for one in judged.values()), judged
     for what in MIXED:
         failing = sum(violated is not None for _, violated in alone(what).values())
@@ -142,13 +143,14 @@ def test_every_stored_history_is_judged_again_and_agrees(mixed: Path) -> None:
     assert judged["happy-path"].refined == judged["happy-path"].runs > 0
     kept = sum(row["kept"] for row in rows(mixed, "runs"))
     assert sum(one.runs for one in judged.values()) == kept < 1_000
-    assert sum(one.events for one in judged.values()) == Tables(spark(), Store(mixed)).frame("events").count()
+    events = CampaignTables(spark(), CampaignStore(mixed)).frame("events")
+    assert sum(one.events for one in judged.values()) == events.count()
 
 
 def test_an_interrupt_ends_judging_in_order(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job is ended, whoever deals with interrupts is told, and the session goes on."""
     monkeypatch.setattr(judging, "LOOK", 0)
-    tables, told = Tables(spark(), Store(mixed)), list[str]()
+    tables, told = CampaignTables(spark(), CampaignStore(mixed)), list[str]()
 
     def interrupted(done: int, planned: int, message: str) -> None:
         raise KeyboardInterrupt
@@ -160,26 +162,26 @@ def test_an_interrupt_ends_judging_in_order(mixed: Path, monkeypatch: pytest.Mon
 
 def test_violations_of_a_flaw_are_a_cluster_with_its_shortest_witness(mixed: Path) -> None:
     """The published flaw is one cluster of eight steps; its witness replays; the repaired twin has none."""
-    found = clusters(Tables(spark(), Store(mixed), what=FLAWED))
+    found = clusters(CampaignTables(spark(), CampaignStore(mixed), what=FLAWED))
     assert [(one.property, one.has, one.proved) for one in found] == [("LogsAgreeUpToHwm", 8, True)]
     best = found[0]
     assert best.violations == best.runs == sum(violated is not None for _, violated in alone(FLAWED).values())
     run = replay_plain(trail_of(best.trail))
     assert (run.verdict.violated, run.verdict.step) == ("LogsAgreeUpToHwm", 8)
     assert best.faults == ("BecomeLeader",) and "CommitTxnLogAppend" in best.actions
-    assert clusters(Tables(spark(), Store(mixed), what=REPAIRED)) == []
+    assert clusters(CampaignTables(spark(), CampaignStore(mixed), what=REPAIRED)) == []
 
 
 def test_groups_beyond_the_most_are_told_as_they_were_found(mixed: Path) -> None:
     """Where nothing is shrunk the witness is the shortest run of its group, and says so."""
-    found = clusters(Tables(spark(), Store(mixed), what=FLAWED), most=0)
+    found = clusters(CampaignTables(spark(), CampaignStore(mixed), what=FLAWED), most=0)
     assert found and not any(one.shrunk or one.proved for one in found)
     assert sum(one.violations for one in found) == sum(v is not None for _, v in alone(FLAWED).values())
 
 
 def test_rates_count_what_the_runs_say(mixed: Path) -> None:
     """All runs, and the same by fault mix: numbers add up, and the interval holds the rate."""
-    tables = Tables(spark(), Store(mixed))
+    tables = CampaignTables(spark(), CampaignStore(mixed))
     whole = {rate.what: rate for rate in rates(tables)}
     mixes = rates_by_faults(tables)
     for what in MIXED:
@@ -195,18 +197,18 @@ def test_rates_count_what_the_runs_say(mixed: Path) -> None:
 def test_swept_values_have_rates_of_their_own(tmp_path: Path) -> None:
     """The flaw needs its repair left out: with the repair swept, one value fails and the other does not."""
     made(tmp_path, FLAWED, "--sweep", "repair=,S4", "--keep", "failing", "--coverage", "0", runs=60)
-    found = {rate.value: rate for rate in rates_by_sweep(Tables(spark(), Store(tmp_path)))}
+    found = {rate.value: rate for rate in rates_by_sweep(CampaignTables(spark(), CampaignStore(tmp_path)))}
     assert {value: rate.runs for value, rate in found.items()} == {"repair=": 60, "repair=S4": 60}
     assert found["repair="].failing > 0 == found["repair=S4"].failing
-    assert reached(Tables(spark(), Store(tmp_path)))[0].states == 0
+    assert reached(CampaignTables(spark(), CampaignStore(tmp_path)))[0].states == 0
 
 
 def test_coverage_and_its_curve_are_those_of_one_process(tmp_path: Path) -> None:
     """With every run covered: actions, guards and states are what one process counts; the curve ends at all states."""
     made(tmp_path, FLAWED, "--coverage", "1", runs=100)
-    found = reached(Tables(spark(), Store(tmp_path)))[0]
+    found = reached(CampaignTables(spark(), CampaignStore(tmp_path)))[0]
     cell, strategies = cells([FLAWED])[0], Strategies("random")
-    tables = ModelTables(cell.build(), Guards())
+    tables = Tables(cell.build(), Guards())
     coverage = strategies.cover(tables)
     news = Counter[int]()
     for seed in range(100):
@@ -260,7 +262,7 @@ def test_a_worker_that_fails_ends_the_campaign_with_its_words(tmp_path: Path, mo
     made(tmp_path, FLAWED, runs=50)
     (tmp_path / "violations").rename(tmp_path / "aside")
     (tmp_path / "violations").write_text("a file where a folder should be", encoding="utf-8")
-    monkeypatch.setattr(Store, "verify", lambda store, blocks: None)
+    monkeypatch.setattr(CampaignStore, "verify", lambda store, blocks: None)
     outcome = call("campaign", FLAWED, "--runs", 100, "--out", tmp_path, "--block", 50)
     assert "the campaign cannot go on: " in outcome.refusal and "cannot be written to, " in outcome.refusal
     assert outcome.refusal.endswith("(50 of 100 runs are kept)")
@@ -275,10 +277,10 @@ def test_an_interrupt_keeps_what_is_committed(tmp_path: Path) -> None:
         if going.store.committed() and not heard:
             os.kill(os.getpid(), signal.SIGINT)
 
-    going = campaigns.Campaign(tmp_path, manifest, 60, progress, lambda: heard.append(True))
+    going = campaigns.SparkCampaign(tmp_path, manifest, 60, progress, lambda: heard.append(True))
     outcome = going.run(spark(), "2026-01-02")
     assert outcome.interrupted and 0 < outcome.runs < 60 and heard == [True]
-    again = campaigns.Campaign(tmp_path, manifest, 60).run(spark(), "2026-01-03")
+    again = campaigns.SparkCampaign(tmp_path, manifest, 60).run(spark(), "2026-01-03")
     assert again.complete and (again.runs, again.found >= outcome.runs) == (60, True)
     digests = {row["seed"]: row["digest"] for row in rows(tmp_path, "runs")}
     assert digests == {seed: digest for seed, (digest, _) in alone("fencing-battle", runs=60).items()}
@@ -292,7 +294,7 @@ def test_progress_has_numbers_before_the_first_block_is_committed(tmp_path: Path
     def progress(done: int, planned: int, message: str) -> None:
         told.append((done, planned, message, len(going.store.committed())))
 
-    going = campaigns.Campaign(tmp_path, manifest, 600, progress)
+    going = campaigns.SparkCampaign(tmp_path, manifest, 600, progress)
     with going.alone():
         going.begin("starting Spark")
         assert told == [(0, 600, "starting Spark", 0)]
@@ -326,7 +328,7 @@ def test_a_driver_killed_three_times_leaves_the_tables_of_an_undisturbed_campaig
             os.kill(process.pid, number)
             code = process.wait(PATIENCE_S)
             assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
-    assert len(Store(out).committed()) < len(Store(calm).committed())
+    assert len(CampaignStore(out).committed()) < len(CampaignStore(calm).committed())
     made_now = call(*arguments, "--out", out, "--json").json
     assert made_now["runs"] == 1_200 > made_now["found"] >= 200
     for table in ("runs", "events", "violations", "coverage"):

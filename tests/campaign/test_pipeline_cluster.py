@@ -13,7 +13,7 @@ from support.command_line import call, ended, files_below, started, wait_until
 from support.spark_cluster import LONG_S, Cluster, cluster
 from support.spark_session import need_java
 
-from harness.campaign.store import MARKERS, Store
+from harness.campaign.store import MARKERS, CampaignStore
 
 CAMPAIGN = ["campaign", "rp-04-fast-failover", "--runs", 600, "--block", 25, "--keep", "all", "--coverage", 0.1]
 TABLES = ("runs", "events", "violations", "coverage")
@@ -38,7 +38,7 @@ def two_workers(tmp_path: Path) -> Iterator[Cluster]:
 
 def tables(out: Path) -> dict[str, list[dict[str, object]]]:
     """Return all rows by table, block after block, without the columns of the clock."""
-    store = Store(out)
+    store = CampaignStore(out)
     blocks = store.committed()
     store.verify(blocks.values())
     return {

@@ -15,11 +15,12 @@ import pytest
 from support.command_line import call, files_below
 from support.spark_session import need_java, spark
 
-from harness.campaign import driver as campaign
 from harness.campaign import locks
+from harness.campaign import spark_campaign as campaign
 from harness.campaign.cells import Cell, cells
-from harness.campaign.store import MANIFEST, MARKERS, PARTS, Manifest, Store
-from harness.campaign.worker import Task, Worker
+from harness.campaign.missing_blocks import missing
+from harness.campaign.store import MANIFEST, MARKERS, PARTS, CampaignStore, Manifest
+from harness.campaign.worker import BlockTask, Worker
 from harness.model import Refusal
 
 FLAWED = "s4-copied-tail"
@@ -59,9 +60,9 @@ def manifest(cell: Cell) -> Manifest:
     return Manifest((cell,), "all", 0.0, 10)
 
 
-def commit(store: Store, cell: Cell, first: int = 0) -> str:
+def commit(store: CampaignStore, cell: Cell, first: int = 0) -> str:
     """Make and commit a block of ten runs; return its name."""
-    rows = Worker().make(Task(cell, first, first + 10, "all", False))
+    rows = Worker().make(BlockTask(cell, first, first + 10, "all", False))
     return store.commit(cell, first, first + 10, DAY, rows.tables(), rows.counts).name
 
 
@@ -110,12 +111,12 @@ def test_a_killed_search_leaves_no_temporary_folder_for_good(
 
 def test_a_folder_is_free_when_its_driver_is_done(tmp_path: Path, manifest: Manifest) -> None:
     """A driver may ask twice; another one in the same process may not, until the first is done, even by an error."""
-    store = Store(tmp_path)
+    store = CampaignStore(tmp_path)
     with pytest.raises(ZeroDivisionError), store.alone(manifest):
         with store.alone(manifest), pytest.raises(Refusal, match=f"is in use by process {os.getpid()} on this mach"):
-            Store(tmp_path).alone(manifest).__enter__()
+            CampaignStore(tmp_path).alone(manifest).__enter__()
         raise ZeroDivisionError
-    with Store(tmp_path).alone(manifest):
+    with CampaignStore(tmp_path).alone(manifest):
         pass
     assert (tmp_path / locks.DRIVER).read_bytes() == b""
 
@@ -136,9 +137,9 @@ def test_a_driver_that_is_elsewhere_is_named_with_its_machine(tmp_path: Path, mo
 
 def test_a_worker_of_a_former_driver_commits_nothing(tmp_path: Path, manifest: Manifest, cell: Cell) -> None:
     """What it made is dropped without a trace, while that driver's own blocks stay and the new driver's come."""
-    store = Store(tmp_path)
+    store = CampaignStore(tmp_path)
     with store.alone(manifest):
-        late = Store(tmp_path, store.token)
+        late = CampaignStore(tmp_path, store.token)
         commit(late, cell)
     with store.alone(manifest):
         before = files_below(tmp_path)
@@ -146,16 +147,16 @@ def test_a_worker_of_a_former_driver_commits_nothing(tmp_path: Path, manifest: M
             commit(late, cell, 10)
         code = {cell.package: cell.code}
         with pytest.raises(RuntimeError, match=r"the campaign cannot go on: .* is no longer worked on by"):
-            list(campaign.make_blocks([campaign.missing(manifest, 20, ())], str(tmp_path), DAY, code, late.token))
+            list(campaign.make_blocks([missing(manifest, 20, ())], str(tmp_path), DAY, code, late.token))
         assert files_below(tmp_path) == before
-        assert list(campaign.make_blocks([campaign.missing(manifest, 20, ())], str(tmp_path), DAY, code, store.token)
+        assert list(campaign.make_blocks([missing(manifest, 20, ())], str(tmp_path), DAY, code, store.token)
                     ) == [10]
     assert len(store.committed()) == 2
 
 
 def test_a_block_that_was_made_twice_is_that_of_the_first(tmp_path: Path, manifest: Manifest, cell: Cell) -> None:
     """A task that runs twice at once, as after a lost connection, does not spoil what its twin has committed."""
-    store = Store(tmp_path)
+    store = CampaignStore(tmp_path)
     with store.alone(manifest):
         commit(store, cell)
         before = files_below(tmp_path)
@@ -166,7 +167,7 @@ def test_a_block_that_was_made_twice_is_that_of_the_first(tmp_path: Path, manife
 
 def test_what_killed_drivers_left_is_cleared_away(tmp_path: Path, manifest: Manifest, cell: Cell) -> None:
     """Hidden files, and tables of a block without its marker; neither what is committed nor files of somebody else."""
-    store = Store(tmp_path)
+    store = CampaignStore(tmp_path)
     with store.alone(manifest):
         commit(store, cell)
         kept = files_below(tmp_path)
@@ -186,7 +187,7 @@ def test_a_block_is_on_the_disk_before_its_marker_is(
     tmp_path: Path, manifest: Manifest, cell: Cell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each file is flushed under its hidden name; each folder after the renaming; the marker comes when all are."""
-    store, done = Store(tmp_path), list[tuple[str, str]]()
+    store, done = CampaignStore(tmp_path), list[tuple[str, str]]()
     store.begin(manifest)
     fsync, replace = os.fsync, os.replace
 

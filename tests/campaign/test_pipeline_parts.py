@@ -16,20 +16,21 @@ from hypothesis import strategies as st
 from support import poisoned
 from support.command_line import call
 
-from harness.campaign import driver as campaign
 from harness.campaign import requirements as needs
+from harness.campaign import spark_campaign as campaign
 from harness.campaign import spark_session as session
 from harness.campaign import store
+from harness.campaign.block_progress import BlockProgress, under_way
 from harness.campaign.cells import Cell, cells, code_version
 from harness.campaign.checks import wilson
 from harness.campaign.clusters import trail_of
 from harness.campaign.event_columns import Joiner, columns_of
 from harness.campaign.judging import judge_block
-from harness.campaign.pulse import Pulse, under_way
+from harness.campaign.missing_blocks import missing, spread
 from harness.campaign.schemas import SCHEMAS
 from harness.campaign.spark_job import last_words
-from harness.campaign.store import Block, Manifest, Store
-from harness.campaign.worker import Task, Worker, is_sampled
+from harness.campaign.store import Block, CampaignStore, Manifest
+from harness.campaign.worker import BlockTask, Worker, is_sampled
 from harness.model import Refusal, register, unregister
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain
@@ -50,7 +51,7 @@ def raising() -> Iterator[Cell]:
 
 def made(cell: Cell, last: int, keep: str = "all", covered: bool = False, first: int = 0) -> dict[str, list[dict]]:
     """Make a block and return its tables as rows."""
-    rows = Worker().make(Task(cell, first, last, keep, covered))
+    rows = Worker().make(BlockTask(cell, first, last, keep, covered))
     return {name: table.to_pylist() for name, table in rows.tables().items()}
 
 
@@ -59,11 +60,11 @@ def without_clock(rows: list[dict]) -> list[dict]:
     return [{name: value for name, value in row.items() if name != "wall_us"} for row in rows]
 
 
-def committed(folder: Path, cell: Cell, seeds: int = 20, keep: str = "all") -> tuple[Store, Block]:
+def committed(folder: Path, cell: Cell, seeds: int = 20, keep: str = "all") -> tuple[CampaignStore, Block]:
     """Make a campaign's folder with one block."""
-    place = Store(folder)
+    place = CampaignStore(folder)
     place.begin(Manifest((cell,), keep, 0.0, seeds))
-    rows = Worker().make(Task(cell, 0, seeds, keep, False))
+    rows = Worker().make(BlockTask(cell, 0, seeds, keep, False))
     return place, place.commit(cell, 0, seeds, "2026-01-02", rows.tables(), rows.counts)
 
 
@@ -137,7 +138,7 @@ def test_missing_blocks_are_the_gaps_between_committed_ones() -> None:
         return Block(cell.key, first, last, last - first if runs is None else runs, 0, 0, 0, {}, "")
 
     def seeds(runs: int, *blocks: Block) -> list[tuple[int, int, bool]]:
-        return [(task.first, task.last, task.covered) for task in campaign.missing(manifest, runs, blocks)]
+        return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
 
     assert seeds(25) == [(0, 10, True), (10, 20, False), (20, 25, True)]
     assert seeds(25, block(10, 20)) == [(0, 10, True), (20, 25, True)]
@@ -149,8 +150,8 @@ def test_missing_blocks_are_the_gaps_between_committed_ones() -> None:
 def test_tasks_hold_neighbours_and_long_blocks_come_first() -> None:
     """Every block is in one task, several to a task where there are many, covered ones alone and first."""
     cell = cells([FLAWED])[0]
-    tasks = campaign.missing(Manifest((cell,), "all", 0.1, 10), 1_000, ())
-    parts = campaign.spread(tasks, 2)
+    tasks = missing(Manifest((cell,), "all", 0.1, 10), 1_000, ())
+    parts = spread(tasks, 2)
     assert sorted((task for part in parts for task in part), key=lambda task: task.first) == tasks
     assert [len(part) for part in parts[:10]] == [1] * 10 and all(part[0].covered for part in parts[:10])
     assert len(parts) == 10 + 8 and max(map(len, parts)) == 12
@@ -161,8 +162,8 @@ def test_a_block_made_again_has_the_same_rows(strategy: str) -> None:
     """Rows depend on the cell and the seeds, not on what the worker made before."""
     cell = cells([FLAWED], (strategy,))[0]
     first, again = Worker(), Worker()
-    again.make(Task(cell, 40, 60, "all", False))
-    task = Task(cell, 10, 40, "sample=0.5", True)
+    again.make(BlockTask(cell, 40, 60, "all", False))
+    task = BlockTask(cell, 10, 40, "sample=0.5", True)
     tables = [worker.make(task).tables() for worker in (first, again)]
     mine, other = ({name: table.to_pylist() for name, table in some.items()} for some in tables)
     assert without_clock(mine.pop("runs")) == without_clock(other.pop("runs"))
@@ -197,7 +198,7 @@ def test_a_poisoned_seed_becomes_a_row_with_its_trail(raising: Cell) -> None:
     assert len(trail.choices) == bad["steps"] > 0 and trail.seed == bad["seed"]
     assert replay_plain(attrs.evolve(trail, choices=trail.choices[:-1])).verdict.ok
     assert {row["seed"] for row in tables["events"]} == {r["seed"] for r in tables["runs"] if r["outcome"] == "ok"}
-    assert Worker().make(Task(raising, 0, 30, "all", False)).counts["errors"] == sum(
+    assert Worker().make(BlockTask(raising, 0, 30, "all", False)).counts["errors"] == sum(
         row["outcome"] == "error" for row in tables["runs"])
 
 
@@ -224,13 +225,13 @@ def test_files_of_a_block_without_its_marker_are_nobodys(tmp_path: Path) -> None
     """The marker comes last: what was written before a kill is not read, and is written anew."""
     place, block = committed(tmp_path, cells([FLAWED])[0])
     (tmp_path / store.MARKERS / f"{block.name}.json").unlink()
-    assert place.committed() == {} and len(campaign.missing(place.manifest(), 20, ())) == 1
+    assert place.committed() == {} and len(missing(place.manifest(), 20, ())) == 1
 
 
 def test_a_full_disk_leaves_no_block_and_no_part_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a table cannot be written there is no marker and no hidden file, and the sentence says what to do."""
     cell = cells([FLAWED])[0]
-    place = Store(tmp_path)
+    place = CampaignStore(tmp_path)
     place.begin(Manifest((cell,), "all", 0.0, 20))
 
     def full(path: Path, table: object) -> None:
@@ -238,7 +239,7 @@ def test_a_full_disk_leaves_no_block_and_no_part_of_one(tmp_path: Path, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(store, "write", full)
-    tasks = [campaign.missing(place.manifest(), 20, ())]
+    tasks = [missing(place.manifest(), 20, ())]
     with pytest.raises(RuntimeError, match="cannot be written to, No space left on device; make room"):
         list(campaign.make_blocks(tasks, str(tmp_path), "2026-01-02", {cell.package: cell.code}))
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != store.MANIFEST]
@@ -361,15 +362,15 @@ def test_workers_elsewhere_run_the_python_that_is_named(monkeypatch: pytest.Monk
 
 def test_pulse_tells_of_blocks_that_are_not_committed(tmp_path: Path) -> None:
     """Not of those that are, nor of those that are over; what is no word of a worker is passed over."""
-    one, other = Pulse(tmp_path, "one"), Pulse(tmp_path, "other")
-    one.beat(3, 1)
-    other.beat(40, 0)
+    one, other = BlockProgress(tmp_path, "one"), BlockProgress(tmp_path, "other")
+    one.report(3, 1)
+    other.report(40, 0)
     assert under_way(tmp_path, ()) == (43, 1)
-    one.beat(5, 2)
+    one.report(5, 2)
     (tmp_path / "odd.making").write_text("what", encoding="utf-8")
     assert under_way(tmp_path, ("other",)) == (5, 2)
-    one.over()
-    one.over()
+    one.clear()
+    one.clear()
     assert under_way(tmp_path, ("other",)) == (0, 0)
-    Pulse(tmp_path / "gone", "two").beat(1, 1)
+    BlockProgress(tmp_path / "gone", "two").report(1, 1)
     assert under_way(tmp_path / "gone", ()) == (0, 0)

@@ -17,11 +17,11 @@ from support.command_line import PATIENCE_S, call, files_below, started, wait_un
 from support.spark_session import spark
 from support.spec_models import MODELS, PUBLISHED, made
 
-from harness.campaign.search import driver as search
 from harness.campaign.search import expander
-from harness.campaign.search.driver import SparkSearch
-from harness.campaign.search.expander import Asked, Expander, Task, Told, expander_for, grow, settle
+from harness.campaign.search import spark_search as search
+from harness.campaign.search.expander import Expander, Expansion, LevelTask, SearchRequest, expander_for, grow, settle
 from harness.campaign.search.levels import Levels
+from harness.campaign.search.spark_search import SparkSearch
 from harness.campaign.search.state_columns import Keys, from_bytes, merged
 from harness.explore.packed.search import Result, Search
 from harness.model import Model, Refusal
@@ -224,11 +224,11 @@ def test_missing_packages_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert refusal.endswith("install the extra with: pip install 'kafka-proto[spark]'")
 
 
-def task(model: Model, folder: Path, parts: int) -> Task:
+def task(model: Model, folder: Path, parts: int) -> LevelTask:
     """Return a worker's task."""
-    asked = Asked(model.name, model.sizes, model.settings, True, names_of(model), False, "kafka_proto",
-                  expander.version_of("kafka_proto"))
-    return Task(asked, str(folder), parts, frozenset(), 0)
+    request = SearchRequest(model.name, model.sizes, model.settings, True, names_of(model), False, "kafka_proto",
+                            expander.version_of("kafka_proto"))
+    return LevelTask(request, str(folder), parts, frozenset(), 0)
 
 
 def test_workers_understand_each_other_whatever_their_numbers(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,19 +237,19 @@ def test_workers_understand_each_other_whatever_their_numbers(copied: Path, monk
     job = task(SMALL, copied, 1)
     monkeypatch.setattr(expander, "_EXPANDER", [])
 
-    def grown() -> tuple[Told, list[dict[str, object]]]:
-        *tables, (_, told) = grow(job, levels[3].paths())
-        assert isinstance(told, Told)
-        return told, merged([from_bytes(data) for _, data in tables]).to_pylist()  # type: ignore[arg-type]
+    def grown() -> tuple[Expansion, list[dict[str, object]]]:
+        *tables, (_, counted) = grow(job, levels[3].paths())
+        assert isinstance(counted, Expansion)
+        return counted, merged([from_bytes(data) for _, data in tables]).to_pylist()  # type: ignore[arg-type]
 
-    told, rows = grown()
+    counted, rows = grown()
     list(grow(job, levels[4].paths()))
     assert grown()[1] == rows
     monkeypatch.setattr(expander, "SPARE", 0)
     monkeypatch.setattr(expander, "MOST", 0)
     again, others = grown()
     assert others == rows
-    assert (again.generated, again.actions) == (told.generated, told.actions) != (0, {})
+    assert (again.generated, again.actions) == (counted.generated, counted.actions) != (0, {})
 
 
 def test_a_part_keeps_what_is_new_and_each_state_once(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,9 +288,9 @@ def test_workers_with_other_code_are_refused(tmp_path: Path, monkeypatch: pytest
     """A worker whose protocol is another version says so."""
     monkeypatch.setattr(expander, "_EXPANDER", [])
     monkeypatch.setattr(expander, "version_of", lambda package: "another")
-    asked = Asked(SMALL.name, SMALL.sizes, SMALL.settings, True, (), False, "kafka_proto", "this")
+    request = SearchRequest(SMALL.name, SMALL.sizes, SMALL.settings, True, (), False, "kafka_proto", "this")
     with pytest.raises(RuntimeError, match="a worker has another version of kafka_proto than the driver"):
-        expander_for(Task(asked, str(tmp_path), 1, frozenset(), 0))
+        expander_for(LevelTask(request, str(tmp_path), 1, frozenset(), 0))
 
 
 def test_keys_with_one_half_in_common_are_different() -> None:
@@ -300,7 +300,7 @@ def test_keys_with_one_half_in_common_are_different() -> None:
     assert others.numbers() == {7 << 64 | 1, 7 << 64 | 3, 7 << 64 | 5, 9 << 64 | 2}
     asked = Keys(words(7, 7, 7, 9, 9, 1, 2**64 - 1), words(5, 4, 3, 2, 1, 5, 1))
     assert asked.among(others).tolist() == [True, False, True, True, False, False, False]
-    assert Expander(task(SMALL, Path(), 1).asked).coder.keys([]).among(others).tolist() == []
+    assert Expander(task(SMALL, Path(), 1).request).coder.keys([]).among(others).tolist() == []
 
 
 def workers_of(driver: int) -> list[int]:

@@ -21,7 +21,7 @@ from support.paths import DATA
 from support.spark_session import need_java, spark
 
 from harness.campaign import requirements as needs
-from harness.campaign.store import MANIFEST, MARKERS, Store
+from harness.campaign.store import MANIFEST, MARKERS, CampaignStore
 
 FLAWED = "s4-copied-tail"
 CAMPAIGN = ("campaign", FLAWED, "--block", 20, "--keep", "all", "--coverage", 0)
@@ -32,7 +32,7 @@ KB = 1 << 10
 
 def rows(out: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the committed rows of a campaign by table, without the clock's column, blocks in the order of names."""
-    store = Store(out)
+    store = CampaignStore(out)
     blocks = store.committed()
     store.verify(blocks.values())
     return {
@@ -167,7 +167,7 @@ def test_a_full_disk_ends_a_campaign_which_goes_on_when_there_is_room(calm: Path
     out = tiny(160 * KB) / "campaign"
     said = call(*CAMPAIGN, "--runs", 100, "--out", out).refusal
     assert "cannot be written to, No space left on device; make room there and start it again (" in said
-    kept = Store(out).committed()
+    kept = CampaignStore(out).committed()
     assert 0 < len(kept) < 5 and f"({20 * len(kept)} of 100 runs are kept)" in said
     assert len(rows(out)["runs"]) == 20 * len(kept)
     tiny(4 * KB * KB)

@@ -26,12 +26,12 @@ from harness.campaign.clusters import _witnesses
 from harness.campaign.report import markup, plots
 from harness.campaign.report import summary as summary_of
 from harness.campaign.report.compare import CHANGED, ERROR, GONE, NEW, compare
-from harness.campaign.report.files import write_report
 from harness.campaign.report.summary import KNOWN, Summary, known_clusters, natural, summarize
+from harness.campaign.report.write_report import write_report
 from harness.campaign.schemas import SCHEMAS, write
-from harness.campaign.store import MANIFEST, MARKERS, Manifest, Store, read, stamp
-from harness.campaign.tables import Tables
-from harness.campaign.worker import Task, Worker
+from harness.campaign.store import MANIFEST, MARKERS, CampaignStore, Manifest, read, stamp
+from harness.campaign.tables import CampaignTables
+from harness.campaign.worker import BlockTask, Worker
 from harness.model import register, unregister
 from harness.record import Chosen
 from harness.render.svg_style import scoped
@@ -73,7 +73,7 @@ def repaired(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def summary(campaign: Path, told: Outcome) -> Summary:
     """The numbers of the campaign's report."""
-    return summarize(Tables(spark(), Store(campaign)))
+    return summarize(CampaignTables(spark(), CampaignStore(campaign)))
 
 
 def page_of(folder: Path) -> str:
@@ -112,7 +112,8 @@ class Reader(HTMLParser):
 
 def test_a_report_tells_verdict_and_rate_of_each_scenario(campaign: Path, summary: Summary) -> None:
     """The flaw is found as expected, twin and third scenario are silent; the numbers are those of the tables."""
-    failing = Tables(spark(), Store(campaign), what=FLAWED).frame("runs").where("outcome = 'violated'").count()
+    runs = CampaignTables(spark(), CampaignStore(campaign), what=FLAWED).frame("runs")
+    failing = runs.where("outcome = 'violated'").count()
     verdicts = {one.what: one for one in summary.verdicts}
     assert list(verdicts) == [CALM, FLAWED, REPAIRED]
     assert [one.as_expected for one in verdicts.values()] == [True, True, True]
@@ -165,7 +166,7 @@ def test_known_clusters_are_those_of_the_same_runs_only(campaign: Path, tmp_path
     """A damaged file of clusters, or one of other runs, is not believed; they are found again."""
     copy = tmp_path / "copy"
     shutil.copytree(campaign, copy)
-    tables = Tables(spark(), Store(copy), what=FLAWED)
+    tables = CampaignTables(spark(), CampaignStore(copy), what=FLAWED)
     found = known_clusters(tables, 0, False)
     kept = (copy / KNOWN).read_text()
     assert found and known_clusters(tables, 0, False) == found
@@ -181,7 +182,7 @@ def test_clusters_that_older_code_found_are_kept(
 ) -> None:
     """When the code has changed, the page says so, and shows the clusters in the folder, however many were shrunk."""
     monkeypatch.setattr(summary_of, "code_version", lambda package: "another")
-    report = write_report(spark(), Store(campaign), tmp_path / "page.html", most=0)
+    report = write_report(spark(), CampaignStore(campaign), tmp_path / "page.html", most=0)
     assert report.summary.stale == (CALM, FLAWED, REPAIRED)
     assert [(one.has, one.shrunk) for one in report.summary.clusters] == [(8, True)]
     assert "has changed since these runs were made" in report.page.read_text(encoding="utf-8")
@@ -201,7 +202,7 @@ def test_stored_histories_are_judged_again_unless_that_is_left_out(
     campaign: Path, told: Outcome, tmp_path: Path
 ) -> None:
     """The terminal, the page and the JSON object say how many agree; the quick report says nothing of it."""
-    kept = Tables(spark(), Store(campaign)).frame("runs").where("kept").count()
+    kept = CampaignTables(spark(), CampaignStore(campaign)).frame("runs").where("kept").count()
     assert f"{kept} stored histories judged again from" in told.out and "all agree" in told.out
     assert "Histories judged again" in page_of(campaign) and "all agree with what was told of them" in page_of(campaign)
     quick = call("report", campaign, "--no-rejudge", "--out", tmp_path / "quick.html", "--json").json
@@ -213,7 +214,7 @@ def test_a_history_that_does_not_agree_is_named_with_its_run(campaign: Path, tol
     """One row tells another digest than its events have: how many agree, which run does not, and exit code 1."""
     copy = tmp_path / "copy"
     shutil.copytree(campaign, copy)
-    store, name = Store(copy), "digest"
+    store, name = CampaignStore(copy), "digest"
     block = next(block for block in store.committed().values() if "events" in block.files)
     path = copy / block.files["runs"]["path"]
     rows = [row for batch in read(path, "runs") for row in batch.to_pylist()]
@@ -237,7 +238,7 @@ def test_a_history_that_does_not_agree_is_named_with_its_run(campaign: Path, tol
 def test_runs_that_stand_out_can_be_made_again(campaign: Path, summary: Summary, tmp_path: Path) -> None:
     """The command beside the longest run makes the run whose digest is in the table."""
     longest = summary.longest[0]
-    runs = Tables(spark(), Store(campaign)).frame("runs")
+    runs = CampaignTables(spark(), CampaignStore(campaign)).frame("runs")
     assert longest.steps == runs.agg({"steps": "max"}).collect()[0][0]
     assert longest.again is not None and longest.again in unescape(page_of(campaign))
     again = call(*shlex.split(longest.again)[1:], "--out", tmp_path, "--json").json
@@ -266,7 +267,7 @@ def test_a_repair_that_is_undone_is_a_new_violation_and_a_new_cluster(
     campaign: Path, repaired: Path, summary: Summary
 ) -> None:
     """With the setting changed, the flaw is new in cell and cluster; the other way round it is gone; both say so."""
-    other = summarize(Tables(spark(), Store(repaired)))
+    other = summarize(CampaignTables(spark(), CampaignStore(repaired)))
     for pair, change, one_sided in (((other, summary), NEW, "only_after"), ((summary, other), GONE, "only_before")):
         found = compare(*pair).to_json()
         assert found["compared"] == 1 and len(found[one_sided]) == 2
@@ -313,18 +314,18 @@ def test_rates_have_changed_where_their_intervals_are_apart(
 
 
 @pytest.fixture
-def raising(tmp_path: Path) -> Iterator[Store]:
+def raising(tmp_path: Path) -> Iterator[CampaignStore]:
     """A campaign of a protocol whose own code raises now and then."""
     register(poisoned.system())
-    cell, store = cells(["poisoned"])[0], Store(tmp_path / "raising")
+    cell, store = cells(["poisoned"])[0], CampaignStore(tmp_path / "raising")
     store.begin(Manifest((cell,), "failing", 0.0, 30))
-    rows = Worker().make(Task(cell, 0, 30, "failing", False))
+    rows = Worker().make(BlockTask(cell, 0, 30, "failing", False))
     store.commit(cell, 0, 30, "2026-01-02", rows.tables(), rows.counts)
     yield store
     unregister("poisoned")
 
 
-def test_poisoned_seeds_are_told_with_their_trails(raising: Store) -> None:
+def test_poisoned_seeds_are_told_with_their_trails(raising: CampaignStore) -> None:
     """A run that raised is no violation: the page names the error, its first seed, and a trail up to there."""
     report = write_report(spark(), raising, raising.folder / "report.html")
     page = page_of(raising.folder)

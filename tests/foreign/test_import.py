@@ -17,8 +17,8 @@ from harness.campaign import importing
 from harness.campaign.checks import rates_by_faults
 from harness.campaign.clusters import clusters
 from harness.campaign.judging import judge_block, rejudge
-from harness.campaign.store import Store
-from harness.campaign.tables import Tables
+from harness.campaign.store import CampaignStore
+from harness.campaign.tables import CampaignTables
 from harness.foreign import edn
 from harness.foreign.edn import Keyword, Map, Symbol
 from harness.foreign.jepsen import operations
@@ -194,7 +194,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_imported_histories_are_judged_from_the_tables(imported: Path) -> None:
     """Rows, rates by faults, clusters and the judgement on the stored events: as for a campaign, without trails."""
-    tables = Tables(spark(), Store(imported), what="queue")
+    tables = CampaignTables(spark(), CampaignStore(imported), what="queue")
     assert tables.frame("events").count() == 44
     rows = {row["seed"]: row for row in tables.frame("runs").collect()}
     files = {file["seed"]: file for file in json.loads((imported / importing.INDEX).read_text())["files"]}
@@ -210,7 +210,7 @@ def test_a_row_that_says_otherwise_than_its_events_is_told(
     imported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A verdict or digest in the row that is not that of the stored operations is a finding."""
-    store = Store(imported)
+    store = CampaignStore(imported)
     [block], cell = store.committed().values(), store.manifest().cells[0]
     assert judge_block(imported, block, cell).kinds == {"property": 2}
     true = judging_runs(imported)
@@ -225,7 +225,7 @@ def judging_runs(folder: Path) -> list[dict[str, Any]]:
     """Return the rows of the runs of a folder with one block."""
     from harness.campaign import judging
 
-    store = Store(folder)
+    store = CampaignStore(folder)
     return judging._runs(store.files("runs", store.committed().values())[0])
 
 
@@ -240,7 +240,7 @@ def test_own_histories_come_back_from_the_tables_as_they_were(tmp_path: Path) ->
         ("s4-copied-tail-random-1", 0, None), ("s4-copied-tail-random-21", 1, "LogsAgreeUpToHwm"),
         ("stack-rolling-restart-random-0", 0, None)]
     assert [one["digest"] for one in found] == [read_history(Path(one["file"])).digest for one in found]
-    store = Store(out)
+    store = CampaignStore(out)
     cells = {cell.key: cell for cell in store.manifest().cells}
     kinds = [judge_block(out, block, cells[block.cell]).kinds for block in store.committed().values()]
     assert sorted(kinds, key=len) == [{}, {"property": 1}]

@@ -14,7 +14,7 @@ import attrs
 
 from harness.campaign.cells import Cell
 from harness.campaign.checks import wilson
-from harness.campaign.clusters import Cluster
+from harness.campaign.clusters import ViolationCluster
 from harness.campaign.report.summary import Summary, Tally
 from harness.record.files import compact
 
@@ -44,7 +44,7 @@ class Side:
 
 
 @attrs.frozen
-class Change:
+class ViolationChange:
     """A violation that is new or gone, or whose rate has changed."""
 
     change: str
@@ -74,8 +74,8 @@ class Change:
 class Comparison:
     """What is different between two campaigns."""
 
-    cells: tuple[Change, ...]
-    clusters: tuple[Change, ...]
+    cells: tuple[ViolationChange, ...]
+    clusters: tuple[ViolationChange, ...]
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
     """Cells of one campaign alone, of which nothing is compared."""
@@ -117,16 +117,16 @@ def compare(before: Summary, after: Summary) -> Comparison:
     )
 
 
-def _cell_changes(name: str, before: Tally, after: Tally) -> Iterator[Change]:
+def _cell_changes(name: str, before: Tally, after: Tally) -> Iterator[ViolationChange]:
     counts = [{**tally.properties, **({ERROR: tally.errors} if tally.errors else {})} for tally in (before, after)]
     for violated in sorted(set(counts[0]) | set(counts[1])):
         sides = Side(counts[0].get(violated, 0), before.runs), Side(counts[1].get(violated, 0), after.runs)
         change = _change(*sides)
         if change is not None:
-            yield Change(change, name, violated, *sides)
+            yield ViolationChange(change, name, violated, *sides)
 
 
-def _cluster_changes(before: Summary, after: Summary) -> Iterator[Change]:
+def _cluster_changes(before: Summary, after: Summary) -> Iterator[ViolationChange]:
     """Yield the changes of clusters, by signature, for scenarios and models that both campaigns have."""
     runs = [_runs(summary.tallies) for summary in (before, after)]
     counts = [_signatures(summary.clusters) for summary in (before, after)]
@@ -137,7 +137,7 @@ def _cluster_changes(before: Summary, after: Summary) -> Iterator[Change]:
                         for found, made in zip(counts, runs, strict=True))
             change = _change(old, new)
             if change is not None:
-                yield Change(change, what, violated, old, new, actions, faults)
+                yield ViolationChange(change, what, violated, old, new, actions, faults)
 
 
 def _runs(tallies: Sequence[Tally]) -> dict[str, int]:
@@ -147,7 +147,7 @@ def _runs(tallies: Sequence[Tally]) -> dict[str, int]:
     return found
 
 
-def _signatures(clusters: Sequence[Cluster]) -> dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], int]:
+def _signatures(clusters: Sequence[ViolationCluster]) -> dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], int]:
     return {(one.what, one.property, one.actions, one.faults): one.runs for one in clusters}
 
 

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.campaign.checks import CALM, Rate, wilson
-from harness.campaign.clusters import Cluster
+from harness.campaign.clusters import ViolationCluster
 from harness.campaign.judging import Rejudged
 from harness.campaign.report import plots
-from harness.campaign.report.compare import METHOD, Change, Comparison
+from harness.campaign.report.compare import METHOD, Comparison, ViolationChange
 from harness.campaign.report.markup import Markup, details, interval, joined, page, percent, section, table, tag, text
 from harness.campaign.report.plots import Mark
-from harness.campaign.report.summary import Remarkable, Summary, Verdict, natural
+from harness.campaign.report.summary import Remarkable, ScenarioVerdict, Summary, natural
 from harness.campaign.report.witnesses import MOST_DRAWN, Witness
 from harness.record.counted import counted
 
@@ -120,7 +120,7 @@ def _verdicts(summary: Summary) -> Iterator[Markup]:
         yield details(f"By strategy and swept value ({len(inner)} cells)", table((*heads, "#errors"), inner))
 
 
-def said_of(one: Verdict) -> str:
+def said_of(one: ScenarioVerdict) -> str:
     """Return in words what a scenario's runs violate, what was expected instead, and what they did not reach."""
     said = [f"{name} in {counted(runs, 'run')}" for name, runs in one.properties.items()] or ["none"]
     if one.is_judged and one.expected and one.expected not in one.properties:
@@ -159,7 +159,7 @@ def _clusters(summary: Summary, witnesses: Sequence[Witness]) -> Iterator[Markup
             yield tag("p", "The code has changed: this run does not fit it any more.", "quiet")
 
 
-def _steps(one: Cluster) -> str:
+def _steps(one: ViolationCluster) -> str:
     if not one.shrunk:
         return f"{counted(one.had, 'step')}, as found"
     return f"{one.had} → {counted(one.has, 'step')}{', proved shortest' if one.proved else ''}"
@@ -295,7 +295,7 @@ def _since(since: Comparison) -> Iterator[Markup]:
                       table(("cell", "difference"), sorted(since.different.items()))])
 
 
-def _changed(one: Change) -> tuple[object, ...]:
+def _changed(one: ViolationChange) -> tuple[object, ...]:
     sides = [f"{side.failing:,} of {side.runs:,} ({interval(*side.interval)})" for side in (one.before, one.after)]
     involved = ", ".join(one.faults or ((CALM,) if one.actions else ()))
     return (tag("b", one.change), one.name, one.violated, *sides, "yes" if one.is_apart else "no",

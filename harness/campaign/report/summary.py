@@ -17,9 +17,9 @@ import attrs
 
 from harness.campaign.cells import Cell, cells, code_version
 from harness.campaign.checks import Rate, Reached, rates_by_faults, rates_by_sweep, reached, wilson
-from harness.campaign.clusters import Cluster, clusters
-from harness.campaign.store import Manifest, Store
-from harness.campaign.tables import Tables
+from harness.campaign.clusters import ViolationCluster, clusters
+from harness.campaign.store import CampaignStore, Manifest
+from harness.campaign.tables import CampaignTables
 from harness.model import Refusal, find_scenario
 from harness.record.files import compact, write_atomically
 
@@ -57,7 +57,7 @@ class Tally:
 
 
 @attrs.frozen
-class Verdict:
+class ScenarioVerdict:
     """What the runs of a scenario or model came to, held against what is expected of it."""
 
     what: str
@@ -131,11 +131,11 @@ class Summary:
     manifest: Manifest
     days: tuple[str, ...]
     tallies: tuple[Tally, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ScenarioVerdict, ...]
     by_faults: tuple[Rate, ...]
     by_sweep: tuple[Rate, ...]
     reached: tuple[Reached, ...]
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[ViolationCluster, ...]
     slowest: tuple[Remarkable, ...]
     longest: tuple[Remarkable, ...]
     poisoned: tuple[Poisoned, ...]
@@ -155,7 +155,7 @@ class Summary:
         return sum(tally.errors for tally in self.tallies)
 
 
-def check(store: Store) -> None:
+def check(store: CampaignStore) -> None:
     """Raise Refusal unless a folder holds a campaign with runs, and each file is as it was written."""
     store.manifest()
     committed = store.committed()
@@ -165,7 +165,7 @@ def check(store: Store) -> None:
                       "kafka-proto campaign")
 
 
-def summarize(tables: Tables, most: int = SHRUNK) -> Summary:
+def summarize(tables: CampaignTables, most: int = SHRUNK) -> Summary:
     """Ask the tables of a campaign for all that a report shows. Raises Refusal."""
     runs = tables.frame("runs").drop("digest").cache()
     try:
@@ -185,7 +185,7 @@ def summarize(tables: Tables, most: int = SHRUNK) -> Summary:
     )
 
 
-def _tallies(tables: Tables, runs: DataFrame) -> tuple[Tally, ...]:
+def _tallies(tables: CampaignTables, runs: DataFrame) -> tuple[Tally, ...]:
     from pyspark.sql import functions as f
 
     told = {row["cell"]: row for row in runs.groupBy("cell").agg(
@@ -210,7 +210,7 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _verdict(tallies: Sequence[Tally]) -> Verdict:
+def _verdict(tallies: Sequence[Tally]) -> ScenarioVerdict:
     """Return what the cells of one scenario or model came to."""
     what = tallies[0].cell.what
     scenario = find_scenario(what)
@@ -222,7 +222,7 @@ def _verdict(tallies: Sequence[Tally]) -> Verdict:
     runs, failing = sum(tally.runs for tally in tallies), sum(tally.failing for tally in tallies)
     seen = {name for tally in tallies for name in tally.witnessed}
     missing = () if scenario is None else tuple(name for name in scenario.witnesses if name not in seen)
-    return Verdict(
+    return ScenarioVerdict(
         what, scenario.title if scenario else "", scenario.expected if scenario else None, is_judged, runs, failing,
         sum(tally.errors for tally in tallies), dict(sorted(properties.items(), key=lambda one: (-one[1], one[0]))),
         missing, *wilson(failing, runs),
@@ -243,7 +243,7 @@ def _is_usual(cell: Cell) -> bool:
     return usual is not None and attrs.evolve(cell, sweep={}, code="") == attrs.evolve(usual, code="")
 
 
-def _remarkable(tables: Tables, runs: DataFrame, by: str) -> tuple[Remarkable, ...]:
+def _remarkable(tables: CampaignTables, runs: DataFrame, by: str) -> tuple[Remarkable, ...]:
     from pyspark.sql import functions as f
 
     first = runs.where(f"{by} is not null").sort(f.desc(by), "what", "cell", "seed").limit(MOST_SHOWN)
@@ -260,7 +260,7 @@ def _poisoned(runs: DataFrame) -> tuple[Poisoned, ...]:
     return tuple(Poisoned(row["what"], row["error"], row["runs"], *row["first"]) for row in rows)
 
 
-def known_clusters(tables: Tables, most: int, is_stale: bool) -> list[Cluster]:
+def known_clusters(tables: CampaignTables, most: int, is_stale: bool) -> list[ViolationCluster]:
     """Return the clusters of a whole campaign: those in its folder, if they are of these runs, else made and kept.
 
     Of runs that other code made, those in the folder are better than what this code could find.
@@ -272,7 +272,7 @@ def known_clusters(tables: Tables, most: int, is_stale: bool) -> list[Cluster]:
     with suppress(OSError, ValueError, TypeError, KeyError):
         data = json.loads(path.read_text(encoding="utf-8"))
         if all(data[name] == head[name] for name in matters):
-            return [Cluster(**{**one, "actions": tuple(one["actions"]), "faults": tuple(one["faults"])})
+            return [ViolationCluster(**{**one, "actions": tuple(one["actions"]), "faults": tuple(one["faults"])})
                     for one in data["clusters"]]
     found = clusters(tables, most)
     if not is_stale:

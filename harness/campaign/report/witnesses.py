@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from harness.campaign.clusters import Cluster, trail_of
+from harness.campaign.clusters import ViolationCluster, trail_of
 from harness.campaign.report.summary import Poisoned, Summary
 from harness.model import Refusal
 from harness.record import Recorder, header_of, history_of
@@ -41,10 +41,10 @@ def write_witnesses(summary: Summary, page: Path) -> tuple[list[Witness], list[W
     folder = f"{page.stem}-witnesses"
     numbers: dict[str, int] = {}
     found: tuple[list[Witness], list[Witness]] = ([], [])
-    items: tuple[Cluster | Poisoned, ...] = (*summary.clusters, *summary.poisoned)
+    items: tuple[ViolationCluster | Poisoned, ...] = (*summary.clusters, *summary.poisoned)
     for item in items:
-        is_cluster = isinstance(item, Cluster)
-        told = item.property if isinstance(item, Cluster) else "error"
+        is_cluster = isinstance(item, ViolationCluster)
+        told = item.property if isinstance(item, ViolationCluster) else "error"
         numbers[item.what] = numbers.get(item.what, 0) + 1
         name = re.sub(r"[^A-Za-z0-9._-]", "-", f"{item.what}-{numbers[item.what]}-{told}")
         if not item.trail:
@@ -52,14 +52,14 @@ def write_witnesses(summary: Summary, page: Path) -> tuple[list[Witness], list[W
             continue
         inside = f"{folder}/{name}.trail.jsonl"
         write_atomically(page.parent / inside, item.trail.splitlines())
-        drawn = _diagram(item) if isinstance(item, Cluster) and len(found[0]) < MOST_DIAGRAMS else None
+        drawn = _diagram(item) if isinstance(item, ViolationCluster) and len(found[0]) < MOST_DIAGRAMS else None
         path = shlex.quote(inside)
         witness = Witness(inside, f"kafka-proto replay {path}", f"kafka-proto show {path}", drawn)
         found[0 if is_cluster else 1].append(witness)
     return found
 
 
-def _diagram(cluster: Cluster) -> str | None:
+def _diagram(cluster: ViolationCluster) -> str | None:
     """Return the sequence diagram of a witness for a page."""
     if not cluster.replays:
         return None

@@ -1,4 +1,4 @@
-"""What a worker does for a search: expand states of a level, look for what leads somewhere, and keep what is new.
+"""What a worker does for a search: expand the states of a level, look for predecessors, and keep what is new.
 
 A worker keeps its tables between tasks, with numbers of values that are its own, and begins anew where they get large.
 """
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen
-class Asked:
+class SearchRequest:
     """What is searched, and for what: all that a worker needs to know."""
 
     model: str
@@ -59,10 +59,10 @@ class Asked:
 
 
 @attrs.frozen
-class Task:
+class LevelTask:
     """A job's part: which folder it is about, how many parts there are, what is settled, how many states there are."""
 
-    asked: Asked
+    request: SearchRequest
     folder: str
     parts: int
     settled: frozenset[str]
@@ -70,8 +70,8 @@ class Task:
 
 
 @attrs.define
-class Told:
-    """What the expansion of some states told besides their successors."""
+class Expansion:
+    """What the expansion of some states found besides their successors."""
 
     generated: int = 0
     actions: Counter[str] = attrs.field(factory=Counter)
@@ -81,8 +81,8 @@ class Told:
     """The same of successors that are out of bounds."""
     cpu: float = 0.0
 
-    def add(self, other: Told) -> None:
-        """Add what others told."""
+    def add(self, other: Expansion) -> None:
+        """Add what another expansion found."""
         self.generated += other.generated
         self.actions.update(other.actions)
         self.cpu += other.cpu
@@ -94,10 +94,10 @@ class Told:
 class Expander:
     """The tables of a process for one search."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
-        self.model = asked.build()
-        self.chosen = tuple(self.model.property(name) for name in asked.properties)
+    def __init__(self, request: SearchRequest) -> None:
+        self.request = request
+        self.model = request.build()
+        self.chosen = tuple(self.model.property(name) for name in request.properties)
         self.space = Space(self.model, self.chosen)
         self.space.listens = True
         layout = self.space.layout
@@ -123,8 +123,8 @@ class Expander:
                 if self.starts:
                     self.starts = [self.space.layout.pack(state) for state in self.model.initial_states()]
 
-    def prepare(self, task: Task) -> None:
-        """Look no more for what is settled, and put tables together as it pays for so many states."""
+    def prepare(self, task: LevelTask) -> None:
+        """Drop the properties that are settled, and arrange tables as it pays for so many states."""
         new = task.settled - self.dismissed
         self.dismissed = task.settled
         if new:
@@ -139,12 +139,12 @@ class Expander:
         values = sum(len(field.values) for field in self.space.layout.fields)
         return values + sum(len(stage.table) for stage in self.space.stages())
 
-    def expand(self, batch: pa.RecordBatch, parts: int) -> tuple[Told, list[tuple[int, pa.Table]]]:
-        """Expand states: return what that told, and the successors as tables by part."""
+    def expand(self, batch: pa.RecordBatch, parts: int) -> tuple[Expansion, list[tuple[int, pa.Table]]]:
+        """Expand states: return what was counted, and the successors as tables by part."""
         return self.steadily(lambda: self._expand(self.coder.packed(batch), parts))
 
-    def _expand(self, states: list[int], parts: int) -> tuple[Told, list[tuple[int, pa.Table]]]:
-        told, found = Told(), dict[str, set[int]]()
+    def _expand(self, states: list[int], parts: int) -> tuple[Expansion, list[tuple[int, pa.Table]]]:
+        expansion, found = Expansion(), dict[str, set[int]]()
         successors: set[int] = set()
         alive: set[int] = set()
 
@@ -156,28 +156,28 @@ class Expander:
         self.space.settle(states)
         for after, before, edge in expand(self.space, states, answered):
             successors.update(after)
-            told.actions[edge.step.action] += edge.step.ways * len(after)
-            if self.asked.deadlock:
+            expansion.actions[edge.step.action] += edge.step.ways * len(after)
+            if self.request.deadlock:
                 alive.update(before)
-        told.generated = told.actions.total()
-        if self.asked.deadlock and (dead := [state for state in states if state not in alive]):
+        expansion.generated = expansion.actions.total()
+        if self.request.deadlock and (dead := [state for state in states if state not in alive]):
             answered(DEADLOCK, dead)
-        told.hits = {name: [self.coder.keys(list(some))] for name, some in sorted(found.items())}
-        return told, list(self.coder.tables(list(successors), parts))
+        expansion.hits = {name: [self.coder.keys(list(some))] for name, some in sorted(found.items())}
+        return expansion, list(self.coder.tables(list(successors), parts))
 
-    def inside(self, batch: pa.RecordBatch) -> tuple[Told, list[bool]]:
-        """Say of each state whether it is within bounds, and tell what is violated in those that are not."""
+    def inside(self, batch: pa.RecordBatch) -> tuple[Expansion, list[bool]]:
+        """Say of each state whether it is within bounds, and what is violated in those that are not."""
         return self.steadily(lambda: self._inside(self.coder.packed(batch)))
 
-    def _inside(self, states: list[int]) -> tuple[Told, list[bool]]:
-        told, found = Told(), dict[str, list[int]]()
+    def _inside(self, states: list[int]) -> tuple[Expansion, list[bool]]:
+        expansion, found = Expansion(), dict[str, list[int]]()
         outside = [self.space.is_outside(state) for state in states]
         for state, is_out in zip(states, outside, strict=True):
             for name, _ in self.space.answers(state) if is_out else ():
                 if name not in self.dismissed:
                     found.setdefault(name, []).append(state)
-        told.outside = {name: [self.coder.keys(some)] for name, some in sorted(found.items())}
-        return told, [not is_out for is_out in outside]
+        expansion.outside = {name: [self.coder.keys(some)] for name, some in sorted(found.items())}
+        return expansion, [not is_out for is_out in outside]
 
     def sources(self, batch: pa.RecordBatch, targets: Mapping[str, Keys]) -> dict[str, Keys]:
         """Return those states from which a step leads to one of the targets that have a name, by name."""
@@ -206,46 +206,46 @@ def version_of(package: str) -> str:
     return code_version(package, SEARCHERS)
 
 
-def expander_for(task: Task) -> Expander:
+def expander_for(task: LevelTask) -> Expander:
     """Return this process's tables for a task."""
     if _EXPANDER:
         known = _EXPANDER[0]
-        if known.asked != task.asked or not known.dismissed <= task.settled or known.weight() > MOST:
+        if known.request != task.request or not known.dismissed <= task.settled or known.weight() > MOST:
             _EXPANDER.clear()
             gc.collect()
     if not _EXPANDER:
-        if version_of(task.asked.package) != task.asked.code:
-            raise RuntimeError(f"{STOPPED}a worker has another version of {task.asked.package} than the driver, or of "
-                               "the search; install the same one everywhere.")
-        _EXPANDER.append(Expander(task.asked))
+        if version_of(task.request.package) != task.request.code:
+            raise RuntimeError(f"{STOPPED}a worker has another version of {task.request.package} than the driver, or "
+                               "of the search; install the same one everywhere.")
+        _EXPANDER.append(Expander(task.request))
     _EXPANDER[0].prepare(task)
     return _EXPANDER[0]
 
 
-def grow(task: Task, files: Sequence[str]) -> Iterator[tuple[int, bytes | Told]]:
-    """Expand the states of files: yield successors by part, and at last what was told, which any part may keep."""
-    began, told, expander = _cpu(), Told(), expander_for(task)
+def grow(task: LevelTask, files: Sequence[str]) -> Iterator[tuple[int, bytes | Expansion]]:
+    """Expand the states of files: yield successors by part, and last what was counted, which any part may keep."""
+    began, expansion, expander = _cpu(), Expansion(), expander_for(task)
     for file in files:
         for batch in _read(Path(task.folder, file), len(expander.space.layout.fields)):
             some, tables = expander.expand(batch, task.parts)
-            told.add(some)
+            expansion.add(some)
             for part, table in tables:
                 yield part, to_bytes(table)
-    told.cpu = _cpu() - began
-    yield 0, told
+    expansion.cpu = _cpu() - began
+    yield 0, expansion
 
 
 def settle(
-    task: Task, part: int, came: Iterator[tuple[int, bytes | Told]], seen: Sequence[str], target: str
-) -> Iterator[tuple[Told, dict[str, Any] | None]]:
-    """Keep of the states that came to a part those that are new, in a file; yield what was told and the file's row."""
-    began, told = _cpu(), Told()
+    task: LevelTask, part: int, came: Iterator[tuple[int, bytes | Expansion]], seen: Sequence[str], target: str
+) -> Iterator[tuple[Expansion, dict[str, Any] | None]]:
+    """Keep of the states that came to a part those that are new, in a file; yield the counts and the file's row."""
+    began, expansion = _cpu(), Expansion()
     visited = Keys.joined(_read_keys(Path(task.folder, file)) for file in seen)
     fresh: list[pa.Table] = []
     rows = once = 0
     for _, content in came:
-        if isinstance(content, Told):
-            told.add(content)
+        if isinstance(content, Expansion):
+            expansion.add(content)
             continue
         table = from_bytes(content)
         new = (~Keys.of(table.combine_chunks()).among(visited)).nonzero()[0]
@@ -258,30 +258,30 @@ def settle(
     file = None
     table = merged(fresh) if fresh else None
     if table is not None:
-        told, table = _within(task, told, table)
+        expansion, table = _within(task, expansion, table)
     if table is not None and len(table):
         name = f"part-{part:04}.parquet"
         with _on_disk(task.folder):
             path = Path(task.folder, target, name)
             place(path, lambda hidden: write(hidden, table))
             file = {"file": name, "part": part, "states": len(table), **stamp(path)}
-    told.cpu += _cpu() - began
-    yield told, file
+    expansion.cpu += _cpu() - began
+    yield expansion, file
 
 
-def _within(task: Task, told: Told, table: pa.Table) -> tuple[Told, pa.Table]:
-    """Leave out states that are out of bounds, and add what they tell."""
+def _within(task: LevelTask, expansion: Expansion, table: pa.Table) -> tuple[Expansion, pa.Table]:
+    """Leave out states that are out of bounds, and add what they violate."""
     if expander_for(task).model.constraint is None:
-        return told, table
+        return expansion, table
     kept: list[bool] = []
     for batch in table.combine_chunks().to_batches():
         some, inside = expander_for(task).inside(batch)
-        told.add(some)
+        expansion.add(some)
         kept += inside
-    return told, table.filter(pa.array(kept))
+    return expansion, table.filter(pa.array(kept))
 
 
-def lead(task: Task, files: Sequence[str], targets: Mapping[str, Keys]) -> Iterator[dict[str, Keys]]:
+def lead(task: LevelTask, files: Sequence[str], targets: Mapping[str, Keys]) -> Iterator[dict[str, Keys]]:
     """Yield the states of files from which a step leads to a target."""
     expander = expander_for(task)
     for file in files:
@@ -291,7 +291,7 @@ def lead(task: Task, files: Sequence[str], targets: Mapping[str, Keys]) -> Itera
 
 @contextmanager
 def _on_disk(folder: str) -> Iterator[None]:
-    """Turn what the disk has to say into a sentence that comes through to the driver."""
+    """Turn an error of the disk into a sentence that reaches the driver."""
     try:
         yield
     except OSError as error:

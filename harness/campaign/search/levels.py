@@ -1,4 +1,4 @@
-"""The folder of a search: what is searched, and its levels, each a folder that came to its name complete.
+"""The folder of a search: what is searched, and its levels, each a folder that is renamed into place when complete.
 
 A level holds its states in one file per part, by key, and `level.json` with the digests of its files and all counts up
 to there. It is made under a hidden name and renamed last, so that a level is there as a whole or not at all.
@@ -25,7 +25,7 @@ FORMAT = "kafka-proto/spark-search"
 VERSION = 1
 MANIFEST, MARKER, HITS, LOG = "search.json", "level.json", "hits.parquet", "spark.log"
 CODE = "code"
-"""What is asked of the version of the code."""
+"""The field of `search.json` with the version of the code."""
 NAME = re.compile(r"level-(\d{4,})")
 
 
@@ -92,15 +92,15 @@ class Levels:
                 raise Refusal(f"{self.folder} holds something else than a search of --engine spark ({others[0]}); give "
                               "another folder with --checkpoint")
             return False
-        told = self._manifest(path)
+        known = self._manifest(path)
         for name, value in sorted(asked.items(), key=lambda item: item[0] == CODE):
-            if told.get(name) != value:
+            if known.get(name) != value:
                 if name == CODE:
                     raise Refusal(f"the search in {self.folder} was begun with another version of the code; give "
                                   "another folder, or remove this one to start anew")
                 raise Refusal(f"the search in {self.folder} is another: its {name.replace('_', ' ')} is "
-                              f"{_told(told.get(name))}, here it is {_told(value)}; give another folder, or ask for "
-                              "the same")
+                              f"{_in_words(known.get(name))}, here it is {_in_words(value)}; give another folder, or "
+                              "ask for the same")
         return True
 
     def _manifest(self, path: Path) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _digest(data: Mapping[str, Any]) -> str:
     return hashlib.blake2b(compact(data).encode("utf-8", "backslashreplace"), digest_size=DIGEST).hexdigest()
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={n}" for name, n in value.items()) or "nothing"
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""How far workers are with blocks that are not committed yet: for the bar of a driver, and for nothing else."""
+"""How far workers are with blocks that are not committed yet: for the progress bar of the driver alone."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 SUFFIX = ".making"
 
 
-class Pulse:
-    """A worker's word on how many runs of a block it has made, and how many of them violate something.
+class BlockProgress:
+    """How many runs of a block a worker has made, and how many of them violate something.
 
-    It is a small file that is written anew each time; where it cannot be written, nothing is said.
+    It is a small file that is written anew each time; where it cannot be written, nothing is reported.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{name}{SUFFIX}"
 
-    def beat(self, runs: int, failing: int) -> None:
-        """Say how many runs there are now."""
+    def report(self, runs: int, failing: int) -> None:
+        """Write how many runs there are now."""
         with suppress(OSError):
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
             try:
@@ -28,8 +28,8 @@ class Pulse:
             finally:
                 os.close(handle)
 
-    def over(self) -> None:
-        """Take the word back: the block is committed, or given up."""
+    def clear(self) -> None:
+        """Remove the file: the block is committed, or given up."""
         with suppress(OSError):
             self._path.unlink()
 

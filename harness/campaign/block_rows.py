@@ -20,7 +20,7 @@ from harness.simulate.session import Run, Verdict
 VIOLATED = ',"violated":'
 
 
-class Texts:
+class TextColumn:
     """A column of repeated texts: numbers while it grows, sorted in the end, so that alike ones lie side by side."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Texts:
         return pa.DictionaryArray.from_arrays(ranked, pa.array(order, pa.string()))
 
 
-class Rows:
+class BlockRows:
     """What the runs of a block come to."""
 
     def __init__(self, cell: Cell) -> None:
@@ -55,7 +55,7 @@ class Rows:
         self._rows: dict[str, list[dict[str, Any]]] = {"violations": [], "coverage": []}
         self._runs: dict[str, list[Any]] = {name: [] for name in RUNS.names if name not in self._about}
         self._columns: dict[str, list[Any]] = {name: [] for name in EVENTS.names if name not in ("cell", "values")}
-        self._texts = {name: Texts() for name in ("process", "kind", "action", "turn", "value", "violated")}
+        self._texts = {name: TextColumn() for name in ("process", "kind", "action", "turn", "value", "violated")}
         self._values: list[int] = []
         self._ends = [0]
         self._known: dict[EventColumns, tuple[int, int, int, int, list[int]]] = {}

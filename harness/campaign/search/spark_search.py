@@ -21,10 +21,20 @@ import pyarrow.parquet as pq
 
 from harness.campaign.durable_files import stamp, to_disk
 from harness.campaign.locks import alone, is_abandoned
-from harness.campaign.search.expander import STOPPED, Asked, Expander, Task, Told, grow, lead, settle, version_of
+from harness.campaign.search.expander import (
+    STOPPED,
+    Expander,
+    Expansion,
+    LevelTask,
+    SearchRequest,
+    grow,
+    lead,
+    settle,
+    version_of,
+)
 from harness.campaign.search.levels import CODE, HITS, LOG, Level, Levels
 from harness.campaign.search.state_columns import KEYS, Keys, to_bytes
-from harness.campaign.spark_job import Job, last_words
+from harness.campaign.spark_job import SparkJob, last_words
 from harness.campaign.spark_session import checked_master, spark_session
 from harness.explore.checkpoint import asked_of
 from harness.explore.packed.search import Progress, Result, Violation, ranked, tell
@@ -65,9 +75,11 @@ class SparkSearch:
         self.kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
         self.stop = stop
         package = find_model(model.name).build.__module__.partition(".")[0]
-        self.asked = Asked(model.name, dict(model.sizes), dict(model.settings), model.history_variables,
-                           tuple(self.kinds), deadlock, package, version_of(package))
-        self.expander = Expander(self.asked)
+        self.request = SearchRequest(
+            model.name, dict(model.sizes), dict(model.settings), model.history_variables, tuple(self.kinds), deadlock,
+            package, version_of(package),
+        )
+        self.expander = Expander(self.request)
         self.master = master
         self.parts = parts
         self.checkpoint = folder
@@ -91,8 +103,8 @@ class SparkSearch:
                 scratch = tempfile.mkdtemp(prefix=SCRATCH)
                 self._stack.callback(shutil.rmtree, scratch, ignore_errors=True)
                 self._store = Levels(Path(scratch))
-            flags = {"stop": self.stop, "deadlock": self.asked.deadlock}
-            asked = {**asked_of(self.model, tuple(self.kinds), flags), CODE: self.asked.code}
+            flags = {"stop": self.stop, "deadlock": self.request.deadlock}
+            asked = {**asked_of(self.model, tuple(self.kinds), flags), CODE: self.request.code}
             self._store.look(asked)
             self._stack.enter_context(alone(self._store.folder, "--checkpoint"))
             self.levels = self._store.begin(asked)
@@ -118,15 +130,15 @@ class SparkSearch:
     def _is_decided(self) -> bool:
         return self.stop and any(hit["kind"] != "sometimes" for hit in self.levels[-1].hits)
 
-    def _task(self) -> Task:
+    def _task(self) -> LevelTask:
         settled = frozenset(hit["name"] for hit in self.levels[-1].hits) if self.levels else frozenset[str]()
-        return Task(self.asked, os.path.abspath(self._store.folder), self.parts, settled,
+        return LevelTask(self.request, os.path.abspath(self._store.folder), self.parts, settled,
                     sum(level.states for level in self.levels))
 
     def _first_level(self) -> None:
         self.parts = self.parts or max(LEAST_PARTS, PER_CORE * self.context.defaultParallelism)
-        expander, task, told = self.expander, self._task(), Told()
-        told.generated = len(expander.starts)
+        expander, task, expansion = self.expander, self._task(), Expansion()
+        expansion.generated = len(expander.starts)
         scratch = self._store.scratch(1)
         rows = []
         try:
@@ -135,7 +147,7 @@ class SparkSearch:
                     rows.append(row)
         except RuntimeError as error:
             raise Refusal(last_words(error, STOPPED)) from None
-        self._commit(scratch, told, rows)
+        self._commit(scratch, expansion, rows)
 
     def _next_level(self) -> None:
         """Make the level after the last one, unless somebody interrupts."""
@@ -144,10 +156,10 @@ class SparkSearch:
         seen = [[path for level in self.levels for path in level.of_part(part)] for part in range(parts)]
         tasks = self._tasks(last)
 
-        def expanded(files: Iterable[str]) -> Iterable[tuple[int, bytes | Told]]:
+        def expanded(files: Iterable[str]) -> Iterable[tuple[int, bytes | Expansion]]:
             return grow(task, list(files))
 
-        def settled(number: int, came: Iterable[tuple[int, bytes | Told]]) -> Iterable[Any]:
+        def settled(number: int, came: Iterable[tuple[int, bytes | Expansion]]) -> Iterable[Any]:
             if tasks == parts:
                 yield from settle(task, number, iter(came), seen[number], scratch)
                 return
@@ -167,10 +179,10 @@ class SparkSearch:
             self._store.discard(scratch)
             self.interrupted = True
             return
-        told = Told()
+        expansion = Expansion()
         for some, _ in found:
-            told.add(some)
-        self._commit(scratch, told, [row for _, row in found])
+            expansion.add(some)
+        self._commit(scratch, expansion, [row for _, row in found])
         self.interrupted = self.wants_stop and self.levels[-1].states > 0 and not self._is_decided()
 
     def _tasks(self, level: Level) -> int:
@@ -183,7 +195,7 @@ class SparkSearch:
 
     def _collect(self, data: Any, interruptible: bool = False) -> list[Any] | None:
         """Return what a distributed data set has, or None where somebody interrupted. Raises Refusal."""
-        job = Job(self.context, data)
+        job = SparkJob(self.context, data)
         last, distinct = self.levels[-1], sum(level.states for level in self.levels)
         while not job.over.wait(LOOK):
             left = last.states - int(last.states * job.done()) if interruptible else 0
@@ -195,23 +207,23 @@ class SparkSearch:
             raise Refusal(f"{last_words(job.failure, STOPPED)} ({counted(last.number, 'level', 'are')} kept)")
         return job.found
 
-    def _commit(self, scratch: str, told: Told, rows: list[dict[str, Any] | None]) -> None:
+    def _commit(self, scratch: str, expansion: Expansion, rows: list[dict[str, Any] | None]) -> None:
         """Let what was made be the next level."""
         number = len(self.levels) + 1
         last = self.levels[-1] if self.levels else None
         hits = list(last.hits) if last is not None else []
         known = {hit["name"] for hit in hits}
         fresh: dict[str, tuple[int, Keys]] = {}
-        for depth, group in ((number, told.outside), (number - 1, told.hits)):
+        for depth, group in ((number, expansion.outside), (number - 1, expansion.hits)):
             fresh |= {name: (depth, Keys.joined(keys)) for name, keys in group.items() if name not in known}
         keys = self._put_keys(self._store.folder / scratch, {name: keys for name, (_, keys) in sorted(fresh.items())})
         hits += [{"name": name, "kind": self.kinds.get(name, "deadlock"), "depth": depth, "level": number}
                  for name, (depth, _) in sorted(fresh.items())]
         files = sorted((row for row in rows if row is not None), key=lambda row: int(row["part"]))
         level = Level(
-            number, sum(file["states"] for file in files), files, told.generated + (last.generated if last else 0),
-            dict(sorted((Counter(last.actions if last else {}) + told.actions).items())), hits, keys, self.parts,
-            told.cpu + (last.cpu if last else 0.0),
+            number, sum(file["states"] for file in files), files, expansion.generated + (last.generated if last else 0),
+            dict(sorted((Counter(last.actions if last else {}) + expansion.actions).items())), hits, keys, self.parts,
+            expansion.cpu + (last.cpu if last else 0.0),
         )
         self._store.commit(scratch, level)
         self.levels.append(level)
@@ -241,7 +253,7 @@ class SparkSearch:
         ways = self._ways({hit["name"]: hit for hit in last.hits})
         expander = self.expander
 
-        def told(name: str, kind: str) -> tuple[Violation, list[int]]:
+        def violation(name: str, kind: str) -> tuple[Violation, list[int]]:
             def key(state: int) -> int:
                 return expander.coder.keys([state]).numbers().pop()
 
@@ -250,7 +262,7 @@ class SparkSearch:
                 [keys.numbers() for keys in ways[name]],
             ))
 
-        violations, witnesses = ranked((told(hit["name"], hit["kind"]) for hit in last.hits), tuple(self.kinds))
+        violations, witnesses = ranked((violation(hit["name"], hit["kind"]) for hit in last.hits), tuple(self.kinds))
         complete = not self.interrupted and not (violations and self.stop)
         return Result(
             len(expander.starts), sum(sizes), last.generated, len(sizes), complete, violations, witnesses,

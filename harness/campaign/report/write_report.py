@@ -13,8 +13,8 @@ from harness.campaign.report import page
 from harness.campaign.report.compare import Comparison, compare
 from harness.campaign.report.summary import SHRUNK, Summary, summarize
 from harness.campaign.report.witnesses import Witness, write_witnesses
-from harness.campaign.store import Store
-from harness.campaign.tables import Tables
+from harness.campaign.store import CampaignStore
+from harness.campaign.tables import CampaignTables
 from harness.record.files import write_atomically
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ class Report:
 
 
 def write_report(
-    spark: SparkSession, store: Store, out: Path, since: Store | None = None, most: int = SHRUNK,
-    again: Callable[[Tables], list[Rejudged]] | None = rejudge,
+    spark: SparkSession, store: CampaignStore, out: Path, since: CampaignStore | None = None, most: int = SHRUNK,
+    again: Callable[[CampaignTables], list[Rejudged]] | None = rejudge,
 ) -> Report:
     """Write the page of a campaign, with what changed since another one; equal tables give equal bytes. Refusal.
 
     `again` judges the stored histories again; where it is None nobody does.
     """
-    tables = Tables(spark, store)
+    tables = CampaignTables(spark, store)
     judged = tuple(again(tables)) if again is not None else None
     summary = summarize(tables, most)
-    compared = compare(summarize(Tables(spark, since), most), summary) if since is not None else None
+    compared = compare(summarize(CampaignTables(spark, since), most), summary) if since is not None else None
     clusters, errors = write_witnesses(summary, out)
     write_atomically(out, page.write(summary, clusters, errors, compared, judged).splitlines())
     return Report(out, summary, tuple(clusters), compared, judged)

@@ -1,0 +1,57 @@
+"""Which blocks of runs a campaign lacks, and how they are spread over Spark's tasks: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.campaign.cells import Cell
+from harness.campaign.store import Block, Manifest
+from harness.campaign.worker import BlockTask
+
+BLOCK = 500
+"""Seeds of a block, if nothing else is said: seconds of work."""
+COVERAGE = 0.02
+"""The part of the blocks whose coverage is measured, if nothing else is said: it takes several times as long."""
+PER_CORE, PER_TASK = 4, 16
+"""Tasks for each core, at least; and the blocks of a task, at most."""
+
+
+def covered(manifest: Manifest, first: int) -> bool:
+    """Say whether the coverage of the block that begins with a seed is measured: every nth one, from the first on."""
+    if manifest.coverage <= 0:
+        return False
+    return (first // manifest.block) % max(1, round(1 / manifest.coverage)) == 0
+
+
+def missing(manifest: Manifest, runs: int, committed: Iterable[Block]) -> list[BlockTask]:
+    """Return the blocks that are to be made so that each cell has the runs with the seeds 0 to `runs` - 1."""
+    made: dict[str, list[Block]] = {cell.key: [] for cell in manifest.cells}
+    for block in committed:
+        made.setdefault(block.cell, []).append(block)
+    return [
+        BlockTask(cell, first, last, manifest.keep, covered(manifest, first))
+        for cell in manifest.cells
+        for first, last in _gaps(cell, manifest.block, runs, made[cell.key])
+    ]
+
+
+def _gaps(cell: Cell, size: int, runs: int, made: Sequence[Block]) -> Iterator[tuple[int, int]]:
+    """Yield the seeds that a cell lacks, from the first up to the last, which is not one of them, in blocks."""
+    if any(block.runs < block.last - block.first for block in made):
+        return  # a systematic search came to its end
+    at = 0
+    for block in [*sorted(made, key=lambda block: block.first), None]:
+        until = runs if block is None else min(block.first, runs)
+        while at < until:
+            last = until if cell.strategy == "systematic" else min((at // size + 1) * size, until)
+            yield at, last
+            at = last
+        at = max(at, 0 if block is None else block.last)
+
+
+def spread(tasks: Sequence[BlockTask], cores: int) -> list[list[BlockTask]]:
+    """Return blocks in lists to be worked on, those that take long first, neighbours together."""
+    long = [[task] for task in tasks if task.covered]
+    short = [task for task in tasks if not task.covered]
+    size = max(1, min(PER_TASK, -(-len(short) // (cores * PER_CORE))))
+    return [*long, *(short[n : n + size] for n in range(0, len(short), size))]
