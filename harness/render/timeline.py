@@ -1,25 +1,25 @@
 """A history read once: in whose column each step happened, what it changed, and what became of every message.
 
-A message is followed from the step that sent it to the one that ended it. What is under way is known from the recorded
-inboxes, so that copies, merged sends and messages lost in a crash are told as they happened.
+`in_flight` follows each message from the step that sent it to the one that ended it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from harness.model import Kind, Message, Model, Refusal, Value, parts, slot
-from harness.model.network import FIFO
+from harness.model import Effects, Kind, Message, Model, Refusal, Step, Value, slot
 from harness.record import Event, History
 from harness.record.counted import counted
 from harness.render.changes import changes
+from harness.render.in_flight import MessagesInFlight, SentMessage
 
 ENVIRONMENT = "environment"
 RECEIVED, LOST, DROPPED, MERGED, UNDER_WAY = "received", "lost", "dropped", "merged", "under way"
+ENDS = (LOST, DROPPED, MERGED)
+"""The ends that a fate of a message is; what is held or released goes on."""
 
 
 @attrs.define
@@ -118,9 +118,9 @@ def tell(history: History, model: Model, fair_from: int | None = None) -> Story:
     failing: set[str] = set()
     for event in history.events:
         column = column_of(event, model.addresses)
-        received, sent, taken = flights.follow(event, column, state)
         changed = changes(state, event.writes) if event.n else ()
         state.update(event.writes)
+        received, sent, taken = flights.follow(event, column, state)
         began = tuple(name for name in event.violated if name not in failing)
         failing = set(event.violated)
         status = {a: state[slot("gate", a)].status for a in model.addresses if slot("gate", a) in state}
@@ -136,94 +136,43 @@ def column_of(event: Event, addresses: tuple[str, ...]) -> str:
 
 
 class _Flights:
-    """Follows messages through the events of one history."""
+    """What a reader sees of the messages of one history, step by step."""
 
     def __init__(self, model: Model) -> None:
-        self.model = model
         self.all: list[Flight] = []
-        self._under_way: list[Flight] = []
+        self._in_flight = MessagesInFlight(model)
+        self._by_id: dict[str, Flight] = {}
 
     def follow(
-        self, event: Event, column: str, before: Mapping[str, Value]
+        self, event: Event, column: str, after: Mapping[str, Value]
     ) -> tuple[Flight | None, tuple[Flight, ...], tuple[Flight, ...]]:
         """Note what an event does to messages; return the one received, those sent, and those taken from the air."""
-        received, taken = self._consumed(event)
-        sent = self._sends(event, column)
-        after = {**before, **event.writes}
-        for address in dict.fromkeys(parts(name)[1] for name in event.writes if _is_network(name)):
-            taken += self._reconcile(event, column, address, after, sent)
-        return received, tuple(sent), tuple(taken)
-
-    def _consumed(self, event: Event) -> tuple[Flight | None, list[Flight]]:
-        flight = next(iter(self._open(event.received)), None) if event.received is not None else None
-        if flight is None:
-            return None, []
-        if event.kind != Kind.FAULT:
-            self._close(flight, RECEIVED, event.n)
-            return flight, []
-        if event.action == "Delay":
-            flight.held_at = event.n
-        else:
-            self._close(flight, DROPPED, event.n)
-        return None, [flight]
-
-    def _sends(self, event: Event, column: str) -> list[Flight]:
-        lost, held = Counter(event.lost), Counter(event.held)
-        sent = []
-        for message in event.sent:
-            original = self._open(message) if event.kind == Kind.FAULT else []
-            flight = self._launch(message, column, event.n, original)
-            sent.append(flight)
-            if lost[message]:
-                lost[message] -= 1
-                self._close(flight, LOST, event.n)
-            elif held[message]:
-                held[message] -= 1
+        done = self._in_flight.follow(event.n, *_happened(event), after) if event.n else self._in_flight.start(after)
+        for message in done.sent:
+            self._launch(message, column if event.n else message.message.source)
+        received = self._by_id[done.received.id] if done.received is not None else None
+        if received is not None:
+            received.end, received.ended_at = RECEIVED, event.n
+        for fate in done.taken:
+            flight = self._by_id[fate.sent.id]
+            if fate.how == "held":
                 flight.held_at = event.n
-        return sent
+            elif fate.how in ENDS:
+                flight.end, flight.ended_at = fate.how, event.n
+        hit = [fate.sent for fate in done.taken if fate.how in ("held", DROPPED, LOST) and fate.sent not in done.sent]
+        return received, tuple(self._by_id[one.id] for one in done.sent), tuple(self._by_id[one.id] for one in hit)
 
-    def _reconcile(
-        self, event: Event, column: str, address: str, state: Mapping[str, Value], sent: list[Flight]
-    ) -> list[Flight]:
-        """Make the flights to an address agree with what is recorded as under way to it; return those that ended."""
-        wanted = Counter(self._contents(address, state))
-        known = Counter(flight.message for flight in self._under_way if flight.dest == address)
-        ended: list[Flight] = []
-        for message in dict.fromkeys((*wanted, *known)):
-            surplus = known[message] - wanted[message]
-            open_now = self._open(message)
-            if surplus > 0 and message in event.sent:
-                for flight in open_now[-surplus:]:
-                    self._close(flight, MERGED, event.n)
-            elif surplus > 0:
-                for flight in open_now[:surplus]:
-                    self._close(flight, LOST, event.n)
-                    ended.append(flight)
-            for _ in range(-surplus):
-                sent.append(self._launch(message, column if event.n else message.source, event.n, open_now))
-        return ended
-
-    def _launch(self, message: Message, column: str, n: int, originals: list[Flight]) -> Flight:
-        flight = Flight(message, column, n, copy_of=originals[0].sent_at if originals else None)
+    def _launch(self, sent: SentMessage, column: str) -> None:
+        original = self._by_id[sent.copy_of] if sent.copy_of is not None else None
+        flight = Flight(sent.message, column, sent.sent_at, copy_of=original.sent_at if original is not None else None)
         self.all.append(flight)
-        self._under_way.append(flight)
-        return flight
-
-    def _close(self, flight: Flight, end: str, n: int) -> None:
-        flight.end, flight.ended_at = end, n
-        self._under_way = [other for other in self._under_way if other is not flight]
-
-    def _contents(self, address: str, state: Mapping[str, Value]) -> Iterator[Any]:
-        yield from self.model.network.contents(state[slot("inbox", address)])
-        yield from FIFO.contents(state.get(slot("wire", address), FIFO.empty))
-        yield from state.get(slot("held", address), ())
-
-    def _open(self, message: Message) -> list[Flight]:
-        return [flight for flight in self._under_way if flight.message == message]
+        self._by_id[sent.id] = flight
 
 
-def _is_network(name: str) -> bool:
-    return parts(name)[0] in ("inbox", "wire", "held")
+def _happened(event: Event) -> tuple[Step, Effects]:
+    """Return the step that an event records, and what it did."""
+    step = Step(event.action, event.args, (), event.sent, event.received, event.detail, Kind(event.kind))
+    return step, Effects(tuple(event.writes.items()), event.lost, event.held)
 
 
 def facts(story: Story) -> list[tuple[str, str]]:

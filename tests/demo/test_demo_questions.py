@@ -9,13 +9,17 @@ from harness.demo.session import questions
 from harness.demo.session.as_json import state_json
 from harness.demo.session.snapshot import present
 from harness.model import Refusal
+from harness.simulate.replay import spelled_out
+from harness.simulate.tables import Tables
 
 
 def test_link_carries_the_model_and_the_trail() -> None:
     """It is read back whole, and refused where it is too long, damaged, or not a link."""
     trail = ran(TXN, 30).trail()
     link = questions.link(trail)
-    assert questions.trail_of(f"http://127.0.0.1:8642/{link}") == questions.trail_of(link[3:]) == trail
+    read = questions.trail_of(link[3:])
+    assert questions.trail_of(f"http://127.0.0.1:8642/{link}") == read
+    assert spelled_out(read, Tables(read.build())) == trail
     for wrong in (link[:-9], link[:40] + "A" + link[41:], "hello", "#s=", "#s=%%%"):
         with pytest.raises(Refusal):
             questions.trail_of(wrong)

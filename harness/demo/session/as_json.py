@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from harness.demo.session.flights import Flight, Flights, Moved
 from harness.model import Gate, Kind, Message, Model, Step, Value, parts
 from harness.model.faults import FAULT_KINDS, LinkFaults
 from harness.render.changes import SILENT, brief, difference, message_fields
+from harness.render.in_flight import MessageChanges, MessagesInFlight, SentMessage
 from harness.render.timeline import ENVIRONMENT
 from harness.simulate.tables import Option
 
@@ -53,11 +53,11 @@ def lifeline_of(lanes: Sequence[str], process: str, step: Step) -> str:
     return next((name for name in (process, *step.args, *parts(process)[1:], *written) if name in lanes), ENVIRONMENT)
 
 
-def message_json(flight: Flight) -> Json:
+def message_json(sent: SentMessage) -> Json:
     """Return a message as JSON."""
-    message = flight.message
+    message = sent.message
     found: Json = {
-        "id": flight.id, "from": message.source, "to": message.dest, "type": message.type,
+        "id": sent.id, "from": message.source, "to": message.dest, "type": message.type,
         "brief": message_fields(message), "reliable": message.reliable,
         "fields": {
             field.name: brief(value)
@@ -65,13 +65,13 @@ def message_json(flight: Flight) -> Json:
             if field.name not in ("source", "dest") and (value := getattr(message, field.name)) is not None
         },
     }
-    if flight.copy_of is not None:
-        found["copy_of"] = flight.copy_of
+    if sent.copy_of is not None:
+        found["copy_of"] = sent.copy_of
     return found
 
 
 def step_json(
-    n: int, at_us: int | None, lanes: Sequence[str], process: str, step: Step, label: str, moved: Moved,
+    n: int, at_us: int | None, lanes: Sequence[str], process: str, step: Step, label: str, moved: MessageChanges,
     failing: Mapping[str, str], changed: Sequence[str], status: Mapping[str, str],
 ) -> Json:
     """Return a step that was taken as JSON, without what it is in the spec."""
@@ -80,8 +80,8 @@ def step_json(
         "n": n, "label": label, "action": step.action, "args": list(step.args),
         "process": lifeline_of(lanes, process, step), "kind": str(step.kind), "at_us": at_us,
         "received": moved.received.id if moved.received is not None else None,
-        "sent": [message_json(flight) for flight in moved.sent],
-        "taken": [{"id": fate.flight.id, "how": fate.how} for fate in moved.taken],
+        "sent": [message_json(sent) for sent in moved.sent],
+        "taken": [{"id": fate.sent.id, "how": fate.how} for fate in moved.taken],
         "op": op and {"process": op.process, "name": op.name, "outcome": op.outcome, "value": brief(op.value)},
         "failing": dict(failing), "changed": list(changed), "status": dict(status),
     }
@@ -107,27 +107,17 @@ def gates(model: Model, state: Mapping[str, Value]) -> Json:
     return found
 
 
-def enabled_json(index: int, option: Option, lanes: Sequence[str], flights: Flights) -> Json:
+def enabled_json(index: int, option: Option, lanes: Sequence[str], in_flight: MessagesInFlight) -> Json:
     """Return a step that is possible now as JSON."""
     step = option.choice.step
-    message = option.message if option.message is not None else _hit(step, flights)
-    flight = flights.find(message, step.action == "Release") if message is not None else None
+    message = step.subject
+    sent = in_flight.find(message, step.action == "Release") if message is not None else None
     who = dict.fromkeys(name for name in (lifeline_of(lanes, option.process, step), *step.args) if name in lanes)
     return {
         "index": index, "label": option.label, "action": step.action, "args": list(step.args),
         "process": lifeline_of(lanes, option.process, step), "kind": str(step.kind), "verb": _verb(option),
-        "message": flight.id if flight is not None else None, "actors": list(who), "spec": None,
+        "message": sent.id if sent is not None else None, "actors": list(who), "spec": None,
     }
-
-
-def _hit(step: Step, flights: Flights) -> Message | None:
-    """Return the message that a fault copies or a mending releases."""
-    if step.action == "Duplicate" and step.sent:
-        return step.sent[0]
-    if step.action == "Release":
-        held = (flight.message for flight, is_held in flights.under_way() if is_held)
-        return next((message for message in held if message.brief() == step.detail), None)
-    return None
 
 
 def _verb(option: Option) -> str:
@@ -138,12 +128,12 @@ def _verb(option: Option) -> str:
     return KINDS.get(option.kind, "act")
 
 
-def in_flight_json(flights: Flights, deliverable: Iterable[Message]) -> list[Json]:
+def in_flight_json(in_flight: MessagesInFlight, deliverable: Iterable[Message]) -> list[Json]:
     """Return the messages under way: those that can arrive now are `under way`, those behind others `waiting`."""
     ready = set(deliverable)
     return [
-        {**message_json(flight), "state": "held" if held else "under way" if flight.message in ready else "waiting"}
-        for flight, held in flights.under_way()
+        {**message_json(sent), "state": "held" if is_held else "under way" if sent.message in ready else "waiting"}
+        for sent, is_held in in_flight.all()
     ]
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from harness.demo.session.flights import Moved
 from harness.model import Kind, Message, Step, Value
 from harness.record import Chosen, Recorder
+from harness.render.in_flight import MessageChanges
 from harness.simulate.session import Verdict
 
 Mending = tuple[str, tuple[str, ...], str]
@@ -50,7 +50,7 @@ class Record:
     """None for the initial state."""
     state: tuple[Value, ...]
     """The state after the step: the values of the slots."""
-    moved: Moved
+    moved: MessageChanges
     lost: tuple[Message, ...]
     failing: Mapping[str, str]
     since: Mapping[str, int]

@@ -8,21 +8,21 @@ import attrs
 
 from harness.demo.session import as_json
 from harness.demo.session.branches import Record, mine_after
-from harness.demo.session.flights import Flights
 from harness.model import Effects, Model
 from harness.record import Chosen, Recorder
 from harness.render.changes import changes
+from harness.render.in_flight import MessagesInFlight
 from harness.simulate.session import Verdict
 from harness.simulate.tables import Node, Tables
 
 
 @attrs.frozen(eq=False)
 class StepRecorder:
-    """Makes the records of one run. `flights` are the messages under way in the state before the next step."""
+    """Makes the records of one run. `in_flight` are the messages under way in the state before the next step."""
 
     model: Model
     tables: Tables
-    flights: Flights
+    in_flight: MessagesInFlight
     lanes: tuple[str, ...]
     claimed: frozenset[str]
 
@@ -33,7 +33,7 @@ class StepRecorder:
         recorder = Recorder(keep=False)
         recorder.event(0, at_us, tables.beginning(node), tables.failing_text(node))
         return Record(
-            0, Chosen("", at_us), "", None, tuple(state.values()), self.flights.start(state), (), failing,
+            0, Chosen("", at_us), "", None, tuple(state.values()), self.in_flight.start(state), (), failing,
             dict.fromkeys(failing, 0), frozenset(), self._verdict(failing, 0), 0, recorder, "",
         )
 
@@ -43,7 +43,7 @@ class StepRecorder:
         step = option.choice.step
         effects: Effects = option.edge(node.state).effects
         was, now = tables.state(node), tables.state(after)
-        moved = self.flights.follow(number, step, effects, now)
+        moved = self.in_flight.follow(number, step, effects, now)
         failing = after.failing or {}
         recorder = before.recorder.fork()
         recorder.event(number, at_us, tables.happening(node, n), tables.failing_text(after))

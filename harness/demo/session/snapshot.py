@@ -63,7 +63,7 @@ def _frame(session: LiveSession) -> Json:
         ],
         "actions": _actions(session), "spec": _spec(session), "strategies": list(STRATEGIES),
         "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
-                    "sent": [as_json.message_json(flight) for flight in session.branch.records[0].moved.sent]},
+                    "sent": [as_json.message_json(sent) for sent in session.branch.records[0].moved.sent]},
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
         "number": session.number, "sessions": [kept.told() for kept in session.shelf.listed()],
     }
@@ -123,10 +123,10 @@ def present(session: LiveSession) -> Json:
     found: Json = {
         "step": session.at, "at_us": record.chosen.at_us,
         "enabled": [
-            as_json.enabled_json(n, option, session.lanes, session.flights)
+            as_json.enabled_json(n, option, session.lanes, session.in_flight)
             for n, option in enumerate(session.node.options)
         ],
-        "in_flight": as_json.in_flight_json(session.flights, ready), "gates": as_json.gates(model, state),
+        "in_flight": as_json.in_flight_json(session.in_flight, ready), "gates": as_json.gates(model, state),
         "properties": _properties(session), "witnessed": sorted(record.witnessed),
         "running": runner.running, "strategy": runner.name, "seed": runner.seed, "speed": runner.speed,
         "until": runner.until, "hurts": runner.hurts, "spares": runner.spares, "outcome": runner.outcome,

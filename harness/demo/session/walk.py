@@ -14,12 +14,12 @@ import attrs
 
 from harness.demo.session import as_json
 from harness.demo.session.branches import Branch, Left, Memento, Record, mine_after
-from harness.demo.session.flights import Flights
 from harness.demo.session.opened import Opened
 from harness.demo.session.recording import StepRecorder
 from harness.demo.session.running import ENOUGH, WATCHED, Runner
 from harness.model import Refusal, Tour, Value, unknown
 from harness.record import Chosen
+from harness.render.in_flight import MessagesInFlight
 from harness.simulate.replay import find, misfit
 from harness.simulate.session import Verdict
 from harness.simulate.tables import Node, Tables
@@ -56,9 +56,9 @@ class Walk:
         self.runner = Runner(tables, self.plan, opened.budget == "generous", self._speed)
         self.node: Node = tables.start(opened.initial)
         """The state of the session, in its tables."""
-        self.flights = Flights(self.model)
+        self.in_flight = MessagesInFlight(self.model)
         self.claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
-        self._recorder = StepRecorder(self.model, tables, self.flights, self.lanes, self.claimed)
+        self._recorder = StepRecorder(self.model, tables, self.in_flight, self.lanes, self.claimed)
         self.branch = Branch("main", [self._recorder.first(self.node, 0 if self.timed else None)])
         self.branches = {self.branch.name: self.branch}
         self.at = 0
@@ -178,7 +178,7 @@ class Walk:
             ahead = None
         if self.at + 1 < len(self.branch.records):
             following = self.branch.records[self.at + 1]
-            self.flights.apply(following.moved)
+            self.in_flight.apply(following.moved)
             if self._by_hand and not following.by_hand:
                 self._make_mine()
         else:
@@ -266,7 +266,7 @@ class Walk:
 
     def _go_back(self, to: int) -> None:
         for record in reversed(self.branch.records[to + 1 : self.at + 1]):
-            self.flights.take_back(record.moved)
+            self.in_flight.take_back(record.moved)
         self.at = to
         self._land()
         self._changed(to)
@@ -327,9 +327,9 @@ class Walk:
         while common < min(self.at, at) and here[common + 1] is there[common + 1]:
             common += 1
         for record in reversed(here[common + 1 : self.at + 1]):
-            self.flights.take_back(record.moved)
+            self.in_flight.take_back(record.moved)
         for record in there[common + 1 : at + 1]:
-            self.flights.apply(record.moved)
+            self.in_flight.apply(record.moved)
         self.branch, self.at = branch, at
         self._land()
         self._changed(common)

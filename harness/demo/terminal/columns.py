@@ -7,17 +7,15 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from harness.demo.session.branches import Record
-from harness.demo.session.flights import Fate
-from harness.demo.session.flights import Flight as Live
 from harness.demo.session.live_session import LiveSession
 from harness.record import Event
+from harness.render.in_flight import Fate, SentMessage
 from harness.render.text import Page, failing
-from harness.render.timeline import DROPPED, ENVIRONMENT, LOST, MERGED, UNDER_WAY, Flight, Row
+from harness.render.timeline import ENDS, ENVIRONMENT, UNDER_WAY, Flight, Row
 
 STEPS = 9_999
 """Digits of a step's number are kept for so many; a longer run moves to the right."""
 TIME = len("999999.999 ms")
-ENDS = {"lost": LOST, "dropped": DROPPED, "merged": MERGED}
 
 
 class Columns:
@@ -67,20 +65,20 @@ def row_of(session: LiveSession, record: Record) -> Row:
         step.consumed, step.sent, record.lost, (), told["op"], {}, record.failing,
     )
     moved = record.moved
-    fates = {fate.flight: fate for fate in moved.taken}
-    sent = tuple(_flight(flight, record.n, fates.pop(flight, None)) for flight in moved.sent)
-    taken = tuple(_flight(flight, record.n, fate) for flight, fate in fates.items() if fate.how != "released")
+    fates = {fate.sent: fate for fate in moved.taken}
+    sent = tuple(_flight(one, record.n, fates.pop(one, None)) for one in moved.sent)
+    taken = tuple(_flight(one, record.n, fate) for one, fate in fates.items() if fate.how != "released")
     received = _flight(moved.received, record.n, None) if moved.received is not None else None
     began = tuple(name for name in record.failing if record.since[name] == record.n)
     return Row(event, told["process"], tuple(told["changed"]), began, told["status"], received, sent, taken)
 
 
-def _flight(live: Live, n: int, fate: Fate | None) -> Flight:
-    """Return a message as a story has it, with what befell it in step n."""
+def _flight(sent: SentMessage, n: int, fate: Fate | None) -> Flight:
+    """Return a message as a timeline has it, with what befell it in step n."""
     held = n if fate is not None and fate.how == "held" else None
-    end = ENDS.get(fate.how, UNDER_WAY) if fate is not None else UNDER_WAY
+    end = fate.how if fate is not None and fate.how in ENDS else UNDER_WAY
     ended = n if end != UNDER_WAY else None
-    return Flight(live.message, live.message.source, live.sent_at, end, ended, held, 0 if live.copy_of else None)
+    return Flight(sent.message, sent.message.source, sent.sent_at, end, ended, held, 0 if sent.copy_of else None)
 
 
 def _status(record: Record) -> dict[str, str]:

@@ -75,8 +75,8 @@ def listed(console: Console) -> tuple[list[Json], list[str]]:
 
 def messages(console: Console, words: list[str]) -> None:
     nothing(words, "messages")
-    flights = console.present()["in_flight"]
-    console.said = [f"{f'm{n}':>4}  {message_line(message)}" for n, message in enumerate(flights, 1)]
+    in_flight = console.present()["in_flight"]
+    console.said = [f"{f'm{n}':>4}  {message_line(message)}" for n, message in enumerate(in_flight, 1)]
     console.said = console.said or ["no message is under way"]
 
 

@@ -134,15 +134,15 @@ class Screen:
     def _possible(self, width: int, room: int) -> list[Line]:
         """What can happen, with numbers, and the messages that cannot arrive now."""
         steps, faults = listed(self.console)
-        flights = self.console.present()["in_flight"]
-        numbers = {message["id"]: n for n, message in enumerate(flights, 1)}
+        in_flight = self.console.present()["in_flight"]
+        numbers = {message["id"]: n for n, message in enumerate(in_flight, 1)}
         shown = {step["message"] for step in steps}
         session = self.console.session
         kept = session.branch.choice(session.at + 1).label if session.at < session.branch.length else None
-        lines = [self._option(step, flights, numbers, width, step["label"] == kept) for step in steps]
+        lines = [self._option(step, in_flight, numbers, width, step["label"] == kept) for step in steps]
         lines += [
             [("dim", shorten(f"     m{n} {message_line(message)}", width))]
-            for n, message in enumerate(flights, 1) if message["id"] not in shown
+            for n, message in enumerate(in_flight, 1) if message["id"] not in shown
         ]
         lines += [[("fault", shorten(line, width))] for line in faults]
         over = session.over()
@@ -153,7 +153,7 @@ class Screen:
             lines = [*lines[: room - 2], [("dim", shorten(more, width))]]
         return [[("title", shorten(f"{'can happen':{width}}", width))], *lines]
 
-    def _option(self, step: Json, flights: list[Json], numbers: dict[str, int], width: int, is_kept: bool) -> Line:
+    def _option(self, step: Json, in_flight: list[Json], numbers: dict[str, int], width: int, is_kept: bool) -> Line:
         """A step that is possible, marked where it is the next kept one."""
         name = f"{step['action']}({','.join(step['args'])})" if step["args"] else step["action"]
         head = f"{step['index'] + 1:>3}{'>' if is_kept else ' '} "
@@ -161,7 +161,7 @@ class Screen:
         message = numbers.get(step["message"])
         if message is None:
             return [("number", head), (style, shorten(name + step["label"].removeprefix(name), width - len(head)))]
-        told = flights[message - 1]
+        told = in_flight[message - 1]
         text = f"  <- m{message} {told['type']} {told['brief']}".rstrip()
         name = shorten(name, width - len(head))
         return [("number", head), (style, name), ("dim", shorten(text, max(0, width - len(head) - len(name))))]
