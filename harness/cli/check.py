@@ -23,7 +23,8 @@ from harness.cli.check_what import Asked, asked_for
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.explore.any_model import PlainSearch
 from harness.explore.checkpoint import Checkpoint
-from harness.explore.packed.search import ENGINES, Result, Search, Violation
+from harness.explore.packed.result import Result, Violation
+from harness.explore.packed.search import ENGINES, Search
 from harness.model import Model, Refusal, unknown
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import attrs
 
 from harness.explore.bounded import without_bounds
 from harness.explore.packed.look_ups import WITNESSED
-from harness.explore.packed.search import Progress, Result, Violation, ranked
+from harness.explore.packed.result import Progress, Result, Violation, ranked
 from harness.explore.remembered import Remembered, Way
 from harness.memo.interning import Ids
 from harness.model import Model, State

@@ -23,7 +23,8 @@ from harness.campaign.search.expander import Expander, Expansion, LevelTask, Sea
 from harness.campaign.search.levels import Levels
 from harness.campaign.search.spark_search import SparkSearch
 from harness.campaign.search.state_columns import Keys, from_bytes, merged
-from harness.explore.packed.search import Result, Search
+from harness.explore.packed.result import Result
+from harness.explore.packed.search import Search
 from harness.model import Model, Refusal
 
 DIARY = ("diary-01", ("transactions/diary-01", {"clients": 1, "brokers": 2, "txn-log-partitions": 1}, {}))

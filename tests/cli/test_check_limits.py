@@ -26,7 +26,7 @@ from support.command_line import Outcome, call, ended, files_below, started, wai
 
 from harness.cli import check
 from harness.explore.checkpoint import Checkpoint
-from harness.explore.packed import kernel, layout, loop, search
+from harness.explore.packed import kernel, kernel_loop, layout, loop, search
 from harness.model import Model, Process, Step, View, always
 
 needs_kernel = pytest.mark.skipif(not kernel.is_available(), reason="the kernel cannot be compiled here")
@@ -56,9 +56,9 @@ def broken_off(after: int, chunk: int = 40, times: int = 1) -> Iterator[None]:
         return expanded
 
     with (
-        patch.object(loop, "CHUNK", chunk), patch.object(kernel, "SLICE", chunk),
+        patch.object(loop, "CHUNK", chunk), patch.object(kernel_loop, "SLICE", chunk),
         patch.object(loop.PythonLoop, "expand", breaking(loop.PythonLoop.expand)),
-        patch.object(kernel.KernelLoop, "expand", breaking(kernel.KernelLoop.expand)),
+        patch.object(kernel_loop.KernelLoop, "expand", breaking(kernel_loop.KernelLoop.expand)),
     ):
         yield
 
@@ -138,7 +138,7 @@ def test_search_whose_fields_were_widened_goes_on(
 @needs_kernel
 def test_search_whose_variables_share_fields_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where states would be too wide for the kernel, variables share fields; the checkpoint says which."""
-    monkeypatch.setattr(kernel, "BITS", 62)
+    monkeypatch.setattr(kernel_loop, "BITS", 62)
     assert_goes_on(tmp_path, (*DIARY, "--engine", "kernel"), (3,))
     manifest = json.loads((tmp_path / "checkpoint-3" / "checkpoint.json").read_text(encoding="utf-8"))
     assert (manifest["engine"], bool(manifest["together"])) == ("kernel", True)

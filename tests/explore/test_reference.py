@@ -17,7 +17,8 @@ import pytest
 from support.paths import DATA
 from support.searching import ENGINES, assert_violates
 
-from harness.explore.packed.search import Result, Search
+from harness.explore.packed.result import Result
+from harness.explore.packed.search import Search
 from harness.explore.plain import search
 from harness.model import Model, find_model
 

@@ -22,9 +22,10 @@ from support.searching import ENGINES, KERNEL, assert_violates, assert_witnessed
 from support.spec_models import MODELS, PUBLISHED, SMALL, Given, made
 
 from harness.explore import plain
-from harness.explore.packed import kernel, layout, loop, space
+from harness.explore.packed import kernel_loop, layout, loop, space
 from harness.explore.packed import search as search_module
-from harness.explore.packed.search import Result, Search
+from harness.explore.packed.result import Result
+from harness.explore.packed.search import Search
 from harness.explore.reduction.symmetry import rename
 from harness.model import Model, Process, Refusal, Step, View, always, canonical_text, find_model, parts, slot
 from kafka_proto.transactions.properties import INVARIANTS
@@ -124,14 +125,18 @@ def test_search_finds_what_there_is(name: str, engine: str, how: str, monkeypatc
         monkeypatch.setattr(search_module, "SCOUTED", 2)
     if how == "pieces":
         monkeypatch.setattr(loop, "CHUNK", 7)
-        monkeypatch.setattr(kernel, "SLICE", 7)
+        monkeypatch.setattr(kernel_loop, "SLICE", 7)
     if how == "apart":
         monkeypatch.setattr(space, "GROUPS", 1_000)
         monkeypatch.setattr(layout, "SLACK", 1)
         monkeypatch.setattr(search_module, "SLACK", 1)
-    found = Search(model, safety(model), engine=engine, stop=False, deadlock=True, witnesses=True,
-                   fingerprints=how == "fingerprints").run()
+    asked = Search(model, safety(model), engine=engine, stop=False, deadlock=True, witnesses=True,
+                   fingerprints=how == "fingerprints")
+    found = asked.run()
     assert (found.engine, found.complete) == (engine, True)
+    fields = {field.slots: field.bits for field in asked.space.layout.fields}
+    assert all(restart.bits < fields.get(restart.slots, 128) for restart in asked.restarts)
+    assert how == "unscouted" or not asked.restarts
     assert counts(found) == seen.counts
     assert found.actions == seen.actions
     assert {v.name: v.length for v in (*found.violations, *found.witnesses)} == seen.lengths
@@ -326,7 +331,7 @@ def test_variables_share_fields_where_states_are_too_wide(name: str, monkeypatch
     model = made(MODELS[name])
 
     def run(bits: int) -> tuple[Result, bool]:
-        monkeypatch.setattr(kernel, "BITS", bits)
+        monkeypatch.setattr(kernel_loop, "BITS", bits)
         search = Search(model, safety(model), engine="kernel", stop=False, witnesses=True)
         return search.run(), bool(search.together)
 

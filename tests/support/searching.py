@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.explore.packed import kernel
-from harness.explore.packed.search import Violation
+from harness.explore.packed.result import Violation
 from harness.model import Model, State, View
 
 KERNEL = pytest.mark.skipif(not kernel.is_available(), reason="the compiled kernel is not available here")

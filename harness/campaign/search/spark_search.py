@@ -37,7 +37,7 @@ from harness.campaign.search.state_columns import KEYS, Keys, to_bytes
 from harness.campaign.spark_job import SparkJob, last_words
 from harness.campaign.spark_session import checked_master, spark_session
 from harness.explore.checkpoint import asked_of
-from harness.explore.packed.search import Progress, Result, Violation, ranked, tell
+from harness.explore.packed.result import Progress, Result, Violation, first_path, ranked
 from harness.model import Model, Refusal, find_model
 from harness.record.counted import counted
 from harness.record.files import reason_of
@@ -257,7 +257,7 @@ class SparkSearch:
             def key(state: int) -> int:
                 return expander.coder.keys([state]).numbers().pop()
 
-            return expander.steadily(lambda: tell(
+            return expander.steadily(lambda: first_path(
                 expander.space, expander.chosen, name, kind, expander.starts, key,
                 [keys.numbers() for keys in ways[name]],
             ))

@@ -185,7 +185,7 @@ class Coder:
         if found is None:
             found = field.intern(tuple(decode(value, self.types) for value in json.loads(f"[{text}]")))
         elif found > field.low:
-            raise Overflow
+            raise Overflow(field)
         return found
 
 

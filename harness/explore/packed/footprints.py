@@ -31,11 +31,15 @@ class Packed(Protocol):
 class Channel(dict[int, int]):
     """What one step does to one channel (messages taken, discarded and put): bits of the field -> difference to add."""
 
-    __slots__ = ("field", "ids", "put", "space", "taken")
+    __slots__ = ("field", "ids", "put", "serial", "space", "taken")
 
-    def __init__(self, space: Packed, field: Field, taken: Message | None, put: tuple[Message, ...]) -> None:
+    def __init__(
+        self, space: Packed, serial: int, field: Field, taken: Message | None, put: tuple[Message, ...]
+    ) -> None:
         super().__init__()
         self.space = space
+        self.serial = serial
+        """Its number among the channels of the space: a dictionary cannot be a key."""
         self.field = field
         self.taken = taken
         self.put = put
@@ -48,7 +52,7 @@ class Channel(dict[int, int]):
         if after is None:
             after = self.ids[at] = field.intern(self._after(field.values[at]))
         elif after > field.low:
-            raise Overflow
+            raise Overflow(field)
         difference = self[bits] = (after - at) << field.shift
         return difference
 
@@ -87,13 +91,14 @@ class Move:
 
     def __init__(self, space: Packed, step: Step, state: int) -> None:
         layout = space.layout
-        changed: dict[int, list[Any]] = {}
+        changed: dict[Field, list[tuple[int, Any]]] = {}
         for name, value in step.writes:
             field, n = layout.where[name]
-            changed.setdefault(field.number, list(layout.at(field, state)))[n] = value
-        fields = layout.fields
+            changed.setdefault(field, []).append((n, value))
         self.step = step
-        self.writes = [(fields[number], fields[number].intern(tuple(values))) for number, values in changed.items()]
+        self.writes = [
+            (field, field.replaced((state >> field.shift) & field.low, changes)) for field, changes in changed.items()
+        ]
         self.channels = space.channels_of(step)
 
     def edge(self, state: int) -> Edge:
@@ -101,7 +106,7 @@ class Move:
         delta = 0
         for field, after in self.writes:
             if after > field.low:
-                raise Overflow
+                raise Overflow(field)
             delta += (after - ((state >> field.shift) & field.low)) << field.shift
         return Edge(self.step, delta, self.channels)
 

@@ -23,7 +23,11 @@ EACH = 2
 
 
 class Overflow(Exception):
-    """A field has more values than fit into its width."""
+    """A field has more values than fit into its width: nothing may be packed with it any more."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__(", ".join(field.slots))
+        self.field = field
 
 
 class Field:
@@ -36,8 +40,8 @@ class Field:
         self.slots = slots
         self.values: list[tuple[Value, ...]] = []
         self.ids: dict[str, int] = {}
-        self.texts: dict[int, str] = {}
-        """The canonical text of slot values by their identity; `values` keeps them alive."""
+        self.texts: list[tuple[str, ...]] = []
+        """The canonical texts of the slot values of each of `values`."""
         self.bits = 1
         self.shift = 0
         self.low = 1
@@ -47,33 +51,39 @@ class Field:
 
     def intern(self, values: tuple[Value, ...]) -> int:
         """Return the id of a tuple of slot values. Raises Overflow."""
-        texts = [self.texts.get(id(value)) or canonical_text(value) for value in values]
+        return self._id(values, tuple(map(canonical_text, values)))
+
+    def replaced(self, at: int, changes: Sequence[tuple[int, Value]]) -> int:
+        """Return the id of the values of another id, some of them replaced, given by place. Raises Overflow."""
+        values, texts = list(self.values[at]), list(self.texts[at])
+        for place, value in changes:
+            values[place] = value
+            texts[place] = canonical_text(value)
+        return self._id(tuple(values), tuple(texts))
+
+    def _id(self, values: tuple[Value, ...], texts: tuple[str, ...]) -> int:
         text = ",".join(texts)
         found = self.ids.get(text)
         if found is None:
             found = self.ids[text] = len(self.values)
             self.values.append(values)
-            self.texts.update(zip(map(id, values), texts, strict=True))
+            self.texts.append(texts)
         if found > self.low:
-            raise Overflow
+            raise Overflow(self)
         return found
 
     def known(self, values: tuple[Value, ...]) -> int | None:
         """Return the id of a tuple of slot values if it was met."""
-        return self.ids.get(_text(values))
+        return self.ids.get(",".join(map(canonical_text, values)))
 
     def restore(self, values: list[tuple[Value, ...]], bits: int, shift: int) -> None:
         """Take over values with their ids, and a place in the packed state."""
-        self.ids = {_text(each): n for n, each in enumerate(values)}
         self.values = values
-        self.texts.clear()
+        self.texts = [tuple(map(canonical_text, each)) for each in values]
+        self.ids = {",".join(texts): n for n, texts in enumerate(self.texts)}
         self.bits, self.shift = bits, shift
         self.low = (1 << bits) - 1
         self.mask = self.low << shift
-
-
-def _text(values: tuple[Value, ...]) -> str:
-    return ",".join(map(canonical_text, values))
 
 
 def _bits(field: Field) -> int:

@@ -149,23 +149,15 @@ class InboxStage(Stage):
     def __init__(self, space: Arranged, address: str, field: Field) -> None:
         self.address = address
         self.field = field
-        self.known: dict[int, tuple[Message, UnitStage]] = {}
-        """The stage of a message's delivery by the identity of the message, which is kept alive."""
         super().__init__(space, (field,))
 
     def fill(self, state: int) -> Found:
         inbox = self.space.layout.at(self.field, state)[0]
         arriving = self.space.model.network.deliverable(inbox)
-        children = tuple([self._delivery(message, state) for message in arriving])
+        space, address = self.space, self.address
+        children = tuple([space.first_stage(space.delivery(address, message), state) for message in arriving])
         found = self.table[state & self.mask] = Found((), children) if children else NOTHING
         return found
-
-    def _delivery(self, message: Message, state: int) -> UnitStage:
-        known = self.known.get(id(message))
-        if known is None:
-            space = self.space
-            known = self.known[id(message)] = (message, space.first_stage(space.delivery(self.address, message), state))
-        return known[1]
 
 
 class Context(Stage):

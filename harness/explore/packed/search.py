@@ -1,31 +1,28 @@
 """Exhaustive breadth-first search with exact counts: every reachable state once, level by level.
 
 Counts are the TLA+ model checker's: `generated` is initial states plus one successor per way of every step, `depth` the
-number of levels. A violation is found on the first level that has one, so its path is a shortest one; of all shortest
-paths the one is told whose steps come first in the order of the model, whatever the order of the search.
+number of levels. A violation is found on the first level that has one, so its path is a shortest one. A search is a
+number of attempts: `Search._attempt` says why one ended before the search was done, and `Search.run` what follows.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 
 from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
-from harness.explore.packed import kernel
+from harness.explore.packed import kernel, kernel_loop
 from harness.explore.packed.footprints import Answer
 from harness.explore.packed.layout import SLACK, Overflow
-from harness.explore.packed.look_ups import WITNESSED
 from harness.explore.packed.loop import Kept, Loop, PythonLoop
+from harness.explore.packed.result import Progress, Result, Violation, first_path, ranked
 from harness.explore.packed.space import Space
 from harness.explore.reduction.symmetry import Symmetry
-from harness.model import Model, Property, Refusal, State, View, parts
-
-Progress = Callable[[int, int, int, int], None]
-"""Called with distinct, generated, depth and how many states are still to be expanded."""
+from harness.model import Model, Refusal, State, parts
 
 SCOUTED = 2_000
 """States after which the widths of the fields are chosen anew from what was met."""
@@ -38,38 +35,13 @@ FINGERPRINTS = 2**64
 
 
 @attrs.frozen
-class Violation:
-    """A violated property (or a witness), why, and the shortest way there: the steps' labels after an initial state."""
+class Restart:
+    """Why an attempt ended before the search was done: a field met more values than its width has numbers."""
 
-    name: str
-    reason: str
-    kind: str
-    """`invariant`, `deadlock` or `sometimes`."""
-    initial: int
-    labels: tuple[str, ...]
-
-    @property
-    def length(self) -> int:
-        """The length in states, the initial one included."""
-        return len(self.labels) + 1
-
-
-@attrs.frozen
-class Result:
-    """What a search found."""
-
-    initial: int
-    distinct: int
-    generated: int
-    depth: int
-    complete: bool
-    violations: tuple[Violation, ...]
-    witnesses: tuple[Violation, ...]
-    actions: Mapping[str, int]
+    slots: tuple[str, ...]
+    """The slots of the field."""
     bits: int
-    engine: str
-    keys: int = 0
-    """How many keys states may have, where states are told apart by less than what they are; 0 where they are not."""
+    """How wide it was."""
 
 
 @attrs.define
@@ -126,6 +98,8 @@ class Search:
         self.progress = progress
         self.loop: Loop = PythonLoop(self.space, Kept())
         self.starts: list[int] = []
+        self.restarts: list[Restart] = []
+        """Why the search was begun again, in order; empty where the first attempt was the last one."""
         self.hits: dict[str, Hit] = {}
         self.fresh: dict[str, Hit] = {}
         self.kept = Kept()
@@ -153,46 +127,62 @@ class Search:
         was_on = gc.isenabled()
         gc.disable()
         try:
-            if self.saved is not None:
-                self._resume(self.saved)
-            else:
+            if self.saved is None:
                 self._scout()
-                while not self._search():
-                    pass
+                self._fit()
+                restart = self._attempt(self._search)
+            else:
+                restart = self._attempt(partial(self._resume, self.saved))
+            while restart is not None:
+                self.restarts.append(restart)
+                self._fit()
+                restart = self._attempt(self._search)
             return self._result()
         finally:
             if was_on:
                 gc.enable()
 
+    def _attempt(self, work: Callable[[], None]) -> Restart | None:
+        """Do some work on packed states; return why it has to be begun again with wider fields, None where it is done.
+
+        This is the one place of the search where `Overflow` ends. Nothing of the work may be used after it; what is
+        known about values stays, see docs/packed-search.md.
+        """
+        try:
+            work()
+        except Overflow as overflow:
+            return Restart(overflow.field.slots, overflow.field.bits)
+        return None
+
     def _scout(self) -> None:
-        """Search a little to learn how many values the fields have, and choose their widths."""
+        """Search a little, from the start, to learn how many values the fields have."""
         layout = self.space.layout
         self.space.listens = self.engine == "python"
         states = self.model.initial_states()
-        while True:
-            try:
-                if not self.space.bases:
-                    self.space.start(layout.pack(states[0]))
-                loop = PythonLoop(self.space, Kept())
-                loop.start([layout.pack(state) for state in states])
-                while loop.levels[-1] and len(loop.seen) < SCOUTED:
-                    for _ in loop.expand(_ignore):
-                        pass
-                break
-            except Overflow:
-                layout.fit(SLACK)
-                self.space.repack()
-        self.loop = loop
-        self._fit()
+
+        def search() -> None:
+            if not self.space.bases:
+                self.space.start(layout.pack(states[0]))
+            loop = PythonLoop(self.space, Kept())
+            loop.start([layout.pack(state) for state in states])
+            while loop.levels[-1] and len(loop.seen) < SCOUTED:
+                for _ in loop.expand(_ignore):
+                    pass
+            self.loop = loop
+
+        while self._attempt(search) is not None:
+            layout.fit(SLACK)
+            self.space.repack()
 
     def _fit(self) -> None:
         """Choose the widths of the fields; where a state does not fit the kernel, go on in Python."""
+        while self.engine == "kernel" and self.space.layout.needed() > kernel_loop.BITS - self.reserve:
+            if not self._share_fields():
+                self.reserve = 0
+                break
+            self._scout()
         layout = self.space.layout
-        if self.engine == "kernel" and layout.needed() > kernel.BITS - self.reserve:
-            if self._share_fields():
-                return self._scout()
-            self.reserve = 0
-        if self.engine == "kernel" and not layout.fit_into(kernel.BITS):
+        if self.engine == "kernel" and not layout.fit_into(kernel_loop.BITS):
             self.engine = "python"
         if self.engine == "python":
             layout.fit_digits()
@@ -224,44 +214,34 @@ class Search:
         symmetry = Symmetry(space.layout, self.model.symmetric, orbits) if self.symmetric else None
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
         self.kept = Kept(symmetry, hidden, self.fingerprints, self.deadlock)
-        loop: Loop = (kernel.KernelLoop if self.engine == "kernel" else PythonLoop)(space, self.kept, self._moved)
-        if isinstance(loop, kernel.KernelLoop):
+        loop: Loop = (kernel_loop.KernelLoop if self.engine == "kernel" else PythonLoop)(space, self.kept, self._moved)
+        if isinstance(loop, kernel_loop.KernelLoop):
             loop.reserve = self.reserve
         self.loop = loop
         self.starts = [space.layout.pack(state) for state in self.model.initial_states()]
 
-    def _search(self) -> bool:
-        """Search from the start; say whether it was finished, and not to be started over with wider fields."""
+    def _search(self) -> None:
+        """Search from the start. Raises Overflow."""
         self._begin()
-        try:
-            self.loop.start(self.starts)
-            self._levels()
-        except Overflow:
-            self._fit()
-            return False
-        return True
+        self.loop.start(self.starts)
+        self._levels()
 
     def _resume(self, saved: Saved) -> None:
-        """Go on from a checkpoint; where that needs wider fields than there are, start over."""
+        """Go on from a checkpoint. Raises Overflow where that needs wider fields than it has."""
         assert self.checkpoint is not None
         self.together = tuple(tuple(group) for group in saved.together)
         self.space = Space(self.model, self.chosen, self.together)
         layout = self.space.layout
         self.checkpoint.restore_layout(saved, layout, {cls.__name__: cls for cls in self.model.types})
-        try:
-            self.space.start(layout.pack(self.model.initial_states()[0]))
-            self._begin(saved.orbits)
-            self.loop.restore(self.checkpoint.levels(saved), saved.position, saved.generated)
-            self.space.actions.update(saved.actions)
-            for told in saved.hits:
-                group = self.hits if told["settled"] else self.fresh
-                group[told["name"]] = Hit(told["kind"], told["depth"], told["states"])
-            self._settle()
-            self._levels()
-        except Overflow:
-            self._fit()
-            while not self._search():
-                pass
+        self.space.start(layout.pack(self.model.initial_states()[0]))
+        self._begin(saved.orbits)
+        self.loop.restore(self.checkpoint.levels(saved), saved.position, saved.generated)
+        self.space.actions.update(saved.actions)
+        for entry in saved.hits:
+            group = self.hits if entry["settled"] else self.fresh
+            group[entry["name"]] = Hit(entry["kind"], entry["depth"], entry["states"])
+        self._settle()
+        self._levels()
 
     def save(self) -> None:
         """Write a checkpoint of what is done so far."""
@@ -357,8 +337,8 @@ class Search:
             self.hits.setdefault(name, hit)
         sizes = [size for size in loop.sizes() if size]
         loop.count()
-        told = [self._violation(name, hit) for name, hit in self.hits.items()]
-        violations, witnesses = ranked(told, tuple(self.kinds))
+        found = [self._violation(name, hit) for name, hit in self.hits.items()]
+        violations, witnesses = ranked(found, tuple(self.kinds))
         complete = not self.interrupted and self.limit is None and not (violations and self.stop)
         return Result(
             len(self.starts), sum(sizes), loop.generated, len(sizes), complete, violations, witnesses,
@@ -376,53 +356,12 @@ class Search:
         return self.kept.key(state)
 
     def _violation(self, name: str, hit: Hit) -> tuple[Violation, list[int]]:
-        """Tell a shortest path to one of the states of a hit: of all, the first in the order of the model."""
+        """Return a shortest path to one of the states of a hit: of all, the first in the order of the model."""
         ways = [{self.key(state) for state in hit.states}]
         for level in range(hit.depth - 2, -1, -1):
             ways.append({self.key(state) for state in self.loop.sources(level, ways[-1])})
         ways.reverse()
-        return tell(self.space, self.chosen, name, hit.kind, self.starts, self.key, ways)
-
-
-def ranked(
-    told: Iterable[tuple[Violation, list[int]]], names: Sequence[str]
-) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
-    """Return violations and witnesses, each told with its way: the violations in order of length, way and name."""
-    ordered = sorted(told, key=lambda each: (each[0].length, each[1], [*names, "Deadlock"].index(each[0].name)))
-    found = [violation for violation, _ in ordered]
-    witnesses = sorted((each for each in found if each.kind == "sometimes"), key=lambda each: each.name)
-    return tuple(each for each in found if each.kind != "sometimes"), tuple(witnesses)
-
-
-def tell(
-    space: Space, chosen: Sequence[Property], name: str, kind: str, starts: Sequence[int],
-    key: Callable[[int], int], ways: Sequence[Set[int]],
-) -> tuple[Violation, list[int]]:
-    """Tell the first path, in the order of the model, through states whose keys are given level by level; and its way.
-
-    `starts` are the initial states, packed.
-    """
-    initial = next(n for n, start in enumerate(starts) if key(start) in ways[0])
-    at = starts[initial]
-    labels: list[str] = []
-    way = [initial]
-    for targets in ways[1:]:
-        edges = enumerate(space.edges(at))
-        place, edge = next((n, edge) for n, edge in edges if key(edge.follow(at)) in targets)
-        way.append(place)
-        labels.append(edge.step.label)
-        at = edge.follow(at)
-    prop = next((prop for prop in chosen if prop.name == name), None)
-    view = View(space.layout.unpack(at))
-    if prop is not None and prop.on == "step":
-        labels += [edge.step.label for edge in space.edges(at) if prop.check(view, edge.step)][:1]
-    if prop is None:
-        reason = "no step is possible"
-    elif kind == "sometimes":
-        reason = WITNESSED
-    else:
-        reason = space.model.why_not(prop, view) or ""
-    return Violation(name, reason, kind, initial, tuple(labels)), way
+        return first_path(self.space, self.chosen, name, hit.kind, self.starts, self.key, ways)
 
 
 def _hides(model: Model) -> tuple[str, ...]:

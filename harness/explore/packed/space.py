@@ -44,8 +44,7 @@ class Space:
         self.dismissed: set[str] = set()
         """Properties of whose answers nobody wants to know any more."""
         self.stages_made = 0
-        self.first_stages: dict[int, UnitStage] = {}
-        """By the identity of the unit, which its stage keeps alive."""
+        self.first_stages: dict[Unit, UnitStage] = {}
         self.orphans: list[Stage] = []
         """Stages that their parents forgot; contexts may still look into them."""
         self.narrowed: list[Stage] = []
@@ -83,9 +82,9 @@ class Space:
 
     def first_stage(self, unit: Unit, state: int) -> UnitStage:
         """Return a unit's first stage; a state tells which fields it reads first."""
-        stage = self.first_stages.get(id(unit))
+        stage = self.first_stages.get(unit)
         if stage is None:
-            stage = self.first_stages[id(unit)] = UnitStage(self, unit, unit.leaf(state).footprint)
+            stage = self.first_stages[unit] = UnitStage(self, unit, unit.leaf(state).footprint)
         return stage
 
     def arrange(self) -> None:
@@ -200,7 +199,7 @@ class Space:
         for stage in stages if self.most else ():
             below = list(stage.everything())
             if isinstance(stage, InboxStage):
-                firsts = (self.first_stages.get(id(unit)) for unit in self.deliveries.values()
+                firsts = (self.first_stages.get(unit) for unit in self.deliveries.values()
                           if unit.process.name == stage.address)
                 below += [inner for first in firsts if first is not None for inner in first.everything()]
             for inner in below:
@@ -236,7 +235,7 @@ class Space:
         found += self.groups.values()
         found += [stage for orphan in self.orphans for stage in orphan.everything()]
         for unit in self.deliveries.values():
-            if (first := self.first_stages.get(id(unit))) is not None:
+            if (first := self.first_stages.get(unit)) is not None:
                 found += first.everything()
         return found
 
@@ -286,7 +285,7 @@ class Space:
             key = (field.number, canonical_text((taken, *put)))
             channel = self.channels.get(key)
             if channel is None:
-                channel = self.channels[key] = Channel(self, field, taken, tuple(put))
+                channel = self.channels[key] = Channel(self, len(self.channels), field, taken, tuple(put))
             found.append(channel)
         return tuple(found)
 

@@ -1,0 +1,359 @@
+"""The inner loop in C: states in the kernel, by its tables, which Python fills where an entry is missing.
+
+The kernel goes state by state. Where it needs an entry that it does not have it calls `KernelLoop._miss`; what Python
+raises there is kept, the kernel stops, and `expand` raises it again. Where a field got too narrow all states are packed
+anew in place, if they still fit the kernel's words.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from weakref import ref
+
+from harness.explore.packed.footprints import Channel, Edge
+from harness.explore.packed.kernel import MISS, library
+from harness.explore.packed.layout import Overflow
+from harness.explore.packed.look_ups import NOTHING, Found, Stage
+from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, Kept, Moved
+from harness.explore.packed.space import Space
+from harness.explore.packed.spool import Spool, from_words, to_words
+from harness.explore.reduction.symmetry import Node
+
+BITS = 127
+"""The widest state that the kernel can take."""
+EARLY = 500_000
+"""States up to which it is early."""
+SLICE = 50_000
+"""States that are expanded before Python looks around (Ctrl-C, progress)."""
+LOW = (1 << 64) - 1
+ALL = (1 << 128) - 1
+NONE = 0xFFFFFFFF
+STAGE, CHANNEL = 0, 1
+"""What the kernel may miss, besides an image: as in kernel.c."""
+NO_MEMORY = -2
+
+
+class KernelLoop:
+    """States as pairs of 64-bit words in the kernel; its tables mirror those of the space."""
+
+    name = "kernel"
+    reserve = 0
+    """Bits that must be left while it is early: to start over with narrower states costs little then."""
+    contexts: Mapping[int, int] = MappingProxyType({100_000: 500, 1_000_000: 10_000})
+
+    def __init__(self, space: Space, kept: Kept, moved: Moved = lambda remap: None) -> None:
+        assert not kept.hidden
+        self.space = space
+        self.kept = kept
+        self.moved = moved
+        self.c = library()
+        this = ref(self)  # the kernel's callback must not keep the loop alive, which would keep the kernel alive
+
+        def miss(kind: int, number: int, low: int, high: int) -> int:
+            loop = this()
+            return -1 if loop is None else loop._miss(kind, number, low, high)
+
+        self.callback = MISS(miss)
+        self.kernel = self.c.kernel_new(self.callback)
+        self.c.kernel_options(self.kernel, kept.symmetry is not None, kept.deadlocks, kept.fingerprints)
+        self.position = 0
+        self.ends: list[int] = []
+        """Where each level ends among all states."""
+        self.dropped = 0
+        """States that are in the spool and no more in the kernel."""
+        self.spool = Spool() if kept.fingerprints else None
+        self.settled: set[str] = set()
+        """Properties of whose answers nobody wants to know any more."""
+        self.error: BaseException | None = None
+        self.out_done = 0
+        self._forget()
+
+    def __del__(self) -> None:
+        if kernel := getattr(self, "kernel", None):
+            self.c.kernel_free(kernel)
+
+    def _forget(self) -> None:
+        self.stages: list[Stage] = []
+        self.channels: list[Channel] = []
+        self.founds: list[Found] = []
+        self.nodes: list[Node] = []
+        self.numbers: dict[Stage | Found | Node, int] = {}
+        """Each one's number in the kernel among its kind."""
+        self.channel_numbers: dict[int, int] = {}
+        """The same of channels, by their serial."""
+
+    @property
+    def generated(self) -> int:
+        return self._counts()[2]
+
+    def _counts(self) -> array[int]:
+        counts = array("Q", bytes(56))
+        self.c.kernel_counts(self.kernel, _at(counts))
+        return counts
+
+    def start(self, states: Sequence[int]) -> None:
+        self._roots()
+        if self.kept.symmetry is not None:
+            states = [self.kept.symmetry.least(state) for state in states]
+        self._seed(to_words(states, 2))
+        self.c.kernel_add_generated(self.kernel, len(states))
+        self.ends = [self._counts()[1]]
+
+    def restore(self, levels: Iterable[Sequence[int]], position: int, generated: int) -> None:
+        self._roots()
+        for level in levels:
+            self._seed(to_words(level, 2))
+            self.ends.append(self._counts()[1])
+        if self.spool is not None:
+            for end in self.ends[: -2 if position else -1]:
+                self.spool.put_words(self._read(self.dropped, end), 2)
+                self.c.kernel_drop(self.kernel, end - self.dropped)
+                self.dropped = end
+        self.position = position
+        self.c.kernel_add_generated(self.kernel, generated)
+
+    def _seed(self, words: array[int]) -> None:
+        if code := self.c.kernel_seed(self.kernel, _at(words), len(words) // 2):
+            self._raise(code)
+
+    def _roots(self) -> None:
+        self._found(NOTHING)
+        roots = array("I", [self._stage(root) for root in self.space.roots])
+        bounds = NONE if self.space.bounds is None else self._stage(self.space.bounds)
+        self.c.kernel_roots(self.kernel, _at(roots), len(roots), bounds)
+        if self.kept.symmetry is not None:
+            self._node(self.kept.symmetry.root)
+
+    def expand(self, answered: Answered) -> Iterator[int]:
+        if self.space.settle():
+            self._roots()
+        if not self.position:
+            self.ends.append(self.ends[-1])
+        begin = self.ends[-3] if len(self.ends) > 2 else 0
+        end = self.ends[-2]
+        while self.position < end - begin:
+            first = array("Q", [begin + self.position - self.dropped])
+            upto = min(end, begin + self.position + SLICE)
+            code = self.c.kernel_expand(self.kernel, _at(first), upto - self.dropped)
+            self.position = first[0] + self.dropped - begin
+            self.ends[-1] = self._counts()[1]
+            self._events(answered)
+            if code and not (isinstance(self.error, Overflow) and self._repack()):
+                self._raise(code)
+            if self.position:  # else nothing is done yet, and the level would look as if it were
+                yield self.position
+        self.position = 0
+        if self.spool is not None:
+            self.spool.put_words(self._read(self.dropped, end), 2)
+            self.c.kernel_drop(self.kernel, end - self.dropped)
+            self.dropped = end
+
+    def _raise(self, code: int) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        if code == NO_MEMORY:
+            raise MemoryError
+        raise AssertionError(f"the kernel stopped with code {code}")
+
+    def _events(self, answered: Answered) -> None:
+        count = self._counts()[3]
+        if not count:
+            return
+        events = array("Q", bytes(16 * count))
+        self.c.kernel_read_events(self.kernel, _at(events))
+        by_found: dict[int, list[int]] = {}
+        for n in range(0, len(events), 2):
+            by_found.setdefault(events[n + 1] & NONE, []).append(events[n])
+        for number, places in by_found.items():
+            answers = DEADLOCK if number == NONE else self.founds[number].answers
+            if all(name in self.settled for name, _ in answers):
+                if number != NONE:
+                    self.c.kernel_mute(self.kernel, number)
+                continue
+            answered(answers, [self._state(n + self.dropped) for n in places])
+
+    def _read(self, begin: int, end: int) -> array[int]:
+        words = array("Q", bytes(16 * (end - begin)))
+        self.c.kernel_read(self.kernel, begin - self.dropped, end - self.dropped, _at(words))
+        return words
+
+    def _state(self, number: int) -> int:
+        low, high = self._read(number, number + 1)
+        return low | high << 64
+
+    @property
+    def width(self) -> int:
+        return 2
+
+    def words(self, number: int) -> array[int]:
+        if self.spool is not None and number < self.spool.count:
+            return self.spool.get_words(number)
+        return self._read(self.ends[number - 1] if number else 0, self.ends[number])
+
+    def level(self, number: int) -> Sequence[int]:
+        return from_words(self.words(number), 2)
+
+    def sample(self, number: int, most: int) -> Sequence[int]:
+        words = self.words(number)
+        step = 2 * max(1, len(words) // 2 // most)
+        return [low | high << 64 for low, high in zip(words[::step], words[1::step], strict=True)]
+
+    def sizes(self) -> list[int]:
+        return [end - begin for begin, end in zip([0, *self.ends], self.ends, strict=False)]
+
+    def sources(self, level: int, targets: set[int]) -> list[int]:
+        states = self.words(level)
+        number = len(states) // 2
+        wanted = to_words(sorted(targets), 2)
+        found = array("Q", bytes(8 * number))
+        count = self.c.kernel_sources(self.kernel, _at(wanted), len(targets), _at(states), number, _at(found))
+        if count < 0:
+            self._raise(count)
+        return [states[2 * n] | states[2 * n + 1] << 64 for n in found[:count]]
+
+    def outside(self) -> list[int]:
+        count = self._counts()[4]
+        if count == self.out_done:
+            return []
+        words = array("Q", bytes(16 * count))
+        self.c.kernel_read_outside(self.kernel, _at(words))
+        done, self.out_done = self.out_done, count
+        return from_words(words, 2)[done:]
+
+    def arrows(self) -> Arrows:
+        room = self.generated
+        sources, targets, labels = array("i", bytes(4 * room)), array("i", bytes(4 * room)), array("i", bytes(4 * room))
+        count = self.c.kernel_graph(
+            self.kernel, 0, self.ends[-1], _at(sources), _at(targets), _at(labels), room
+        )
+        if count < 0:
+            self._raise(count)
+        edges: list[Edge] = []
+        for found in self.founds:
+            edges += found.edges
+        return Arrows(memoryview(sources)[:count], memoryview(targets)[:count], memoryview(labels)[:count], edges)
+
+    def rearranged(self) -> None:
+        self._roots()
+
+    def count(self) -> None:
+        hits = array("Q", bytes(8 * len(self.founds)))
+        self.c.kernel_hits(self.kernel, _at(hits))
+        for found, count in zip(self.founds, hits, strict=True):
+            if count:
+                self.space.tally(found, count)
+
+    def bytes(self) -> int:
+        return self._counts()[6]
+
+    def _repack(self) -> bool:
+        """Give the fields more room and pack all states anew; say whether that was possible."""
+        early = self._counts()[1] < EARLY
+        if early and self.space.layout.needed() > BITS - self.reserve:
+            return False
+        self.count()
+        fields = self.space.layout.fields
+        before = [(field.shift, field.low) for field in fields]
+        if not self.space.layout.fit_into(BITS):
+            return False
+        self.error = None
+        self.space.repack()
+        if self.kept.symmetry is not None:
+            self.kept.symmetry.repack()
+        shifts, lows = array("I", [shift for shift, _ in before]), array("Q", [low for _, low in before])
+        now = array("I", [field.shift for field in fields])
+        how = (_at(shifts), _at(lows), _at(now), len(before))
+        if code := self.c.kernel_repack(self.kernel, *how):
+            self._raise(code)
+        if self.spool is not None:
+            dropped, self.spool = self.spool, Spool()
+            for number in range(dropped.count):
+                words = dropped.get_words(number)
+                self.c.kernel_repack_dropped(self.kernel, _at(words), len(words) // 2, *how)
+                self.spool.put_words(words, 2)
+        self._forget()
+        self._roots()
+        self.moved(lambda state: sum(
+            ((state >> shift) & low) << field.shift for (shift, low), field in zip(before, fields, strict=True)
+        ))
+        return True
+
+    def _miss(self, kind: int, number: int, low: int, high: int) -> int:
+        """Fill what the kernel misses; called from it, so that errors are kept for later."""
+        try:
+            state = low | high << 64
+            if kind == STAGE:
+                found = self.stages[number].fill(state)
+                if self.space.narrowed:
+                    self._narrow()
+                return self._found(found)
+            if kind == CHANNEL:
+                channel = self.channels[number]
+                field = channel.field
+                difference = channel[state & field.mask]
+                at = (state >> field.shift) & field.low
+                return int(self.c.kernel_difference(self.kernel, number, at, *_words(difference)))
+            return self._image(self.nodes[number], state)
+        except BaseException as error:
+            self.error = error
+            return -1
+
+    def _narrow(self) -> None:
+        for stage in self.space.narrowed:
+            if (changed := self.numbers.get(stage)) is not None:
+                self.c.kernel_narrow(self.kernel, changed, *_words(stage.mask))
+        self.space.narrowed.clear()
+
+    def _stage(self, stage: Stage) -> int:
+        number = self.numbers.get(stage)
+        if number is None:
+            number = self.numbers[stage] = int(self.c.kernel_stage(self.kernel, *_words(stage.mask)))
+            self.stages.append(stage)
+        return number
+
+    def _channel(self, channel: Channel) -> int:
+        number = self.channel_numbers.get(channel.serial)
+        if number is None:
+            number = int(self.c.kernel_channel(self.kernel, channel.field.shift, channel.field.low))
+            self.channel_numbers[channel.serial] = number
+            self.channels.append(channel)
+        return number
+
+    def _found(self, found: Found) -> int:
+        number = self.numbers.get(found)
+        if number is None:
+            children = [self._stage(child) for child in found.children]
+            words = [sum(edge.step.ways for edge in found.edges), len(found.answers), len(children), *children]
+            words.append(len(found.edges))
+            for edge in found.edges:
+                words += [*_words(edge.delta), len(edge.channels), *(self._channel(c) for c in edge.channels)]
+            flat = array("Q", words)
+            number = self.numbers[found] = int(self.c.kernel_found(self.kernel, _at(flat)))
+            self.founds.append(found)
+        return number
+
+    def _node(self, node: Node) -> int:
+        number = self.numbers.get(node)
+        if number is None:
+            number = self.numbers[node] = int(self.c.kernel_node(self.kernel, *_words(node.mask)))
+            self.nodes.append(node)
+        return number
+
+    def _image(self, node: Node, state: int) -> int:
+        assert self.kept.symmetry is not None
+        bits, stays, after, _, _ = self.kept.symmetry.fill(node, state)
+        following = NONE if after is None else self._node(after)
+        return int(self.c.kernel_image(self.kernel, *_words(bits), *_words(stays), following))
+
+
+def _words(value: int) -> tuple[int, int]:
+    value &= ALL
+    return value & LOW, value >> 64
+
+
+def _at(values: array[int]) -> int:
+    """Return where an array is in memory; keep the array while the kernel uses it."""
+    return values.buffer_info()[0]
