@@ -9,7 +9,7 @@ appear, since brokers take them from blocks; so are a client's requests, since i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -38,8 +38,6 @@ T = TypeVar("T")
 Exchanged = TypeVar("Exchanged", bound=messages.Request | messages.Response)
 ELECTIONS = 1_000_000
 """More elections than any run has: the bound of the spec, lifted."""
-NAMINGS, NAMED, PARTS = 64, 10_000, 20_000
-"""Namings that are kept, objects that each has named, and parts of states that were mapped: as many as pay."""
 
 
 @attrs.frozen
@@ -100,9 +98,6 @@ class Mapped:
             if name.startswith(("topic_partitions", "t_to_p_mapping"))
         }
         nowhere = FrozenMap({b: 0 for b in self.brokers})
-        self._namings: dict[tuple[tuple[int, ...], FrozenMap[str, tuple[int, ...]]], Naming] = {}
-        self._parts: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
-        """Parts of the spec's states, by the identity of what they come from, which is kept alive with them."""
         self.start = Ghost(
             FrozenMap({p: () for p in self.logs}), FrozenMap({p: 0 for p in self.logs}),
             FrozenMap({p: nowhere for p in self.logs}), (), FrozenMap({c: () for c in constants.clients}), nowhere,
@@ -112,7 +107,7 @@ class Mapped:
         """Return the spec's state that a state of the actors stands for, and what is remembered after it."""
         near = {b: self.loaded(view, b) for b in self.brokers}
         ghost = self.remember(view, before, near)
-        naming = self.naming(ghost)
+        naming = Naming(ghost.pids, ghost.requests)
         state: dict[str, Value] = dict(self.fixed)
         late: list[Message] = []
         for p in self.logs:
@@ -120,7 +115,7 @@ class Mapped:
             state[slot("txn_log_leader", p)] = partition.leader
             state[slot("txn_log_epoch", p)] = ghost.led[p]
             for b in self.brokers:
-                slots, answers = self.replica(view, b, partition, naming)
+                slots, answers = self.replica(b, partition, naming)
                 state.update(slots)
                 late += answers
         for c in self.constants.clients:
@@ -133,15 +128,6 @@ class Mapped:
             state[slot("inbox", address)] = self.inbox(view, address, late, naming)
         elections = sum(led - 1 for led in ghost.led.values())
         return {**state, "pid_source": len(ghost.pids), "aux_coord_ctr": elections}, ghost
-
-    def naming(self, ghost: Ghost) -> Naming:
-        """Return how the spec numbers what a run has numbered so far; many states share it."""
-        key = (ghost.pids, ghost.requests)
-        if key not in self._namings:
-            if len(self._namings) >= NAMINGS:
-                self._namings.clear()
-            self._namings[key] = Naming(*key)
-        return self._namings[key]
 
     def remember(self, view: View, ghost: Ghost, near: Mapping[str, broker.Broker]) -> Ghost:
         """Return the ghost with what is new in a state."""
@@ -196,26 +182,12 @@ class Mapped:
                     local = self.brokers[b].receive_joined(local, message).local
         return local
 
-    def _kept(self, key: tuple[Any, ...], made: T, come_from: tuple[Any, ...]) -> T:
-        """Keep a part of a state for a key that names the very objects that it comes from."""
-        if len(self._parts) >= PARTS:
-            self._parts.clear()
-        self._parts[key] = made, come_from
-        return made
-
     def replica(
-        self, view: View, b: str, partition: Partition, naming: Naming
+        self, b: str, partition: Partition, naming: Naming
     ) -> tuple[Mapping[str, Value], tuple[Message, ...]]:
         """Return what the spec keeps of a broker and a partition, and the answers of the broker that count as sent."""
-        p, leader = partition.p, partition.leader
-        come_from = (view[b], view.at("wire", b), view[leader], view.at("wire", leader), partition.log,
-                     view.at("wire", log.log_name(p)), partition.terms, naming)
-        key = (b, p, partition.epoch, partition.followed[b], *map(id, come_from))
-        found = self._parts.get(key)
-        if found is not None:
-            return found[0]  # type: ignore[no-any-return]
         replica = partition.replica(b)
-        return self._kept(key, (self.replica_slots(b, p, replica, naming), replica.late), come_from)
+        return self.replica_slots(b, partition.p, replica, naming), replica.late
 
     def replica_slots(self, b: str, p: str, replica: Replica, naming: Naming) -> dict[str, Value]:
         """Return what the spec keeps of a broker and a partition."""
@@ -234,17 +206,12 @@ class Mapped:
 
     def inbox(self, view: View, address: str, late: Iterable[Message], naming: Naming) -> Value:
         """Return the spec's messages on their way to an address, delayed ones and `late` ones included."""
-        inbox, held = view.at("inbox", address), view.at("held", address) if self.faulty else ()
-        mine = tuple([message for message in late if message.dest == address]) if late else ()
-        key = (id(inbox), id(held), id(naming), *map(id, mine))
-        found = self._parts.get(key)
-        if found is not None:
-            return found[0]
-        bag = BAG.empty
-        for message in (*self.network.contents(inbox), *held, *mine):
+        bag, held = BAG.empty, view.at("held", address) if self.faulty else ()
+        mine = [message for message in late if message.dest == address]
+        for message in (*self.network.contents(view.at("inbox", address)), *held, *mine):
             if isinstance(message, messages.Request | messages.Response):
                 bag = BAG.put(bag, naming.message(message))
-        return self._kept(key, bag, (inbox, held, naming, mine))
+        return bag
 
 
 @attrs.frozen
@@ -320,63 +287,48 @@ class Partition:
 
 
 class Naming:
-    """Producer ids and requests by the numbers that the spec gives them.
-
-    The same object is named once: most of a state is that of the state before.
-    """
+    """Producer ids and requests by the numbers that the spec gives them."""
 
     def __init__(self, pids: Iterable[int], requests: FrozenMap[str, tuple[int, ...]]) -> None:
         self.pids = {-1: -1, **{pid: n + 1 for n, pid in enumerate(pids)}}
         self.requests = requests
-        self._named: dict[int, tuple[Any, Any]] = {}
-        """What was named, by the identity of the object, which is kept alive with its name."""
-
-    def _once(self, value: T, name: Callable[[T], T]) -> T:
-        found = self._named.get(id(value))
-        if found is None:
-            if len(self._named) >= NAMED:
-                self._named.clear()
-            found = self._named[id(value)] = (value, name(value))
-        return found[1]
 
     def metadata(self, metadata: TxnMetadata | None) -> TxnMetadata | None:
         """Return the metadata of an id."""
-        return self._once(metadata, self._metadata) if metadata is not None else None
-
-    def _metadata(self, metadata: TxnMetadata) -> TxnMetadata:
-        return attrs.evolve(metadata, pid=self.pids[metadata.pid])
+        return changed(metadata, pid=self.pids[metadata.pid]) if metadata is not None else None
 
     def entry(self, entry: Entry) -> Entry:
         """Return an entry of the log, with the answers that its callback would send."""
-        return self._once(entry, self._entry)
-
-    def _entry(self, entry: Entry) -> Entry:
-        callback = attrs.evolve(
+        response, err = entry.callback.response, entry.callback.err
+        callback = changed(
             entry.callback,
-            response=self.message(entry.callback.response) if entry.callback.response is not None else None,
-            err=self.message(entry.callback.err) if entry.callback.err is not None else None,
+            response=self.message(response) if response is not None else None,
+            err=self.message(err) if err is not None else None,
         )
-        transition = attrs.evolve(entry.transition, pid=self.pids[entry.transition.pid])
-        return attrs.evolve(entry, transition=transition, callback=callback)
+        return changed(entry, transition=self.metadata(entry.transition), callback=callback)
 
     def message(self, message: Exchanged) -> Exchanged:
         """Return a request or a response."""
-        return self._once(message, self._message)
-
-    def _message(self, message: Exchanged) -> Exchanged:
         assert isinstance(message, messages.Request | messages.Response) and message.correlation is not None
         client = message.source if isinstance(message, messages.Request) else message.dest
-        changes: dict[str, Any] = {"correlation": self.requests[client].index(message.correlation) + 1}
+        correlation = self.requests[client].index(message.correlation) + 1
         if isinstance(message, messages.InitPidResponse | messages.AddPartitionsToTxnRequest):
-            changes["pid"] = self.pids[message.pid]
-        return attrs.evolve(message, **changes)
+            return changed(message, correlation=correlation, pid=self.pids[message.pid])
+        return changed(message, correlation=correlation)
 
     def client(self, record: ClientRecord, found: str | None) -> ClientRecord:
         """Return a client's record: in the spec it knows its coordinator when it has a producer id, and not before."""
         tc = None if record.pid == -1 else record.tc if record.tc is not None else found
-        if tc != record.tc:
-            return attrs.evolve(record, tc=tc, pid=self.pids[record.pid])
-        return self._once(record, lambda record: attrs.evolve(record, pid=self.pids[record.pid]))
+        return changed(record, tc=tc, pid=self.pids[record.pid])
+
+
+def changed(value: T, **fields: Any) -> T:
+    """Return a record with other values of some fields; the very record where they have these values already."""
+    for name, new in fields.items():
+        old = getattr(value, name)
+        if new is not old and new != old:
+            return attrs.evolve(value, **fields)  # type: ignore[misc]
+    return value
 
 
 def between(view: View, source: str, dest: str) -> tuple[Message, ...]:
