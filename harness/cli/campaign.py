@@ -77,7 +77,7 @@ def campaign(
     if as_json:
         emit(result)
     else:
-        for line in _told(result, [cell.what for cell in chosen]):
+        for line in _summary_lines(result, [cell.what for cell in chosen]):
             click.echo(line)
     if outcome.interrupted:
         kept = f"{some_of(outcome.runs, outcome.planned, 'run', 'are')} kept in {out}"
@@ -85,7 +85,7 @@ def campaign(
     return 0
 
 
-def _told(result: dict[str, Any], whats: list[str]) -> list[str]:
+def _summary_lines(result: dict[str, Any], whats: list[str]) -> list[str]:
     names = list(dict.fromkeys(whats))
     of = f"{len(names)} scenarios or models" if len(names) > 1 else names[0]
     made = result["runs"] - result["found"]

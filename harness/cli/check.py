@@ -18,7 +18,7 @@ import click
 from harness.cli import OneOf, whole
 from harness.cli.check_limits import PLAIN_STATES, Report, Watch, ended_by
 from harness.cli.check_options import PLAIN, SPARK, check_options, engine_for, on_spark, refuse_together
-from harness.cli.check_text import print_told
+from harness.cli.check_text import print_summary
 from harness.cli.check_what import Asked, asked_for
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.explore.any_model import PlainSearch
@@ -119,26 +119,26 @@ def check(
         watch.look_back()
     lassos = _lassos(search, temporal, fairness) if isinstance(search, Search) and temporal and result.complete else {}
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-    told = _told(asked, built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu)
-    told |= watch.told({"states": most, "memory": memory})
+    summary = _summary(asked, built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu)
+    summary |= watch.summary({"states": most, "memory": memory})
     if result.keys:
-        told["collision_probability"] = result.distinct * (result.generated - result.distinct) / result.keys
-    told["properties"] = {name: lassos[name] is None if name in lassos else None for name in temporal}
-    told["unchecked"] = [name for name in asked.temporal_claims(built) if name not in temporal]
-    tables = _counterexamples(asked, names, result, lassos, fairness, out, told)
-    if told["violated"] and told["verdict"] in ("ok", "limited"):
-        told["verdict"] = "violated"
+        summary["collision_probability"] = result.distinct * (result.generated - result.distinct) / result.keys
+    summary["properties"] = {name: lassos[name] is None if name in lassos else None for name in temporal}
+    summary["unchecked"] = [name for name in asked.temporal_claims(built) if name not in temporal]
+    tables = _counterexamples(asked, names, result, lassos, fairness, out, summary)
+    if summary["violated"] and summary["verdict"] in ("ok", "limited"):
+        summary["verdict"] = "violated"
     if as_json:
-        emit(told)
+        emit(summary)
     else:
-        print_told(told, tables)
+        print_summary(summary, tables)
     if search.interrupted:
         kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
         raise KeyboardInterrupt(f"interrupted; the counts above are of the part that was searched{kept}")
     gc.freeze()
-    if told["verdict"] == "limited":
-        raise Refusal(ended_by(told, checkpoint))
-    return 1 if told["violated"] else 0
+    if summary["verdict"] == "limited":
+        raise Refusal(ended_by(summary, checkpoint))
+    return 1 if summary["violated"] else 0
 
 
 def _invariants(model: Model, asked: Asked, chosen: tuple[str, ...]) -> tuple[str, ...]:
@@ -242,7 +242,7 @@ def _lassos(search: Search, names: tuple[str, ...], mode: str) -> dict[str, Lass
     for name in names:
         lasso = found[name] = check_temporal(graph, model, name, fairness_of(model, mode))
         if lasso is not None:
-            if not ordered:  # which of the shortest lassos is told must not depend on the order of the search
+            if not ordered:  # which of the shortest lassos is reported must not depend on the order of the search
                 graph, ordered = graph_of(search, in_order=True), True
                 lasso = found[name] = check_temporal(graph, model, name, fairness_of(model, mode))
             assert lasso is not None
@@ -273,7 +273,7 @@ def _trail(
     )
 
 
-def _told(
+def _summary(
     asked: Asked, model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float
 ) -> dict[str, Any]:
     from harness.record.trail import faults_to_json
@@ -301,7 +301,7 @@ def _told(
 
 def _counterexamples(
     asked: Asked, names: tuple[str, ...], result: Result,
-    lassos: Mapping[str, Lasso | None], fairness: str, out: Path, told: dict[str, Any],
+    lassos: Mapping[str, Lasso | None], fairness: str, out: Path, summary: dict[str, Any],
 ) -> dict[str, str]:
     """Write the counterexamples as trails and histories, and tell of them; return their tables by property."""
     found: list[Violation | Lasso] = [*result.violations, *(lasso for lasso in lassos.values() if lasso is not None)]
@@ -325,5 +325,5 @@ def _counterexamples(
         else:
             entry |= {"kind": "temporal", "back_to": violation.back_to,
                       "fairness": [str(note) for note in violation.fairness]}
-        told["violated"].append(entry)
+        summary["violated"].append(entry)
     return tables

@@ -55,33 +55,34 @@ class Watch:
         frontier = search.frontier(FRONTIER) if isinstance(search, Search | PlainSearch) else []
         self.growth = growth(search.model, frontier, lambda: search.wants_stop)
 
-    def told(self, limits: Mapping[str, Any]) -> dict[str, Any]:
+    def summary(self, limits: Mapping[str, Any]) -> dict[str, Any]:
         """Return what `--json` says about limits, given their values, and about growth."""
         limit = self._search.limit if isinstance(self._search, Search | PlainSearch) else None
-        told: dict[str, Any] = {"limit": None, "growing": None, "growing_timers": None}
+        summary: dict[str, Any] = {"limit": None, "growing": None, "growing_timers": None}
         if limit is not None:
-            told["limit"] = {"name": limit, "value": limits.get(limit)}
+            summary["limit"] = {"name": limit, "value": limits.get(limit)}
         if self.growth is not None:
-            told["growing"] = [
+            summary["growing"] = [
                 {"slot": part.slot, "path": part.path, "what": part.what, "reached": part.reached, "by": list(part.by)}
                 for part in self.growth.parts
             ]
-            told["growing_timers"] = list(self.growth.timers)
+            summary["growing_timers"] = list(self.growth.timers)
         if limit is not None:
-            told["verdict"] = "limited"
-        return told
+            summary["verdict"] = "limited"
+        return summary
 
 
-def ended_by(told: Mapping[str, Any], checkpoint: Path | None) -> str:
+def ended_by(summary: Mapping[str, Any], checkpoint: Path | None) -> str:
     """Say in a sentence which limit ended a search, and what to do."""
-    name, value = told["limit"]["name"], told["limit"]["value"]
+    name, value = summary["limit"]["name"], summary["limit"]["value"]
     kept = f"; what is done is kept in {checkpoint}" if checkpoint is not None else ""
     if name == GROWTH:
         return (
-            f"the search was ended after {counted(told['distinct'], 'state')}, as {told['growing'][0]['path']} keeps "
-            f"growing{kept}; bound it by sizes, or say with --states how many states are enough"
+            f"the search was ended after {counted(summary['distinct'], 'state')}, as "
+            f"{summary['growing'][0]['path']} keeps growing{kept}; bound it by sizes, or "
+            f"say with --states how many states are enough"
         )
-    fewer = "fewer faults or timers" if told["engine"] == "plain" else "--symmetry"
+    fewer = "fewer faults or timers" if summary["engine"] == "plain" else "--symmetry"
     return (
         f"the search ended at its {_limit(name, value)}, before it was complete{kept}; give more with --{name}, "
         f"or use smaller sizes or {fewer}"
@@ -92,16 +93,16 @@ def _limit(name: str, value: float) -> str:
     return f"limit of {value:,} states" if name == "states" else f"limit of {value:g} GB of memory"
 
 
-def limit_words(told: Mapping[str, Any], most: int = 3) -> list[str]:
+def limit_words(summary: Mapping[str, Any], most: int = 3) -> list[str]:
     """Say line by line which limit ended a search, and what keeps growing, where that was looked for."""
-    limit = told["limit"]
+    limit = summary["limit"]
     if limit is not None and limit["name"] != GROWTH:
-        return [f"ended at the {_limit(limit['name'], limit['value'])}, --{limit['name']}", *_growth(told, most)]
-    return _growth(told, most)
+        return [f"ended at the {_limit(limit['name'], limit['value'])}, --{limit['name']}", *_growth(summary, most)]
+    return _growth(summary, most)
 
 
-def _growth(told: Mapping[str, Any], most: int) -> list[str]:
-    growing, timers = told["growing"], told["growing_timers"]
+def _growth(summary: Mapping[str, Any], most: int) -> list[str]:
+    growing, timers = summary["growing"], summary["growing_timers"]
     if growing is None:
         return []
     if not growing:

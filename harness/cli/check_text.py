@@ -13,19 +13,20 @@ from harness.cli.check_options import PLAIN, SPARK
 from harness.record.counted import counted
 
 
-def print_told(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
-    took = f"{told['seconds']:.1f} s" if told["engine"] == SPARK else f"{told['cpu_seconds']:.1f} s of CPU"
+def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None:
+    took = f"{summary['seconds']:.1f} s" if summary["engine"] == SPARK else f"{summary['cpu_seconds']:.1f} s of CPU"
     counts = (
-        f"{counted(told['distinct'], 'distinct state')}, {told['generated']:,} generated, depth {told['depth']}, {took}"
+        f"{counted(summary['distinct'], 'distinct state')}, {summary['generated']:,} generated, "
+        f"depth {summary['depth']}, {took}"
     )
-    name = told["scenario"] or told["model"]
-    if not told["violated"]:
-        partly = told["verdict"] in ("interrupted", "limited")
+    name = summary["scenario"] or summary["model"]
+    if not summary["violated"]:
+        partly = summary["verdict"] in ("interrupted", "limited")
         said = "searched in part, no violation so far" if partly else "no violation"
         click.echo(f"{name}: {said} in {counts}")
-        for line in [*_how(told), *limit_words(told)]:
+        for line in [*_how(summary), *limit_words(summary)]:
             click.echo(f"  {line}")
-    for violated in told["violated"]:
+    for violated in summary["violated"]:
         steps = counted(violated["length"] - 1, "step")
         if violated["kind"] == "temporal":
             again = violated["back_to"]
@@ -36,11 +37,11 @@ def print_told(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
             headline = f"{violated['property']} is violated by {steps}{after}"
         else:
             headline = f"{violated['property']} is violated after {steps}, the fewest possible"
-        as_expected = ", as expected" if violated["property"] == told["expected"] else ""
+        as_expected = ", as expected" if violated["property"] == summary["expected"] else ""
         click.echo(f"{name}: {headline}{as_expected}")
         click.echo(textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  "))
         click.echo(f"  {counts}")
-        for line in _how(told):
+        for line in _how(summary):
             click.echo(f"  {line}")
         told_of = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
         for note in told_of:
@@ -49,42 +50,42 @@ def print_told(told: Mapping[str, Any], tables: Mapping[str, str]) -> None:
             click.echo(f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled")
         click.echo(tables[violated["property"]])
         click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")
-    for prop, holds in told["properties"].items():
+    for prop, holds in summary["properties"].items():
         if holds is None:
             click.echo(f"  {prop}: not checked, as the search was not completed")
         elif holds:
             click.echo(f"  {prop} holds")
-    for prop, witness in told["witnesses"].items():
+    for prop, witness in summary["witnesses"].items():
         if witness is not None:
             click.echo(f"  {prop}: reached after {counted(witness['length'] - 1, 'step')}")
-        elif told["complete"]:
+        elif summary["complete"]:
             click.echo(f"  {prop}: never reached")
-    for timer, number in (told["timers"] or {}).items():
-        if timer and number and timer not in told["actions"]:
+    for timer, number in (summary["timers"] or {}).items():
+        if timer and number and timer not in summary["actions"]:
             click.echo(f"  {timer}: no timer of this name fired; see the actions in --json for those that did")
-    for prop in told["unchecked"]:
+    for prop in summary["unchecked"]:
         instead = f"kafka-proto simulate {name} judges it"
-        if told["engine"] not in (PLAIN, SPARK):
+        if summary["engine"] not in (PLAIN, SPARK):
             instead = f"--property {prop} checks it"
         click.echo(f"  {prop}: claimed, but temporal, and not checked; {instead}")
-    if "collision_probability" in told:
-        chance = told["collision_probability"]
+    if "collision_probability" in summary:
+        chance = summary["collision_probability"]
         click.echo(f"  two states had one fingerprint, and one was missed, with a probability of about {chance:.1e}")
 
 
-def _how(told: Mapping[str, Any]) -> list[str]:
+def _how(summary: Mapping[str, Any]) -> list[str]:
     """Say by which engine, under which faults and within which bounds, where that is not the usual."""
-    if told["engine"] != PLAIN:
+    if summary["engine"] != PLAIN:
         return []
     within = []
-    for kind, number in told["faults"].items():
+    for kind, number in summary["faults"].items():
         if isinstance(number, int):
             within.append(f"{kind}={number}")
-    whom = told["faults"].get("targets")
-    rules = [counted(len(told["faults"][kind]), noun) for kind, noun in (("rules", "rule"), ("timed", "timed fault"))
-             if kind in told["faults"]]
+    whom = summary["faults"].get("targets")
+    rules = [counted(len(summary["faults"][kind]), noun) for kind, noun in (("rules", "rule"), ("timed", "timed fault"))
+             if kind in summary["faults"]]
     faults = ", ".join([*within, *rules]) or "no faults"
-    timers = told["timers"]
+    timers = summary["timers"]
     times = "any number of timers"
     if timers is not None:
         times = ", ".join(f"at most {counted(number, name or 'timer')}" for name, number in timers.items()) + " a run"

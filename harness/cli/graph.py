@@ -52,15 +52,15 @@ def graph(
             lambda done, known, edges: progress(done, 0, f"{known - done:,} to go on from, {edges:,} steps"),
         )
         _write(found, form, out)
-    told = {
+    summary = {
         "model": built.name, "sizes": dict(built.sizes), "settings": dict(built.settings), "hidden": sorted(set(names)),
         "initial": len(found.initial), "states": len(found.rows), "edges": len(found.edges),
         "depth": max(found.depths()) + 1, "form": form, "out": str(out),
     }
     if as_json:
-        emit(told)
+        emit(summary)
     else:
-        size = f"{counted(len(found.rows), 'state')}, {counted(len(found.edges), 'step')}, depth {told['depth']}"
+        size = f"{counted(len(found.rows), 'state')}, {counted(len(found.edges), 'step')}, depth {summary['depth']}"
         click.echo(f"{built.name}: {size}, written to {out}")
     return 0
 

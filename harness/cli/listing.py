@@ -115,20 +115,20 @@ def _json(chosen: Catalogue, every: Catalogue, is_full: bool) -> dict[str, Any]:
 
 
 def _model_json(spec: ModelSpec, every: Catalogue | None) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": spec.name, "title": spec.title, "networks": list(spec.networks), "faults": spec.may_fault,
         "sizes": {n: {"default": s.default, "minimum": s.minimum, "maximum": s.maximum} for n, s in spec.sizes.items()},
         "settings": {n: {"values": list(s.values), "default": s.default} for n, s in spec.settings.items()},
     }
     if every is None:
-        return told
+        return entry
     model = built(spec)
     for name, size in spec.sizes.items():
-        told["sizes"][name]["doc"] = size.doc
+        entry["sizes"][name]["doc"] = size.doc
     for name, setting in spec.settings.items():
-        told["settings"][name]["doc"] = setting.doc
+        entry["settings"][name]["doc"] = setting.doc
     refines = model.refinement() if model is not None and model.refinement is not None else None
-    return told | {
+    return entry | {
         "fault_kinds": list(FAULT_KINDS) if spec.may_fault else [],
         "actors": [] if model is None else list(model.actors),
         "properties": [] if model is None else [
@@ -144,15 +144,15 @@ def _model_json(spec: ModelSpec, every: Catalogue | None) -> dict[str, Any]:
 
 
 def _scenario_json(row: Scenario, every: Catalogue | None) -> dict[str, Any]:
-    told = {
+    entry = {
         "name": row.name, "title": row.title, "model": row.model, "sizes": dict(row.sizes),
         "settings": dict(row.settings), "claims": list(row.claims), "witnesses": list(row.witnesses),
         "expected": row.expected, "repaired": row.repaired, "mode": row.mode,
     }
     if every is None:
-        return told
+        return entry
     spec = next((spec for spec in every.models if spec.name == row.model), None)
-    return told | {
+    return entry | {
         "network": row.network, "faults": faults_to_json(row.faults), "workload": row.workload, "steps": row.steps,
         "timeouts": row.timeouts, "runs": row.runs, "checked": row.checked and attrs.asdict(row.checked),
         "commands": commands(row, built(spec) if spec else None),
@@ -160,9 +160,9 @@ def _scenario_json(row: Scenario, every: Catalogue | None) -> dict[str, Any]:
 
 
 def _tour_json(tour: Tour, is_full: bool) -> dict[str, Any]:
-    told = {"name": tour.name, "title": tour.title, "model": tour.model, "sizes": dict(tour.sizes),
+    entry = {"name": tour.name, "title": tour.title, "model": tour.model, "sizes": dict(tour.sizes),
             "settings": dict(tour.settings), "steps": len(tour.steps), "violates": tour.violates}
     if not is_full:
-        return told
-    return told | {"intro": tour.intro, "claims": list(tour.claims), "faults": faults_to_json(tour.faults),
+        return entry
+    return entry | {"intro": tour.intro, "claims": list(tour.claims), "faults": faults_to_json(tour.faults),
                    "commands": commands(tour, None)}

@@ -37,7 +37,7 @@ SHRINK = click.option("--shrink", "most", type=whole(0), default=8, show_default
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
               help="The page (default: report.html in the campaign's folder).")
 @click.option("--check", is_flag=True, help="Exit with 1 unless every scenario came out as expected, and every stored "
-              "history agrees with what was told of it.")
+              "history agrees with what was recorded of it.")
 @click.option("--no-rejudge", "quick", is_flag=True,
               help="Do not judge the stored histories again, which takes the longest where many are kept.")
 @SHRINK
@@ -214,8 +214,8 @@ def _compared(found: Comparison, width: int = WIDTH) -> Iterator[str]:
         yield f"{len(changes) - MOST} more changes; --json and the page have all"
     for what, (new, gone) in found.actions.items():
         sides = (("taken now only:", new), ("taken before only:", gone))
-        told = "; ".join(f"{word} {', '.join(names)}" for word, names in sides if names)
-        yield from wrapped(f"actions of {what}, {told}", width, "", "  ")
+        both = "; ".join(f"{word} {', '.join(names)}" for word, names in sides if names)
+        yield from wrapped(f"actions of {what}, {both}", width, "", "  ")
     for word, names in (("first", found.only_before), ("second", found.only_after)):
         for name in names:
             yield from wrapped(f"only in the {word} campaign: {name}", width, "", "  ")

@@ -123,19 +123,19 @@ class Screen:
         lines += [f"  trail    {result['trail']}", f"  history  {result['history']}"]
         self.print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
 
-    def _covered(self, told: Mapping[str, Any]) -> list[str]:
+    def _covered(self, coverage: Mapping[str, Any]) -> list[str]:
         """Return the lines that tell what the runs reached."""
-        states, known = f"{counted(told['states'], 'state')} of {told['spec']}", told["reachable"]
+        states, known = f"{counted(coverage['states'], 'state')} of {coverage['spec']}", coverage["reachable"]
         if known is not None:
             states += f", {known['percent']:g} % of the {known['states']:,} that can be reached"
-        lines = self._wrapped(f"reached {states}, in {counted(told['steps'], 'step')}", "  ", "    ")
-        never = f"; possible, but never taken: {', '.join(told['actions_never_taken'])}"
-        taken = f"{counted(len(told['actions']), 'action')} taken"
-        lines += self._wrapped(taken + (never if told["actions_never_taken"] else ""), "  ", "    ")
-        guards = f"{told['guards_both_ways']} of {counted(told['guards'], 'guard')} came out both ways"
-        guards += f", {len(told['guards_not_evaluated'])} beside them were not evaluated"
+        lines = self._wrapped(f"reached {states}, in {counted(coverage['steps'], 'step')}", "  ", "    ")
+        never = f"; possible, but never taken: {', '.join(coverage['actions_never_taken'])}"
+        taken = f"{counted(len(coverage['actions']), 'action')} taken"
+        lines += self._wrapped(taken + (never if coverage["actions_never_taken"] else ""), "  ", "    ")
+        guards = f"{coverage['guards_both_ways']} of {counted(coverage['guards'], 'guard')} came out both ways"
+        guards += f", {len(coverage['guards_not_evaluated'])} beside them were not evaluated"
         lines += self._wrapped(guards, "  ", "    ")
-        for one in told["guards_one_way"]:
+        for one in coverage["guards_one_way"]:
             text = f"always {str(one['always']).lower()}: {one['file']}:{one['line']} {one['guard']}"
             lines += self._wrapped(text, "    ", "      ")
         return lines

@@ -103,7 +103,7 @@ def _files(paths: list[Path], as_json: bool) -> int:
         emit({"files": [one.to_json() for one in judged], "refused": refused, "interrupted": interrupted})
     else:
         for one in judged:
-            click.echo("\n".join(_told(one)))
+            click.echo("\n".join(_verdict_lines(one)))
     if interrupted:
         raise KeyboardInterrupt(f"interrupted; {some_of(len(judged), len(paths), 'file', 'were')} judged")
     if refused:
@@ -112,7 +112,7 @@ def _files(paths: list[Path], as_json: bool) -> int:
     return 0 if all(one.ok for one in judged) else 1
 
 
-def _told(one: Judged) -> list[str]:
+def _verdict_lines(one: Judged) -> list[str]:
     """Return what a file came to: a line with the verdict, then lines for what is wrong and what is not judged."""
     claimed = [broken for broken in one.broken if broken.claimed]
     said = [f"violates {broken.name} at step {broken.step}" for broken in claimed]

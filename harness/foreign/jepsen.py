@@ -81,16 +81,16 @@ def _part(kind: str, part: Any) -> list[Any]:
     """Return a send or a poll inside an operation."""
     name = part[0] if isinstance(part, tuple) and part else None
     if name == Keyword(SEND) and len(part) == 3:
-        key, told = part[1:]
-        pair = isinstance(told, tuple) and len(told) == 2 and (told[0] is None or _is_offset(told[0]))
-        offset, value = told if pair and kind != INVOKE else (None, told)
+        key, payload = part[1:]
+        pair = isinstance(payload, tuple) and len(payload) == 2 and (payload[0] is None or _is_offset(payload[0]))
+        offset, value = payload if pair and kind != INVOKE else (None, payload)
         return [SEND, _scalar(key), offset, _scalar(value)]
     if name == Keyword(POLL) and len(part) <= 2:
-        told = part[1] if len(part) == 2 else None
-        if told is None or (kind != OK and not isinstance(told, Map)):
-            told = Map()
-        if isinstance(told, Map):
-            logs = [[_scalar(key), [_record(record) for record in _vector(told[key])]] for key in told]
+        payload = part[1] if len(part) == 2 else None
+        if payload is None or (kind != OK and not isinstance(payload, Map)):
+            payload = Map()
+        if isinstance(payload, Map):
+            logs = [[_scalar(key), [_record(record) for record in _vector(payload[key])]] for key in payload]
             return [POLL, sorted(logs, key=lambda log: str(log[0]))]
     raise ValueError(f"expected [:send KEY VALUE] or [:poll {{KEY [[OFFSET VALUE] ...]}}], found {_short(part)}")
 

@@ -60,7 +60,7 @@ class Breach:
 
 @attrs.frozen
 class _Seen:
-    """Where a record was told of: the operation, and whether that sent or read it."""
+    """Where a record was reported: the operation, and whether that sent or read it."""
 
     n: int
     process: str
@@ -77,7 +77,7 @@ class _Log:
     """What is known of one log."""
 
     contents: dict[int, _Seen] = attrs.field(factory=dict)
-    """The content of each offset, as it was first told."""
+    """The content of each offset, as it was first reported."""
     acked: dict[int, _Seen] = attrs.field(factory=dict)
     read: set[int] = attrs.field(factory=set)
     values: set[Any] = attrs.field(factory=set)

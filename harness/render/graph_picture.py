@@ -84,13 +84,13 @@ def facts(graph: Graph) -> tuple[str, ...]:
     """Return what a graph is the graph of, and how large it is."""
     model = graph.model
     given = [f"{name}={value}" for name, value in (*model.sizes.items(), *model.settings.items()) if value != ""]
-    told = [" ".join(given)] if given else []
+    shown = [" ".join(given)] if given else []
     names = [*sorted(graph.hidden.variables),
              *(f"{v}.{f}" for v, fields in sorted(graph.hidden.fields.items()) for f in sorted(fields))]
     if names:
-        told.append(f"not told apart by {', '.join(names)}")
+        shown.append(f"not told apart by {', '.join(names)}")
     size = f"{counted(len(graph.rows), 'state')}, {counted(len(graph.edges), 'step')}, depth {max(graph.depths()) + 1}"
-    return (*told, size)
+    return (*shown, size)
 
 
 def news(graph: Graph, before: int, after: int) -> list[str]:
@@ -137,10 +137,10 @@ def _is_about(phrase: str, fields: frozenset[str]) -> bool:
 def _lines(phrases: list[str]) -> tuple[str, ...]:
     lines: list[str] = []
     for n, phrase in enumerate(phrases):
-        told = wrap(phrase, LINE, "  ", 3)
-        if len(lines) + len(told) > MOST_LINES:
+        wrapped = wrap(phrase, LINE, "  ", 3)
+        if len(lines) + len(wrapped) > MOST_LINES:
             return (*lines, f"... and {len(phrases) - n} more")
-        lines += told
+        lines += wrapped
     return tuple(lines)
 
 

@@ -34,9 +34,9 @@ KINDS = {
 
 def write(story: Story, inside: bool = False) -> str:
     """Return the diagram as an XML document; or for a place `inside` a page, which has the style sheet for all."""
-    told = facts(story)
-    title = f"{told[0][1]}: {verdict(story)}"
-    head = [f"{name} {value}" for name, value in told[1:]]
+    about = facts(story)
+    title = f"{about[0][1]}: {verdict(story)}"
+    head = [f"{name} {value}" for name, value in about[1:]]
     layout = lay_out(story, head, [f"verdict: {verdict(story)}", f"digest: {story.history.digest}"])
     parts = [
         *(() if inside else ('<?xml version="1.0" encoding="UTF-8"?>',)),
@@ -45,7 +45,7 @@ def write(story: Story, inside: bool = False) -> str:
         f"<title>{escape(title)}</title>",
         *(() if inside else (f"<style>{STYLE}</style>",)),
         f'<rect class="page" width="{layout.width:.0f}" height="{layout.height:.0f}"/>',
-        *_head(story, layout, told[0][1]),
+        *_head(story, layout, about[0][1]),
     ]
     for row in story.rows:
         parts += _ground(layout, row)
@@ -216,9 +216,9 @@ def _step(layout: Layout, row: Row) -> list[str]:
         found.append(_text(x, y - 9, f"{row.event.at_us / 1000:.3f}", "quiet", "virtual time in ms", "end"))
     name = f"{row.n} {row.label}"
     found.append(_text(layout.text_left, y - 9, shorten(name, TEXT_CHARS), "bold", name))
-    told = "; ".join(details(row, drawn=True))
-    for n, line in enumerate(wrap(told, TEXT_CHARS, "", most=2) if told else ()):
-        found.append(_text(layout.text_left, y + 4 + 12.5 * n, line, "quiet", told))
+    shown = "; ".join(details(row, drawn=True))
+    for n, line in enumerate(wrap(shown, TEXT_CHARS, "", most=2) if shown else ()):
+        found.append(_text(layout.text_left, y + 4 + 12.5 * n, line, "quiet", shown))
     return found + (_node(layout.lanes[row.column], y, row.event.kind, str(row.n), name) if row.n else [])
 
 

@@ -131,10 +131,10 @@ def label_column(story: Story, flight: Flight) -> tuple[str, int]:
 
 def caption_of(story: Story, row: Row) -> list[str]:
     """Return what to write below a row: the invariants that fail from it on; at the end, a violation of liveness."""
-    told = [f"! step {row.n} FAILS {name}: {row.event.violated[name]}" for name in row.began]
+    lines = [f"! step {row.n} FAILS {name}: {row.event.violated[name]}" for name in row.began]
     if row is story.rows[-1] and story.history.end["verdict"].get("kind") == "liveness":
-        told.append(f"! {verdict(story)}")
-    return told
+        lines.append(f"! {verdict(story)}")
+    return lines
 
 
 def _rows(

@@ -135,7 +135,7 @@ def shorten(text: str, room: int) -> str:
 def details(row: Row, drawn: bool = False) -> list[str]:
     """Return what a step received, what was taken, what it sent, what it changed.
 
-    Where messages are `drawn`, only those with an unusual fate are told.
+    Where messages are `drawn`, only those with an unusual fate are listed.
     """
     received = [f"<- {brief_message(row.received.message, row.received.message.source)}"] if row.received else []
     taken = [_arrow(row, flight, f"{flight.message.source}->{flight.dest}") for flight in row.taken]

@@ -184,7 +184,7 @@ class _Export:
             f"{f' MODULE {self.name} ':-^78}",
             f"EXTENDS Integers, TLC, {self.module.name}",
             "",
-            *self._told(),
+            *self._invariant_lines(),
             "",
             *([*_filled("CONSTANTS ", [identifier(name) for name in names]), ""] if names else []),
             "VARIABLE trace_step  \\* the number of the state in Trace",
@@ -234,12 +234,12 @@ class _Export:
 
     @property
     def _invariant(self) -> str | None:
-        """The property that the run violates, where it is an invariant of which TLC can be told."""
+        """The property that the run violates, where it is an invariant that TLC can check."""
         violated = self.history.end["verdict"].get("violated")
         known = (*self.module.invariants, *self.module.definitions)
         return violated if violated in known else None
 
-    def _told(self) -> list[str]:
+    def _invariant_lines(self) -> list[str]:
         verdict, extends, length = self.history.end["verdict"], self.module.name, len(self.states)
         if self._invariant:
             meaning = VIOLATED.format(invariant=self._invariant, extends=extends, length=length)

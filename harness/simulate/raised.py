@@ -1,4 +1,4 @@
-"""Exceptions of protocol code: a finding like any violation, told in a sentence with the line that raised."""
+"""Exceptions of protocol code: a finding like any violation, described in a sentence with the line that raised."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ RAISED = "Exception"
 KIND = "exception"
 """The kind of that verdict."""
 LONGEST = 300
-"""Characters of an exception's own message that are told."""
+"""Characters of an exception's own message that are shown."""
 
 
-def told(error: Exception) -> str:
+def sentence(error: Exception) -> str:
     """Return an exception in a sentence: its type and the line that raised, then its message."""
     message = " ".join(str(error).split())
     shown = message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
@@ -23,7 +23,7 @@ def told(error: Exception) -> str:
 
 
 def is_same(one: str | None, other: str | None) -> bool:
-    """Say whether two such sentences tell of the same type of exception from the same line."""
+    """Say whether two such sentences name the same type of exception from the same line."""
     return _without_message(one) == _without_message(other)
 
 

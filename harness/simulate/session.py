@@ -16,7 +16,7 @@ import attrs
 
 from harness.model import NO_FAULTS, Faults, Kind, Model, Refusal, Scenario, find_runnable, model_of
 from harness.record import Chosen, Recorder, SpooledChoices, Trail
-from harness.simulate.raised import KIND, RAISED, told
+from harness.simulate.raised import KIND, RAISED, sentence
 from harness.simulate.strategy import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
@@ -209,7 +209,7 @@ class Session:
 
     def _raised(self, error: Exception) -> None:
         self.stopped, self.error = True, error
-        self.verdicts.setdefault(RAISED, Verdict(RAISED, told(error), len(self.labels), KIND))
+        self.verdicts.setdefault(RAISED, Verdict(RAISED, sentence(error), len(self.labels), KIND))
 
     def decide(self) -> int:
         """Return the index of the node's option to take next, or -1 when the run is over."""

@@ -14,7 +14,7 @@ import attrs
 from harness.model import Refusal, Scenario, find_scenario, model_of
 from harness.record import Trail
 from harness.simulate.guards import Guards
-from harness.simulate.raised import RAISED, told
+from harness.simulate.raised import RAISED, sentence
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.shrink import Shrunk, perturbing_part, shrink
 from harness.simulate.strategies import Strategies
@@ -114,7 +114,7 @@ def carry_out_all(tasks: Sequence[Task], made: Any, hold: Hold | None = None) ->
             except Refusal:
                 raise
             except Exception as error:  # not even a run could be made
-                tried = Tried(task.scenario, task.strategy, 1, 0, 1, reason=told(error), violated=RAISED)
+                tried = Tried(task.scenario, task.strategy, 1, 0, 1, reason=sentence(error), violated=RAISED)
             spec = shared.holding.spec if shared is not None and shared.holding is not None and tried.held else None
             done.append(attrs.evolve(tried, spec=spec, seconds=perf_counter() - began,
                                      cpu_seconds=process_time() - cpu))
@@ -199,7 +199,7 @@ def finish(name: str, found: Tried | None, check: Check | None, hold: Hold | Non
         try:
             with long_lived():
                 shrunk, reason = _shrunk(trail, found, hold)
-        except Exception:  # what cannot be shrunk is told as it was found
+        except Exception:  # what cannot be shrunk is reported as it was found
             had = len(perturbing_part(trail))
             shrunk = Shrunk(trail, had, had, 0)
     scenario = scenario_named(name)

@@ -62,7 +62,7 @@ class Asking:
         self._extensions = extensions
         self._most = most
         self._telling = telling
-        """Whether values of fields are told, too."""
+        """Whether values of fields are given, too."""
         self._processes = {process.name: process for process in model.everyone()}
         self._known: list[Instance] | None = None
 
@@ -113,12 +113,12 @@ class Asking:
                 if not call.gave and not call.made:
                     yield _stopped(called, call, known, self._telling)
                 elif self._telling and (turn := turn_refused(call, (known.action,), known.args)) is not None:
-                    yield Attempt(called, f"its guard fails: {turn[0].told()}", turn[1] + 1)
+                    yield Attempt(called, f"its guard fails: {turn[0].sentence()}", turn[1] + 1)
             if not rooted and root is not None:
                 outer = next((call for code in chain for call in reversed(calls) if call.code is code), None)
                 if outer is not None:
                     guard, passed = guard_of(outer, self._telling, (known.action, root.co_name), known.args)
-                    said = f"{root.co_name} is not asked: {outer.code.co_name} stops at {guard.told()}"
+                    said = f"{root.co_name} is not asked: {outer.code.co_name} stops at {guard.sentence()}"
                     yield Attempt(called, said, passed)
 
     def _root(self, process: Process, known: Instance) -> tuple[CodeType | None, list[CodeType]]:
@@ -159,7 +159,7 @@ def _stopped(called: str, call: Call, known: Instance, telling: bool) -> Attempt
     named = call.code.co_varnames[: call.code.co_argcount]
     given = {n: call.given[n] for n in named if n in call.given and isinstance(call.given[n], str | int | type(None))}
     said = ", ".join(f"{name} = {brief_value(value)}" for name, value in given.items())
-    sentence = f"its guard fails: {guard.told()}"
+    sentence = f"its guard fails: {guard.sentence()}"
     return Attempt(f"{called} with {said}" if said else called, sentence, passed + 1, tuple(given.values()))
 
 

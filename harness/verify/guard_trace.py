@@ -58,10 +58,10 @@ class Guard:
     inner: Guard | None = None
     """The line of the decision function that it asks, where it asks one."""
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Return the guard as part of a sentence."""
         values = f", with {', '.join(self.values)}" if self.values else ""
-        inner = f"; there {self.inner.told()}" if self.inner is not None else ""
+        inner = f"; there {self.inner.sentence()}" if self.inner is not None else ""
         return f"{self.file}:{self.line}: {self.text}{values}{inner}"
 
 

@@ -66,10 +66,10 @@ class Held:
 
     def _why(self, failure: Failure) -> str:
         """Return in a sentence why a step is none of the spec's."""
-        told = explain(self._refiner, failure)
-        said = [f"step {told.step} is no step of the spec: {told.label}"]
-        said += [f"nearest in the spec: {told.nearest}"] if told.nearest is not None else []
-        return "; ".join([*said, *told.why])
+        explained = explain(self._refiner, failure)
+        said = [f"step {explained.step} is no step of the spec: {explained.label}"]
+        said += [f"nearest in the spec: {explained.nearest}"] if explained.nearest is not None else []
+        return "; ".join([*said, *explained.why])
 
 
 def held(tables: Tables) -> Held | None:

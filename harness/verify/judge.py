@@ -35,7 +35,7 @@ from harness.simulate.tables import Tables
 from harness.verify.explanation import Explanation, explain
 from harness.verify.judge_cache import Move, Place, Recall
 from harness.verify.refinement import ROOM, Refined, Refiner
-from harness.verify.scan import Broken, Scan, told
+from harness.verify.scan import Broken, Scan, verdict_text
 from harness.verify.well_formed import Oddity
 
 NO_FILE = Path("-")
@@ -263,4 +263,5 @@ def _lasting_broken(replayed: Replayed) -> Iterable[Broken]:
 def _differs_from(replayed: Replayed, mine: Mapping[str, Any]) -> Iterable[str]:
     verdict = replayed.verdict
     if "liveness" in (mine.get("kind"), verdict.get("kind")) and mine != verdict:
-        yield f"the recorded verdict is {told(mine)}; the replay of the trail beside it says {told(verdict)}"
+        recorded = f"the recorded verdict is {verdict_text(mine)}"
+        yield f"{recorded}; the replay of the trail beside it says {verdict_text(verdict)}"

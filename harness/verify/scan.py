@@ -145,9 +145,9 @@ class Scan:
             return f"the recorded verdict is that {verdict['violated']} fails; no state violates what is claimed"
         if first is not None and kind != "safety":
             names = ", ".join(sorted(name for name in first[1] if name in self._claims))
-            return f"the recorded verdict is {told(verdict)}; the state after step {first[0]} violates {names}"
+            return f"the recorded verdict is {verdict_text(verdict)}; the state after step {first[0]} violates {names}"
         if first is not None and (verdict["step"] != first[0] or verdict["violated"] not in first[1]):
-            return f"the recorded verdict is {told(verdict)}; a claimed property first fails at step {first[0]}"
+            return f"the recorded verdict is {verdict_text(verdict)}; a claimed property first fails at step {first[0]}"
         if kind == "deadlock" and (verdict["violated"] != DEADLOCK or self._may_go_on()):
             return "the recorded verdict is a deadlock; in the last state something is possible"
         return None
@@ -169,6 +169,6 @@ def failing_in(tables: Tables, state: Ids) -> dict[str, str]:
         return {"(properties)": f"they cannot be evaluated in this state: {type(error).__name__}: {error}"}
 
 
-def told(verdict: Mapping[str, Any]) -> str:
+def verdict_text(verdict: Mapping[str, Any]) -> str:
     """Return a verdict in words."""
     return "that nothing is violated" if verdict["ok"] else f"{verdict['violated']} at step {verdict['step']}"

@@ -54,12 +54,12 @@ def _items(
     for item in value_of(loop.iter, scope):
         is_empty = False
         names = _bind(loop.target, item)
-        inner, told = {**scope, **names}, {**bound, **names}
+        inner, bindings = {**scope, **names}, {**bound, **names}
         false = next((test for test in loop.ifs if not value_of(test, inner)), None)
         if false is not None:
-            yield Missed(false.lineno, f"if {ast.unparse(false)}", told)
+            yield Missed(false.lineno, f"if {ast.unparse(false)}", bindings)
         else:
-            yield from _items(node, depth + 1, inner, told)
+            yield from _items(node, depth + 1, inner, bindings)
     if is_empty:
         yield Missed(loop.iter.lineno, f"for {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}", bound)
 

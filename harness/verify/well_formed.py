@@ -184,11 +184,11 @@ def _environment(
         yield "EnvironmentCanDoThis", f"{event.process} cannot do this in the state before it"
         return
     step, effects = choice.step, model.effects(view, choice.step)
-    told = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
+    derived = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
     recorded = (event.received, event.sent, event.lost, event.held, event.kind)
     wanted = dict(effects.writes)
     names = sorted({*wanted, *event.writes})
-    if told != recorded or not all(_leave_alike(view, wanted, event, name, texts) for name in names):
+    if derived != recorded or not all(_leave_alike(view, wanted, event, name, texts) for name in names):
         yield "EnvironmentCanDoThis", f"{event.process} does this otherwise: what is written or hit differs"
 
 
@@ -221,11 +221,11 @@ def departure(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) -
         step, effects = choice.step, model.effects(view, choice.step)
         writes = dict(effects.writes)
         names = sorted({*writes, *event.writes})
-        told = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
-        is_it = told == recorded and _op_of(step) == event.op
+        derived = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
+        is_it = derived == recorded and _op_of(step) == event.op
         if is_it and all(_leave_alike(view, writes, event, name, texts) for name in names):
             return None
-    return f"{event.process} does this otherwise: what is written, sent or told differs"
+    return f"{event.process} does this otherwise: what is written, sent or reported differs"
 
 
 def _own(model: Model, view: View, event: Event) -> list[Choice]:
@@ -264,5 +264,5 @@ def _op_of(step: Step) -> dict[str, Value] | None:
     """Return a step's operation as a history has it."""
     if step.op is None:
         return None
-    told = {name: encode(getattr(step.op, name)) for name in ("process", "name", "outcome", "value")}
-    return json.loads(json.dumps(told))  # type: ignore[no-any-return]
+    op = {name: encode(getattr(step.op, name)) for name in ("process", "name", "outcome", "value")}
+    return json.loads(json.dumps(op))  # type: ignore[no-any-return]

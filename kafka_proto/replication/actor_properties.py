@@ -1,7 +1,7 @@
 """What holds of the actors of replication: R1 to R6, what happens in the end, and witnesses against vacuity.
 
-StrongIsr, WeakIsr and the two about logs look at the replicas' own states. AckDurability starts from what producers
-were told, StableReads is about what consumers were served, and both can be judged from the clients' operations alone.
+StrongIsr, WeakIsr and the two about logs look at the replicas' own states. AckDurability starts from the answers to
+producers, StableReads is about what consumers were served, and both can be judged from the clients' operations alone.
 """
 
 from __future__ import annotations

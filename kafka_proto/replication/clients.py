@@ -1,7 +1,7 @@
 """The clients of the actor composition: producers that send records, and consumers that poll.
 
-They ask any replica, or the one that an answer named, and keep what they were told: it is what durability and stable
-reads are about. A refusal that is definite is retried; where nobody knows whether a record is in the log, the
+They ask any replica, or the one that an answer named, and keep the answers: durability and stable reads
+are about these. A refusal that is definite is retried; where nobody knows whether a record is in the log, the
 operation ends with the outcome `info`, and is not repeated.
 """
 

@@ -63,8 +63,8 @@ class Controller(Actor[ControllerState]):
         self, action: str, args: tuple[str, ...], local: ControllerState, q: Quorum, kind: Kind = Kind.STEP
     ) -> Turn[ControllerState]:
         """Return the turn that changes the leader or the ISR and tells everybody."""
-        told = tuple(quorum.announcement(q, self.name, replica) for replica in self.replicas)
-        return Turn(action, args, attrs.evolve(local, partition=q), told, kind=kind)
+        sent = tuple(quorum.announcement(q, self.name, replica) for replica in self.replicas)
+        return Turn(action, args, attrs.evolve(local, partition=q), sent, kind=kind)
 
     def on_message(self, local: ControllerState, message: Message) -> Iterable[Turn[ControllerState]]:
         action, who, q = f"Receive{message.type}", (message.source,), local.partition
@@ -74,8 +74,8 @@ class Controller(Actor[ControllerState]):
                 if after.leader_epoch != q.leader_epoch:
                     yield self.announced(action, who, local, after)
                 else:
-                    told = quorum.announcement(after, self.name, message.source)
-                    yield Turn(action, who, attrs.evolve(local, partition=after), (told,))
+                    known = quorum.announcement(after, self.name, message.source)
+                    yield Turn(action, who, attrs.evolve(local, partition=after), (known,))
             case AlterPartition():
                 after, answer = quorum.alter(q, message)
                 yield Turn(action, who, attrs.evolve(local, partition=after), (answer,))

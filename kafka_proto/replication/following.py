@@ -22,33 +22,33 @@ from kafka_proto.replication.truncation import EpochEnd
 from kafka_proto.replication.variants import Truncation
 
 
-def become_follower(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+def become_follower(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
     """Follow the leader that a request names, once it is known where to truncate (`BecomeFollower...`)."""
-    if told.leader is None or k.version.lazily:
-        return follow_from(k, s, told, len(s.log))
+    if announced.leader is None or k.version.lazily:
+        return follow_from(k, s, announced, len(s.log))
     if k.version.truncation is Truncation.HIGH_WATERMARK:
-        return follow_from(k, s, told, truncation.by_high_watermark(s.high_watermark))
+        return follow_from(k, s, announced, truncation.by_high_watermark(s.high_watermark))
     if not s.log:
-        return follow_from(k, s, told, 0)
-    return look_up(k, attrs.evolve(s, becoming=told, cut=len(s.log)), told)
+        return follow_from(k, s, announced, 0)
+    return look_up(k, attrs.evolve(s, becoming=announced, cut=len(s.log)), announced)
 
 
-def follow_from(k: Replica, s: ReplicaState, told: LeaderAndIsr, offset: int) -> Outcome:
+def follow_from(k: Replica, s: ReplicaState, announced: LeaderAndIsr, offset: int) -> Outcome:
     """Cut the log to an offset, where it is longer, and follow."""
     end_offset = min(offset, len(s.log))
     after = attrs.evolve(
-        truncated(s, end_offset), leader=told.leader, leader_epoch=told.leader_epoch, isr=told.isr,
-        partition_epoch=told.partition_epoch, active=True, becoming=None, cut=0, request=None,
+        truncated(s, end_offset), leader=announced.leader, leader_epoch=announced.leader_epoch, isr=announced.isr,
+        partition_epoch=announced.partition_epoch, active=True, becoming=None, cut=0, request=None,
     )
     return then(Outcome(after, detail=f"from {end_offset}", flush=True), fetch(k, after))
 
 
-def look_up(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
     """Ask the leader where its log leaves the epoch of the last record that is kept so far."""
-    assert told.leader is not None
+    assert announced.leader is not None
     request = k.to(
-        told.leader, OffsetsForLeaderEpoch, epoch=log.last_epoch(s.log[: s.cut]), leader_epoch=told.leader_epoch,
-        incarnation=s.incarnation, correlation=s.correlation + 1,
+        announced.leader, OffsetsForLeaderEpoch, epoch=log.last_epoch(s.log[: s.cut]),
+        leader_epoch=announced.leader_epoch, incarnation=s.incarnation, correlation=s.correlation + 1,
     )
     after = attrs.evolve(s, request=request, correlation=request.correlation)
     return Outcome(after, (request,), detail=f"asks for epoch {request.epoch}")

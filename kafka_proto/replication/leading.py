@@ -37,11 +37,12 @@ from kafka_proto.replication.replica_state import (
 from kafka_proto.replication.variants import Truncation
 
 
-def become_leader(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
     """Lead from now on, with the high watermark one has; of followers nothing is known (`BecomeLeader`)."""
     after = attrs.evolve(
-        s, leader=told.leader, leader_epoch=told.leader_epoch, isr=told.isr, partition_epoch=told.partition_epoch,
-        active=True, becoming=None, request=None, followers=FrozenMap(), proposal=None,
+        s, leader=announced.leader, leader_epoch=announced.leader_epoch, isr=announced.isr,
+        partition_epoch=announced.partition_epoch, active=True, becoming=None, request=None,
+        followers=FrozenMap(), proposal=None,
     )
     return serve(k, after)
 

@@ -65,33 +65,33 @@ def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
     return None
 
 
-def obey(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
+def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
     """Obey a LeaderAndIsr request of a newer epoch, and say that it was heard where the controller wants to know."""
-    if told.incarnation != s.incarnation:
-        return Outcome(s, detail=f"epoch {told.leader_epoch}, for incarnation {told.incarnation}")
-    response = k.to(k.controller, LeaderAndIsrResponse, leader_epoch=told.leader_epoch, incarnation=s.incarnation)
-    heard = (response,) if told.again else ()
+    if announced.incarnation != s.incarnation:
+        return Outcome(s, detail=f"epoch {announced.leader_epoch}, for incarnation {announced.incarnation}")
+    response = k.to(k.controller, LeaderAndIsrResponse, leader_epoch=announced.leader_epoch, incarnation=s.incarnation)
+    heard = (response,) if announced.again else ()
     known = s.becoming.leader_epoch if s.becoming is not None else s.leader_epoch
-    if leadership.supersedes(told.leader_epoch, known):
-        return then(Outcome(s, heard), take_office(k, s, told))
-    if not s.active and s.becoming is None and leadership.is_same_epoch(told.leader_epoch, known):
+    if leadership.supersedes(announced.leader_epoch, known):
+        return then(Outcome(s, heard), take_office(k, s, announced))
+    if not s.active and s.becoming is None and leadership.is_same_epoch(announced.leader_epoch, known):
         after = attrs.evolve(s, active=True, registering=False)
         return then(Outcome(after, heard, detail=f"epoch {known} again"), following.fetch(k, after))
-    return Outcome(s, heard, detail=f"epoch {told.leader_epoch}, already known")
+    return Outcome(s, heard, detail=f"epoch {announced.leader_epoch}, already known")
 
 
-def take_office(k: Replica, s: ReplicaState, told: LeaderAndIsr) -> Outcome:
-    """Lead or follow in a newer epoch. Who waits for a record of an older one is told that nobody knows."""
+def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+    """Lead or follow in a newer epoch. Who waits for a record of an older one is answered that nobody knows."""
     given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
-    who = told.leader or "nobody"
-    if leadership.presumes_leadership(k.name, told.leader):
-        after = leading.become_leader(k, s, told)
-        return then(Outcome(s, (), given_up, f"leads epoch {told.leader_epoch}", flush=True), after)
-    parked = {f: request for f, request in s.parked.items() if request.leader_epoch > told.leader_epoch}
+    who = announced.leader or "nobody"
+    if leadership.presumes_leadership(k.name, announced.leader):
+        after = leading.become_leader(k, s, announced)
+        return then(Outcome(s, (), given_up, f"leads epoch {announced.leader_epoch}", flush=True), after)
+    parked = {f: request for f, request in s.parked.items() if request.leader_epoch > announced.leader_epoch}
     s = attrs.evolve(s, parked=FrozenMap(parked), followers=FrozenMap(), proposal=None)
-    after = following.become_follower(k, s, told)
-    detail = f"follows {who} epoch {told.leader_epoch} {after.detail}"
+    after = following.become_follower(k, s, announced)
+    detail = f"follows {who} epoch {announced.leader_epoch} {after.detail}"
     return then(Outcome(s, (), given_up, detail), after)
 
 

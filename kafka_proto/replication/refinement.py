@@ -1,9 +1,9 @@
 """What a state of replication's actors is in the terms of their version's module, so that runs can be held against it.
 
 One mapping serves the five versions whose modules build on KafkaReplication; `async_isr_refinement` has the sixth.
-A record is told by its leader epoch, offset and value, and numbered as it first appears. A replica that looks up where
-to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and the last one of its
-epoch when it is deposed: so a change of the ISR is a step of the spec where the controller makes it. Fetches and
+A record is identified by its leader epoch, offset and value, and numbered as it first appears. A replica that looks up
+where to truncate is in its old role until it knows. A leader's ISR is the quorum's while it leads, and the last one of
+its epoch when it is deposed: so a change of the ISR is a step of the spec where the controller makes it. Fetches and
 look-ups count when they are served.
 """
 

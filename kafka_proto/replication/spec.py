@@ -126,7 +126,7 @@ Over = Callable[[Any], Iterable[Index]]
 class Action:
     """An action of a module: its name in the spec, the witnesses it ranges over, and what it does for one of them.
 
-    The specs' actions have no parameters: who takes part is bound inside, by `\\E`, and told in the detail of the step.
+    The specs' actions have no parameters: who takes part is bound inside, by `\\E`, and named in the step's detail.
     """
 
     name: str

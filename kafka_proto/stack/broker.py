@@ -135,24 +135,24 @@ class StackBroker(CoordinatorRole[Broker]):
             case _:
                 yield from self.receive_request(local, message)
 
-    def receive_leader_and_isr(self, local: Broker, told: LeaderAndIsr) -> Turn[Broker]:
+    def receive_leader_and_isr(self, local: Broker, announced: LeaderAndIsr) -> Turn[Broker]:
         """Learn who leads a partition: update the cache, resign or load later, and tell the replica, if one is here."""
-        p = told.partition
+        p = announced.partition
         assert p is not None
         action, who = "ReceiveLeaderAndIsr", (self.name, p)
-        if told.incarnation != local.incarnation:
+        if announced.incarnation != local.incarnation:
             return Turn(action, who, local)
-        if told.leader_epoch > local.known[p].cepoch:
-            known = local.known.set(p, LogMetadata(told.leader_epoch, told.leader or ""))
+        if announced.leader_epoch > local.known[p].cepoch:
+            known = local.known.set(p, LogMetadata(announced.leader_epoch, announced.leader or ""))
             waits = local.registering and NOBODY in known.values()
             local = attrs.evolve(self.resigned(local, p), known=known, registering=waits)
         if p in self.hosts:
-            outcome = partition.obey(self.hosts[p], replica(local, p), told)
+            outcome = partition.obey(self.hosts[p], replica(local, p), announced)
             return self.turn(action, who, local, p, outcome)
         heard = LeaderAndIsrResponse(
-            told.leader_epoch, told.incarnation, source=self.name, dest=told.source, partition=p
+            announced.leader_epoch, announced.incarnation, source=self.name, dest=announced.source, partition=p
         )
-        return Turn(action, who, local, (heard,) if told.again else ())
+        return Turn(action, who, local, (heard,) if announced.again else ())
 
     def append_entry(
         self, local: Broker, action: str, who: tuple[str, ...], entry: Entry, waits: bool

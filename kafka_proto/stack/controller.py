@@ -1,7 +1,7 @@
 """The controller of the stack: leader, epoch and ISR of every log partition, incarnations of brokers, producer ids.
 
 What it decides about one partition is said in `kafka_proto.replication.quorum`. It never crashes. What it tells brokers
-may be late, doubled or lost, and is told again until they have said that they heard. Blocks of producer ids are the
+may be late, doubled or lost, and is sent again until they have acknowledged it. Blocks of producer ids are the
 exception: they travel by the reliable messages of the transaction actors.
 """
 
@@ -48,7 +48,7 @@ class StackController(Actor[ClusterState]):
         self.initial = ClusterState(FrozenMap(first), len(brokers))
 
     def step(self, local: ClusterState) -> Iterable[Turn[ClusterState]]:
-        """ACTION ElectLeader(b, p): a broker that does not lead the partition is elected, and every broker told."""
+        """ACTION ElectLeader(b, p): a broker that does not lead the partition is elected and announced to all."""
         if local.elections >= self.elections:
             return
         held = attrs.evolve(local, elections=local.elections + 1)
@@ -92,8 +92,8 @@ class StackController(Actor[ClusterState]):
             q = quorum.register(before, b, message.incarnation)
             if q.incarnations != before.incarnations:
                 local, q = self.after_failure(local, p, q, b)
-            told = self.brokers if q.leader_epoch != before.leader_epoch else (b,)
-            sent += [self.tell(p, q, broker) for broker in told]
+            notified = self.brokers if q.leader_epoch != before.leader_epoch else (b,)
+            sent += [self.tell(p, q, broker) for broker in notified]
         return Turn("ReceiveRegisterBroker", (b,), local, tuple(sent))
 
     def after_failure(self, local: ClusterState, p: str, q: Quorum, b: str) -> tuple[ClusterState, Quorum]:
@@ -115,7 +115,7 @@ class StackController(Actor[ClusterState]):
     def announced(
         self, action: str, who: tuple[str, ...], local: ClusterState, p: str, q: Quorum, kind: Kind
     ) -> Turn[ClusterState]:
-        """Return the turn after which a partition has another leader, of whom all brokers are told."""
+        """Return the turn after which a partition has another leader, which is announced to all brokers."""
         sent = tuple(self.tell(p, q, b) for b in self.brokers)
         return Turn(action, who, with_quorum(local, p, q), sent, kind=kind)
 

@@ -142,7 +142,7 @@ def strong_isr(view: View, index: tuple[str, str, str]) -> Reason:
 
 
 def acked_survives(view: View, index: tuple[str, str], home: Mapping[str, str]) -> Reason:
-    """What a client was told to be done is in the log of whoever leads in the controller's eyes and its own."""
+    """What was acknowledged to a client is in the log of whoever leads in the controller's eyes and its own."""
     c, b = index
     producer: Producer = view[c]
     record = producer.record
@@ -168,18 +168,18 @@ def acked_survives(view: View, index: tuple[str, str], home: Mapping[str, str]) 
 
 
 def load_in_progress(view: View, step: Step) -> bool:
-    """A client is told that its coordinator has not loaded its log."""
+    """A client is answered that its coordinator has not loaded its log."""
     return any(getattr(message, "code", None) is Error.COORDINATOR_LOAD_IN_PROGRESS for message in step.sent)
 
 
 def resigned(view: View, step: Step) -> bool:
     """A coordinator that served a partition hears that another broker leads."""
-    told = step.consumed
-    if not isinstance(told, LeaderAndIsr) or told.leader == told.dest:
+    announced = step.consumed
+    if not isinstance(announced, LeaderAndIsr) or announced.leader == announced.dest:
         return False
-    before: Broker = view[told.dest]
-    after = next((value for slot, value in step.writes if slot == told.dest), before)
-    return told.partition in before.loaded and told.partition not in after.loaded
+    before: Broker = view[announced.dest]
+    after = next((value for slot, value in step.writes if slot == announced.dest), before)
+    return announced.partition in before.loaded and announced.partition not in after.loaded
 
 
 def truncated(view: View, step: Step) -> bool:
@@ -196,16 +196,18 @@ def truncated(view: View, step: Step) -> bool:
 def refused_survives(
     constants: Names, hosts: Mapping[str, tuple[str, ...]], view: View, step: Step
 ) -> bool:
-    """A coordinator that resigns tells a client NotCoordinator, but the new leader holds the entry."""
-    told = step.consumed
-    if not isinstance(told, LeaderAndIsr) or told.leader not in constants.brokers or told.leader == told.dest:
+    """A coordinator that resigns answers a client NotCoordinator, but the new leader holds the entry."""
+    announced = step.consumed
+    if not isinstance(announced, LeaderAndIsr):
         return False
-    p = told.partition
-    before: Broker = view[told.dest]
-    if p is None or told.dest not in hosts[p]:
+    if announced.leader not in constants.brokers or announced.leader == announced.dest:
+        return False
+    p = announced.partition
+    before: Broker = view[announced.dest]
+    if p is None or announced.dest not in hosts[p]:
         return False
     refused = {message for message in step.sent if is_refusal(message)}
-    log, leaders = entries(view, told.dest, p), entries(view, told.leader, p)
+    log, leaders = entries(view, announced.dest, p), entries(view, announced.leader, p)
     waiting = before.running[p].get("callbacks", ())
     return any(
         callback.err in refused and leaders[at : at + 1] == log[at : at + 1] != () for at, callback in waiting

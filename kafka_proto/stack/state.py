@@ -17,7 +17,7 @@ from kafka_proto.transactions.coordinator_role import Coordinator
 from kafka_proto.transactions.records import Callback, Entry, LogMetadata, TxnMetadata
 
 NOBODY = LogMetadata(NIL, "")
-"""What a broker knows of a partition until it is told who leads it."""
+"""What a broker knows of a partition until it learns who leads it."""
 Fields = FrozenMap[str, Value]
 
 
@@ -45,7 +45,7 @@ class Broker(Coordinator):
     incarnation: int = persisted(default=0)
     """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
     registering: bool = volatile(default=False)
-    """Whether it has told the controller that it was started again, and waits to be told who leads."""
+    """Whether it has reported its restart to the controller, and waits to learn who leads."""
 
 
 def replica(local: Broker, p: str) -> ReplicaState:

@@ -1,4 +1,4 @@
-"""The properties that only the actor composition has: what clients were told is logged, and what services are sent.
+"""The properties that only the actor composition has: what clients are answered is logged, what services are sent.
 
 A spec's client is answered in the step that commits, and its services take no messages; among actors both can go wrong.
 """
@@ -74,8 +74,8 @@ def service_type_ok(constants: Names, home: Mapping[str, str], typed: MessageTyp
         """Say whether a service may send this to a broker."""
         match message:
             case LeaderAndIsr(partition=p, leader=leader, cepoch=cepoch):
-                told = p in constants.txn_log_partitions and leader in brokers and cepoch >= 1
-                return message.source == CONTROLLER and told
+                known = p in constants.txn_log_partitions and leader in brokers and cepoch >= 1
+                return message.source == CONTROLLER and known
             case AllocateProducerIdsResponse(start=start, length=length):
                 return message.source == CONTROLLER and start >= 1 and length >= 1
             case log.Joined(partition=p, cepoch=cepoch, committed=committed):

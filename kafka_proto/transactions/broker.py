@@ -2,7 +2,7 @@
 
 Persisted: the log and its high watermark, and the number of the incarnation (as in KIP-631), by which answers to what
 it asked before a crash are told apart. Volatile: who leads, what is loaded, the metadata and pending transitions, the
-callbacks, the block of producer ids. A broker that restarts asks the controller who leads, joins the epochs it is told,
+callbacks, the block of producer ids. A broker that restarts asks the controller who leads, joins the epochs it learns,
 and serves a partition again after it has loaded the committed prefix.
 """
 
@@ -105,38 +105,38 @@ class TransactionCoordinator(CoordinatorRole[Broker]):
         request = AppendEntry(local.known[p].cepoch, offset, entry, source=self.name, dest=log_name(p))
         return after, request
 
-    def receive_leader_and_isr(self, local: Broker, told: LeaderAndIsr) -> Turn[Broker]:
+    def receive_leader_and_isr(self, local: Broker, announced: LeaderAndIsr) -> Turn[Broker]:
         """Learn of a leader and epoch: become leader or follower, or (S2) not notice."""
-        p, known = told.partition, local.known[told.partition]
+        p, known = announced.partition, local.known[announced.partition]
         local = attrs.evolve(local, registering=False)
-        if told.cepoch <= known.cepoch:
-            return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {told.cepoch}, already known")
-        if told.leader == self.name:
-            return self.take_over(local, told)
+        if announced.cepoch <= known.cepoch:
+            return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, already known")
+        if announced.leader == self.name:
+            return self.take_over(local, announced)
         if known == NOBODY or coordinator.must_follow(
-            self.name, known.leader, known.cepoch, told.leader, told.cepoch, self.variant
+            self.name, known.leader, known.cepoch, announced.leader, announced.cepoch, self.variant
         ):
-            return self.become_follower(local, told)
-        return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {told.cepoch}, not followed")
+            return self.become_follower(local, announced)
+        return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, not followed")
 
-    def take_over(self, local: Broker, told: LeaderAndIsr) -> Turn[Broker]:
+    def take_over(self, local: Broker, announced: LeaderAndIsr) -> Turn[Broker]:
         """Become leader of a partition: serve it once its committed prefix is loaded."""
-        p = told.partition
+        p = announced.partition
         after = self.forget(local, p)
-        after = attrs.evolve(after, known=after.known.set(p, LogMetadata(told.cepoch, self.name)))
-        join = JoinEpoch(told.cepoch, True, local.incarnation, source=self.name, dest=log_name(p))
-        return Turn("TakeOver", (self.name, p), after, (join,), flush=True, detail=f"epoch {told.cepoch}")
+        after = attrs.evolve(after, known=after.known.set(p, LogMetadata(announced.cepoch, self.name)))
+        join = JoinEpoch(announced.cepoch, True, local.incarnation, source=self.name, dest=log_name(p))
+        return Turn("TakeOver", (self.name, p), after, (join,), flush=True, detail=f"epoch {announced.cepoch}")
 
-    def become_follower(self, local: Broker, told: LeaderAndIsr) -> Turn[Broker]:
+    def become_follower(self, local: Broker, announced: LeaderAndIsr) -> Turn[Broker]:
         """ACTION BecomeFollower(b, p): truncate, forget the ids of the partition, fail what was not committed."""
-        p = told.partition
+        p = announced.partition
         pending = [entry for n, entry in enumerate(local.log[p]) if (p, n) in local.callbacks]
         failed = coordinator.failed_responses(pending)
         after = self.forget(local, p)
-        after = attrs.evolve(after, known=after.known.set(p, LogMetadata(told.cepoch, told.leader)))
-        join = JoinEpoch(told.cepoch, False, local.incarnation, source=self.name, dest=log_name(p))
+        after = attrs.evolve(after, known=after.known.set(p, LogMetadata(announced.cepoch, announced.leader)))
+        join = JoinEpoch(announced.cepoch, False, local.incarnation, source=self.name, dest=log_name(p))
         return Turn(
-            "BecomeFollower", (self.name, p), after, (*failed, join), flush=True, detail=f"epoch {told.cepoch}"
+            "BecomeFollower", (self.name, p), after, (*failed, join), flush=True, detail=f"epoch {announced.cepoch}"
         )
 
     def forget(self, local: Broker, p: str) -> Broker:

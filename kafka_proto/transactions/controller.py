@@ -45,7 +45,7 @@ class Controller(Actor[Quorum]):
         self.initial = Quorum(FrozenMap({p: LogMetadata(1, b) for p, b in leaders.items()}), len(brokers))
 
     def step(self, local: Quorum) -> Iterable[Turn[Quorum]]:
-        """ACTION ElectLeader(b, p): a broker that does not lead the partition is elected, and every broker told."""
+        """ACTION ElectLeader(b, p): a broker that does not lead the partition is elected and announced to all."""
         if local.elections >= self.elections:
             return
         for p, known in local.leaders.items():
@@ -55,14 +55,14 @@ class Controller(Actor[Quorum]):
                     after = attrs.evolve(
                         local, leaders=local.leaders.set(p, now), elections=local.elections + 1
                     )
-                    told = tuple(self.tell(p, now, broker) for broker in self.brokers)
-                    yield Turn(self.election, (b, p), after, told, kind=Kind.PERTURBATION)
+                    sent = tuple(self.tell(p, now, broker) for broker in self.brokers)
+                    yield Turn(self.election, (b, p), after, sent, kind=Kind.PERTURBATION)
 
     def on_message(self, local: Quorum, message: Message) -> Iterable[Turn[Quorum]]:
         match message:
             case RegisterBroker():
-                told = tuple(self.tell(p, known, message.source) for p, known in local.leaders.items())
-                yield Turn("ReceiveRegisterBroker", (message.source,), local, told)
+                sent = tuple(self.tell(p, known, message.source) for p, known in local.leaders.items())
+                yield Turn("ReceiveRegisterBroker", (message.source,), local, sent)
             case AllocateProducerIdsRequest():
                 start = local.next_block * PID_BLOCK + 1
                 block = AllocateProducerIdsResponse(start, PID_BLOCK, source=self.name, dest=message.source)

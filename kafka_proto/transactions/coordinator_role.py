@@ -33,7 +33,7 @@ class Coordinator:
     """What a broker keeps in memory as a coordinator: all of it is gone with a crash."""
 
     known: FrozenMap[str, LogMetadata] = volatile(default=FrozenMap())
-    """Leader and epoch of each partition, as far as this broker was told; also its cache for FindCoordinator."""
+    """Leader and epoch of each partition, as far as this broker knows; also its cache for FindCoordinator."""
     loaded: frozenset[str] = volatile(default=frozenset())
     """Partitions that it leads and has loaded."""
     metadata: FrozenMap[str, TxnMetadata] = volatile(default=FrozenMap())

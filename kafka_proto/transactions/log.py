@@ -75,17 +75,17 @@ class TransactionLog(Actor[LogPartition]):
         self.initial = LogPartition(leader, 1, joined=FrozenMap({b: 1 for b in brokers}))
 
     def step(self, local: LogPartition) -> Iterable[Turn[LogPartition]]:
-        """ACTION CommitTxnLogAppend(b, p): the next entry is on every broker; all of them are told."""
+        """ACTION CommitTxnLogAppend(b, p): the next entry is on every broker; all of them are notified."""
         if not local.waiting:
             return
         if any(epoch != local.cepoch for epoch in local.joined.values()):
             return
         entry, *rest = local.waiting
-        told = tuple(
+        sent = tuple(
             Committed(self.partition, len(local.committed), entry, source=self.name, dest=b) for b in self.brokers
         )
         after = attrs.evolve(local, committed=(*local.committed, entry), waiting=tuple(rest))
-        yield Turn("CommitTxnLogAppend", (local.leader, self.partition), after, told, detail=entry.tid)
+        yield Turn("CommitTxnLogAppend", (local.leader, self.partition), after, sent, detail=entry.tid)
 
     def on_message(self, local: LogPartition, message: Message) -> Iterable[Turn[LogPartition]]:
         match message:

@@ -30,7 +30,7 @@ LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions"
 CODES = frozenset((Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR))
 """What an InitPidResponse may carry. Diary 01 has other codes; actors have one more."""
 UNKNOWN = LogMetadata(0, "")
-"""What a restarted broker knows until it is told who leads: it neither leads nor follows."""
+"""What a restarted broker knows until it learns who leads: it neither leads nor follows."""
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 

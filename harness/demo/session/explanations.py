@@ -38,7 +38,7 @@ def guards(process: Process, state: Mapping[str, Value], step: Step) -> list[Jso
     calls = watch(lambda: process.steps(view) if message is None else process.receive(view, message))
     return [
         {"where": f"{guard.file}:{guard.line}", "text": guard.text, "values": list(guard.values), "outcome": outcome,
-         "inner": guard.inner.told() if guard.inner is not None else None}
+         "inner": guard.inner.sentence() if guard.inner is not None else None}
         for guard, outcome in decisions(calls, step.action, step.args)
     ]
 
