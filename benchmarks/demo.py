@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from browser import Tab, browser, lacking, served
+from support.browser import Tab, browser, lacking, served
 
 NINE = ("clients=3", "brokers=5")
 """With the controller these are nine actors of `cluster`."""
@@ -85,7 +85,7 @@ def measure(model: str, sizes: Sequence[str], clicks: int) -> None:
         tab = Tab(started.new_page(viewport={"width": 1280, "height": 800}), address)
         session = tab.page.context.new_cdp_session(tab.page)
         session.send("Performance.enable")
-        tab.post("strategy", strategy="random", seed=1, hurts=True, speed=0)
+        tab.post("strategy", strategy="random", seed=1, inject_faults=True, speed=0)
         print(f"{model}: {memory_mb(process.pid):.0f} MB of server at the start")
         print(f"{'steps':>7}{'median ms':>11}{'p95 ms':>9}{'goal ms':>9}{'page CPU ms':>13}{'server MB':>11}")
         for steps in (*GOALS, LONGEST):

@@ -22,7 +22,7 @@ from browser import Tab, browser, lacking, served  # noqa: E402
 def main_page(tab: Tab) -> None:
     """A cluster that was hurt a little: held and copied messages, a crash, a cut link; what can happen next."""
     tab.post("open", what="transactions/repaired/actors", budget="generous")
-    tab.post("strategy", strategy="random", seed=7, hurts=False, speed=0)
+    tab.post("strategy", strategy="random", seed=7, inject_faults=False, speed=0)
     run(tab, 12)
     hurt(tab, "one.verb === 'duplicate'")
     run(tab, 3)

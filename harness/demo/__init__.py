@@ -1,6 +1,5 @@
-"""The interactive demo: a live cluster that a person steps, hurts, rewinds and branches, in a page or a terminal.
+"""The interactive demo: a live cluster that a person steps, injects faults into, rewinds and branches.
 
-Rooms: `opened` (what is shown: a model, a scenario, a trail), `session` (one interactive run; knows no HTTP and no
-trio), `branches` (what was done and may be done again), `in_flight` (messages under way), `running` (a strategy decides
-for a while), `told` (all of it as JSON). `live` hosts a session on trio, `server` is the web around it.
+`session` is the run that is shown, with all that there is to see of it as JSON; it knows neither HTTP nor trio. `web`
+and `terminal` show it, in a page and in a terminal, and know nothing of each other.
 """

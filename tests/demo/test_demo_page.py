@@ -370,7 +370,7 @@ def test_no_texts_overlap(tab: Tab, size: tuple[int, int], what: dict[str, Any])
     page = tab.page
     page.set_viewport_size({"width": size[0], "height": size[1]})
     tab.post("open", **what)
-    tab.post("strategy", strategy="random", seed=1, hurts=True, speed=0)
+    tab.post("strategy", strategy="random", seed=1, inject_faults=True, speed=0)
     tab.post("run", steps=60)
     tab.at(60)
     measured = page.evaluate(OVERLAPS)
@@ -381,7 +381,7 @@ def test_no_texts_overlap(tab: Tab, size: tuple[int, int], what: dict[str, Any])
 def test_long_run_draws_what_is_visible_only(tab: Tab) -> None:
     """A thousand steps are a hundred rows in the page at most, wherever it is scrolled to."""
     tab.post("open", what="cluster", budget="generous")
-    tab.post("strategy", strategy="random", seed=1, hurts=True, speed=0)
+    tab.post("strategy", strategy="random", seed=1, inject_faults=True, speed=0)
     tab.post("run", steps=1000)
     page = tab.page
     tab.page.set_default_timeout(30_000)

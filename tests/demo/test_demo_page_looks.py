@@ -47,7 +47,7 @@ def tab(chromium: Any, address: str) -> Iterator[Tab]:
 def nine(tab: Tab, steps: int, faults: bool = False) -> None:
     """Open nine actors, and let chance take steps."""
     tab.post("open", **NINE)
-    tab.post("strategy", strategy="random", seed=1, hurts=faults, speed=0)
+    tab.post("strategy", strategy="random", seed=1, inject_faults=faults, speed=0)
     tab.page.set_default_timeout(30_000)
     tab.post("run", steps=steps)
     tab.at(steps)

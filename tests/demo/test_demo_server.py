@@ -26,7 +26,7 @@ from support.demo_site import PATIENCE_S, Json, Site, Tab, tabs
 
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened import open_what
-from harness.demo.web import live, server
+from harness.demo.web import server, shared_session
 
 TXN = "transactions/diary-02/actors"
 
@@ -68,7 +68,7 @@ def test_two_tabs_are_in_step_and_one_that_comes_late_sees_the_same(site: Site) 
 def test_trail_of_a_run_on_the_tasks_replays_with_its_digest(site: Site, tmp_path: Path) -> None:
     """Crashes and restarts included: what the tasks hold goes the way of the tables, forwards and back."""
     with tabs(site) as (tab,):
-        site.post("/api/strategy", {"strategy": "random", "seed": 7, "hurts": True})
+        site.post("/api/strategy", {"strategy": "random", "seed": 7, "inject_faults": True})
         for until in ("action:Crash", "action:Restart", "action:Pause", "end"):
             tab.until(site.post("/api/run", {"until": until, "steps": 150}))
             tab.until_paused()
@@ -269,8 +269,8 @@ def test_subscriber_that_does_not_keep_up_gets_the_whole_picture(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Events that wait are few; after them comes the present as a whole."""
-    monkeypatch.setattr(live, "MOST_WAITING", 3)
-    cluster = live.Live(LiveSession(open_what(TXN)))
+    monkeypatch.setattr(shared_session, "MOST_WAITING", 3)
+    cluster = shared_session.SharedSession(LiveSession(open_what(TXN)))
 
     async def main() -> list[str]:
         heard = []
@@ -319,7 +319,7 @@ def test_run_in_which_the_protocol_fails_breaks_off_and_says_why(
 
 def test_task_that_goes_another_way_than_the_tables_is_told_and_put_right(site: Site) -> None:
     """The step is not taken; after going somewhere else and back the tasks hold the state of the session again."""
-    cluster = live.Live(site.session)
+    cluster = shared_session.SharedSession(site.session)
 
     async def main() -> list[str]:
         said = []

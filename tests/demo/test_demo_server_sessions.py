@@ -89,10 +89,10 @@ def test_undo_leads_back_over_what_was_opened(site: Site) -> None:
 def test_trail_that_is_refused_leaves_the_session_as_it_is(site: Site) -> None:
     """Nothing is put away for what cannot be opened."""
     site.post("/api/take", {"index": 0})
-    before = (site.session.number, site.session.digest(), site.session.shelf.listed())
+    before = (site.session.number, site.session.digest(), site.session.kept_sessions.listed())
     site.refused(400, "POST", "/api/open", '{"what": "nope"}')
     site.refused(400, "POST", "/api/load", "{}")
-    assert (site.session.number, site.session.digest(), site.session.shelf.listed()) == before
+    assert (site.session.number, site.session.digest(), site.session.kept_sessions.listed()) == before
 
 
 def test_violation_is_found_shown_and_shrunk(site: Site) -> None:
@@ -150,7 +150,7 @@ def test_run_leaves_the_faults_of_a_person_alone(site: Site, spares: bool) -> No
     site.post("/api/open", {"what": TXN})
     for label in ("Partition(b1,c1)", "Crash(b2)"):
         site.post("/api/take", {"label": label})
-    site.post("/api/strategy", {"spares": spares, "hurts": True, "seed": 3})
+    site.post("/api/strategy", {"spares": spares, "inject_faults": True, "seed": 3})
     site.post("/api/run", {"until": "step:400", "speed": 0})
     with tabs(site) as (tab,):
         tab.event()
@@ -165,15 +165,15 @@ def test_run_leaves_the_faults_of_a_person_alone(site: Site, spares: bool) -> No
 def test_fault_of_a_strategy_that_is_chosen_again_by_hand_is_the_persons(site: Site) -> None:
     """After going back, clicking the step that a run had taken makes it one's own."""
     site.post("/api/open", {"what": TXN})
-    site.post("/api/strategy", {"hurts": True, "seed": 1})
+    site.post("/api/strategy", {"inject_faults": True, "seed": 1})
     site.post("/api/run", {"until": "action:Crash", "speed": 0})
     with tabs(site) as (tab,):
         tab.event()
         steps = tab.until_paused()["steps"]
-        assert not site.session.record.mine
+        assert not site.session.record.own_faults
         site.post("/api/rewind", {"to": len(steps) - 1})
         site.post("/api/take", {"label": steps[-1]["label"]})
-    (kept,) = site.session.record.mine
+    (kept,) = site.session.record.own_faults
     assert kept == ("Restart", tuple(steps[-1]["args"]), "")
 
 

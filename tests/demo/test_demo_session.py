@@ -14,17 +14,18 @@ from support import toy_refinement as toy
 from support.command_line import call
 from support.demo_runs import TXN, found_violation, opened, ran
 
-from harness.demo.session import questions, running, walk
+from harness.demo.session import interactive_run, questions, strategy_runner
+from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.opened import Opened, open_trail, open_what
 from harness.demo.session.snapshot import branches, change_text, present, snapshot, steps
-from harness.demo.session.walk import Stale
 from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, Turn, register, tours, unregister
 from harness.model.network import FIFO
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.chance import Seeded
-from harness.simulate.replay import Replay, replay_plain
+from harness.simulate.replay import Replay, replay_plain, spelled_out
 from harness.simulate.session import Run, everything
+from harness.simulate.tables import Tables
 from harness.verify.refinement import Refiner
 
 MODELS = (TXN, "replication/kip-101/actors", "compaction/pulsar/actors", "transactions/diary-01", "cluster")
@@ -232,7 +233,7 @@ def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> N
     """Also after going back and on along another branch, where responses count from when they are served."""
     kinds: Counter[str] = Counter()
     for seed in range(3):
-        session = ran(what, 60, seed, hurts=False)
+        session = ran(what, 60, seed, inject_faults=False)
         session.refine(7)
         for back in (session.at, session.at // 2):
             session.rewind(back)
@@ -249,7 +250,7 @@ def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> N
 
 def test_step_is_again_in_the_spec_what_it_was_when_somebody_goes_back(toys: None) -> None:
     """A response that was served, and is not applied any more, no longer counts."""
-    session = ran("toy/actors", 40, 2, hurts=False)
+    session = ran("toy/actors", 40, 2, inject_faults=False)
     session.refine()
     for back in range(session.at, -1, -1):
         session.rewind(back)
@@ -320,17 +321,17 @@ def test_run_stops_where_a_property_breaks() -> None:
     assert session.violation.violated not in session.branch.records[session.at - 1].failing
 
 
-@pytest.mark.parametrize("strategy", running.STRATEGIES)
-def test_strategy_hurts_only_where_it_may(strategy: str) -> None:
+@pytest.mark.parametrize("strategy", strategy_runner.STRATEGIES)
+def test_strategy_injects_faults_only_where_it_may(strategy: str) -> None:
     """The person's own budget is left to the person, unless they say otherwise."""
-    for hurts in (False, True):
+    for inject_faults in (False, True):
         session = opened(TXN)
-        assert session.runner.hurts is False
-        session.set_strategy(strategy, 3, hurts)
+        assert session.runner.inject_faults is False
+        session.set_strategy(strategy, 3, inject_faults)
         session.start("end", 60)
         session.run()
         kinds = Counter(record.step.kind for record in session.branch.records if record.step is not None)
-        assert bool(kinds[Kind.FAULT]) is hurts
+        assert bool(kinds[Kind.FAULT]) is inject_faults
 
 
 def test_trail_with_a_fair_ending_opens_at_its_end_and_is_saved_as_it_was(tmp_path: Path) -> None:
@@ -338,7 +339,7 @@ def test_trail_with_a_fair_ending_opens_at_its_end_and_is_saved_as_it_was(tmp_pa
     made = call("simulate", "s5-stuck-abort", "--seeds", 40, "--out", tmp_path, "--json").json
     trail = read_trail(Path(made["trail"]))
     session = of_trail(trail)
-    assert (session.at, session.trail()) == (len(trail.choices), trail)
+    assert (session.at, session.trail()) == (len(trail.choices), spelled_out(trail, session.tables))
     violation = present(session)["violation"]
     assert (violation["property"], violation["kind"]) == (trail.violates, "liveness")
     assert present(session)["ending"]["fair_from"] == trail.fair_from
@@ -415,7 +416,7 @@ def test_run_over_tables_that_start_over_is_the_same_run() -> None:
 
 def test_demo_ends_after_its_most_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run stops there, and a further step is refused."""
-    monkeypatch.setattr(walk, "MOST_STEPS", 30)
+    monkeypatch.setattr(interactive_run, "MOST_STEPS", 30)
     session = opened("replication/kip-320/actors")
     session.start("end", 100)
     session.run(1_000)
@@ -470,6 +471,7 @@ def test_verb_that_cannot_be_is_refused_and_changes_nothing(change: Change, said
 def test_trail_of_a_session_is_a_file_like_any_other() -> None:
     """It is read back as it was, and opens again with the same budget."""
     trail = ran("duplicate-and-reorder", 20).trail()
-    assert trail_of_text("it", "\n".join(trail.each_line())) == trail
+    read = trail_of_text("it", "\n".join(trail.each_line()))
+    assert spelled_out(read, Tables(read.build())) == trail
     again = open_trail(trail)
     assert (again.model.faults, again.plan.claims, again.budget) == (trail.faults, trail.claims, "own")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from support.command_line import call
-from support.demo_terminal import MODEL, told
+from support.demo_terminal import MODEL, run_script
 from support.paths import ROOT, TRAILS
 from support.pseudo_terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
 
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened import open_what
-from harness.demo.terminal.hosted import OnTrio
-from harness.demo.terminal.screen import Screen, plain
+from harness.demo.terminal.screen import DemoScreen, plain
 from harness.demo.terminal.terminal import console_of
+from harness.demo.terminal.trio_stepper import TrioStepper
 from harness.model import Refusal, find_tour
 
 SIZES = ((40, 12), (80, 24), (100, 30), (129, 24), (160, 50), (300, 80))
@@ -204,7 +204,7 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
 ])
 def test_bad_line_is_answered_in_one_sentence_and_the_session_goes_on(line: str, sentence: str) -> None:
     """The next line is carried out as if nothing had happened; the exit code says that something was refused."""
-    code, out, err = told(line, "1")
+    code, out, err = run_script(line, "1")
     assert code == 2
     assert len(err.splitlines()) == 1 and err.startswith(f"kafka-proto: {sentence}"), err
     assert "   1 ok 10/10  Init(c1,tid1)" in out
@@ -217,7 +217,7 @@ def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeyp
     chance = random.Random(seed)
     what = ("fencing-battle", "transactions/gist", "three-brokers", "compaction/pulsar")[seed]
     session = LiveSession(open_what(what))
-    with OnTrio(session) as stepper:
+    with TrioStepper(session) as stepper:
         console = console_of(session, stepper)
         verbs = sorted(console.verbs.keys() - {"quit", "run", "shrink", "why", "export"})
         words = [*verbs, "1", "7", "0", "-1", "m1", "m99", "b1", "c1", "on", "over", "at", "end", "figure-1", "\0"]
@@ -229,7 +229,7 @@ def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeyp
                 carried_out += 1
             except Refusal as error:
                 assert "\n" not in str(error)
-            assert len(Screen(console).lines(80, 24)) == 24
+            assert len(DemoScreen(console).lines(80, 24)) == 24
             console.completions(line.split()[: chance.randrange(3)], chance.choice(["", "b", "1"]))
     assert carried_out > 9
 
@@ -237,7 +237,7 @@ def test_any_words_are_carried_out_or_refused(seed: int, tmp_path: Path, monkeyp
 def test_lines_from_a_pipe_are_carried_out_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps come as a timeline, answers as text, blank lines and comments are passed over, quit ends before the end."""
     monkeypatch.chdir(tmp_path)
-    code, out, err = told(
+    code, out, err = run_script(
         "# by hand", "", "1", "1", "drop m1", "state c1", "run 4", "undo", "export text run.txt", "quit", "dance"
     )
     assert (code, err) == (0, "")
@@ -252,8 +252,8 @@ def test_tasks_on_trio_and_plain_tables_tell_the_same(what: str) -> None:
     """Steps by hand, runs, rewinds, branches and another model: every line and digest is equal."""
     lines = ("1", "faults on", "run 25 until end", "where", "rewind 9", "1", "run 10 until end", "undo", "switch main",
              "forward end", "where", "tour pc-01", "forward 24", "2", "forward", "where", "dance")
-    plain_ = told(*lines, what=what)
-    assert plain_ == told(*lines, what=what, on_trio=True)
+    plain_ = run_script(*lines, what=what)
+    assert plain_ == run_script(*lines, what=what, on_trio=True)
     assert plain_[1].count("digest ") == 3
 
 
@@ -263,7 +263,7 @@ def test_export_writes_each_form_and_replaces_nothing_unasked(
 ) -> None:
     """A second time it takes the word `over`."""
     monkeypatch.chdir(tmp_path)
-    code, _, err = told("1", f"export {form} a file", f"export {form} a file", f"export {form} a file over")
+    code, _, err = run_script("1", f"export {form} a file", f"export {form} a file", f"export {form} a file over")
     assert code == 2 and len(err.splitlines()) == 1 and "is there already" in err
     assert (tmp_path / "a file").stat().st_size > 0
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]
@@ -274,7 +274,7 @@ def test_export_writes_each_form_and_replaces_nothing_unasked(
 def test_screen_fits_at_any_size(what: str, columns: int, rows: int) -> None:
     """Exactly as many lines as there is room for, none longer than the screen is wide; the run, a text, a refusal."""
     console = console_of(LiveSession(open_what(what)))
-    screen = Screen(console)
+    screen = DemoScreen(console)
     for line in ("", "faults on", "run 30 until end", "help", "rewind 7", "state"):
         console.do(line)
         console.session.run()
@@ -295,7 +295,7 @@ def test_screen_marks_what_does_not_fit() -> None:
     console.do("faults on")
     console.do("run 30")
     console.session.run()
-    screen = Screen(console)
+    screen = DemoScreen(console)
     shown = plain(screen.lines(80, 24))
     assert "step 30" in shown[0]
     screen.scroll(1)
@@ -306,7 +306,7 @@ def test_screen_marks_what_does_not_fit() -> None:
 
 def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
     """What a step is in the spec, with the values that its guards read; per instance why an action is not possible."""
-    code, out, err = told("tour figure-2", "forward 6", "spec", "why ReceiveInitPidRequest")
+    code, out, err = run_script("tour figure-2", "forward 6", "spec", "why ReceiveInitPidRequest")
     assert (code, err) == (0, "")
     assert "is ReceiveInitPidRequest(b1,c1)" in out and "guards, here" in out and "guards, in the spec" in out
     assert "local.pid_source = 0" in out
@@ -315,12 +315,12 @@ def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
 
 def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:
     """The tour of the leaked ledger is longer than need be; the link is opened as the run it was made of."""
-    code, out, err = told("tour pc-01", "forward end", "shrink", "link", "where", "branches")
+    code, out, err = run_script("tour pc-01", "forward end", "shrink", "link", "where", "branches")
     assert (code, err) == (0, "")
     assert "27 steps became 22; they are the branch shrunk" in out and "* shrunk: 22 steps" in out
     digest = re.search(r"digest +([0-9a-f]{64})", out)
     link = next(line for line in out.splitlines() if line.startswith("#s="))
-    code, again, err = told(f"load {link}", "where")
+    code, again, err = run_script(f"load {link}", "where")
     assert (code, err) == (0, "") and digest is not None
     assert "the link: at step 22 of 22, violates NoLeak" in again and digest[1] in again
 

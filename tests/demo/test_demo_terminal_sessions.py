@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.demo_terminal import MODEL, told
+from support.demo_terminal import MODEL, run_script
 from support.pseudo_terminal import INTERRUPT, Person
 
 
 def test_session_that_is_left_is_listed_and_reopened() -> None:
     """Its steps are there again, go on, and undo leads back over what was opened."""
     lines = ("1", "2", "open happy-path", "1", "sessions", "reopen 1", "sessions", "1", "undo", "undo", "where")
-    code, out, err = told(*lines)
+    code, out, err = run_script(*lines)
     assert (code, err) == (0, "")
     assert f"  1  {MODEL}: step 2 of 2" in out and "  2  happy-path: step 1 of 1" in out
     _, _, after = out.partition("> reopen 1")
     assert "at step 2 of 2, no violation" in after
     assert "step 1 of 1 branch main" in " ".join(after.split("> where")[1].split())
-    code, out, err = told("sessions", "reopen 7")
+    code, out, err = run_script("sessions", "reopen 7")
     assert code == 2 and "no other session was stepped" in out
     assert "there is no session 7 to reopen; kept are none" in err
 
 
 def test_violation_is_found_and_shrunk() -> None:
     """The hit is shown, with the strategy and the seed; undo leads back to the run that was made by hand."""
-    code, out, err = told("1", "find 900", "shrink", "undo", "undo", "undo", "where", what="s4-copied-tail")
+    code, out, err = run_script("1", "find 900", "shrink", "undo", "undo", "undo", "where", what="s4-copied-tail")
     assert (code, err) == (0, "")
     assert "violates LogsAgreeUpToHwm: " in out and "; shrink makes it shorter, undo leads back" in out
     assert "they are the branch shrunk" in out
@@ -33,7 +33,7 @@ def test_violation_is_found_and_shrunk() -> None:
 
 def test_search_without_a_hit_says_how_much_it_tried() -> None:
     """And nothing else is shown than before."""
-    code, out, err = told("find 3", "find 0", what="happy-path")
+    code, out, err = run_script("find 3", "find 0", what="happy-path")
     assert code == 2 and "no violation in 3 runs (" in out and "expected at least 1 run to search, found 0" in err
 
 
@@ -53,7 +53,7 @@ def test_search_at_the_terminal_shows_how_far_it_is_and_is_given_up(tmp_path: Pa
 
 def test_run_says_what_it_came_to() -> None:
     """That no property broke, in how many steps, and why it went no further."""
-    code, out, err = told("run", what="happy-path")
+    code, out, err = run_script("run", what="happy-path")
     assert (code, err) == (0, "")
     assert ": no property broke in 19 steps: no step is possible any more" in out
 
@@ -61,7 +61,7 @@ def test_run_says_what_it_came_to() -> None:
 def test_run_leaves_faults_alone_on_request() -> None:
     """Neither Restart nor Heal of what was crashed and cut by hand, until it is switched off."""
     lines = ("crash b2", "partition b1 c1", "spare on", "run 80 until end", "spare off", "run 80 until end", "spare")
-    code, out, err = told(*lines)
+    code, out, err = run_script(*lines)
     spared, _, mended = out.partition("> spare off")
     assert "Restart(b2) [heal]" not in spared and "Heal(b1,c1) [heal]" not in spared
     assert "Restart(b2) [heal]" in mended or "Heal(b1,c1) [heal]" in mended
@@ -71,7 +71,7 @@ def test_run_leaves_faults_alone_on_request() -> None:
 def test_why_not_blames_the_spent_budget() -> None:
     """After the only election while somebody leads, the loop that the budget ends is told, and not that one leads."""
     lines = ("ControllerElectLeader(r2)", "ControllerElectLeader(r1)", "why ControllerElectLeader")
-    code, out, err = told(*lines, what="replication/kip-320/actors")
+    code, out, err = run_script(*lines, what="replication/kip-320/actors")
     assert (code, err) == (0, "")
     assert "for replica in self.replicas if local.elections else ()" in out and "local.elections = 0" in out
     assert "q.leader is None" not in out
@@ -79,6 +79,6 @@ def test_why_not_blames_the_spent_budget() -> None:
 
 def test_tour_says_its_sizes_and_that_faults_are_off() -> None:
     """As soon as it is opened."""
-    code, out, err = told("tour figure-1")
+    code, out, err = run_script("tour figure-1")
     assert (code, err) == (0, "")
     assert "The cluster of this tour has clients 1, brokers 2" in out and "faults are off." in out

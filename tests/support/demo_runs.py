@@ -13,10 +13,10 @@ def opened(what: str, budget: str | None = None) -> LiveSession:
     return LiveSession(open_what(what, budget=budget))
 
 
-def ran(what: str, steps: int, seed: int = 0, hurts: bool = True) -> LiveSession:
+def ran(what: str, steps: int, seed: int = 0, inject_faults: bool = True) -> LiveSession:
     """Open something, and let the random strategy take steps."""
     session = opened(what)
-    session.set_strategy("random", seed, hurts)
+    session.set_strategy("random", seed, inject_faults)
     session.start("end", steps)
     session.run()
     return session

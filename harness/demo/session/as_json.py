@@ -103,7 +103,7 @@ def gates(model: Model, state: Mapping[str, Value]) -> Json:
     for address in model.addresses:
         gate = state[f"gate[{address}]"]
         assert isinstance(gate, Gate)
-        found[address] = {"status": gate.status, "deaf_to": sorted(gate.deaf_to), "skew": gate.skew}
+        found[address] = {"status": gate.status, "partitioned_from": sorted(gate.deaf_to), "skew": gate.skew}
     return found
 
 
@@ -137,7 +137,7 @@ def in_flight_json(in_flight: MessagesInFlight, deliverable: Iterable[Message]) 
     ]
 
 
-def can_hurt(model: Model) -> dict[str, bool]:
+def possible_faults(model: Model) -> dict[str, bool]:
     """Return which kinds of faults can happen in a model."""
     return {kind: model.faults.reaches(kind) for kind in FAULT_KINDS}
 
@@ -159,27 +159,27 @@ def state_json(
             continue
         was = before[name] if before is not None else value
         owner = next((part for part in (variable, *index) if part in lanes), None)
-        told = _slot_json(name, was, value)
+        shown = _slot_json(name, was, value)
         if owner in actors:
-            actors[owner].append(told)
+            actors[owner].append(shown)
         elif owner is None:
-            shared.append(told)
+            shared.append(shown)
     return {"actors": actors, "shared": shared}
 
 
 def _slot_json(name: str, was: Value, value: Value) -> Json:
-    told: Json = {"slot": name, "text": brief(value), "changed": was != value}
+    found: Json = {"slot": name, "text": brief(value), "changed": was != value}
     if was != value:
-        told["was"] = brief(was)
-        told["difference"] = [phrase.strip() for phrase in difference("", was, value)]
+        found["was"] = brief(was)
+        found["difference"] = [phrase.strip() for phrase in difference("", was, value)]
     if attrs.has(type(value)) and type(was) is type(value) and not isinstance(value, str):
-        told["fields"] = [_field_json(field.name, was, value) for field in attrs.fields(type(value))]
-    return told
+        found["fields"] = [_field_json(field.name, was, value) for field in attrs.fields(type(value))]
+    return found
 
 
 def _field_json(name: str, was: Value, value: Value) -> Json:
     old, new = getattr(was, name), getattr(value, name)
-    told: Json = {"name": name, "text": brief(new), "changed": old != new}
+    found: Json = {"name": name, "text": brief(new), "changed": old != new}
     if old != new:
-        told["was"] = brief(old)
-    return told
+        found["was"] = brief(old)
+    return found

@@ -28,19 +28,19 @@ def mending(step: Step) -> Mending:
     return action, tuple(sorted(step.args)), step.detail
 
 
-def mine_after(mine: frozenset[Mending], step: Step, by_hand: bool) -> frozenset[Mending]:
+def own_faults_after(own_faults: frozenset[Mending], step: Step, by_hand: bool) -> frozenset[Mending]:
     """Return what would mend a person's own faults after a step."""
     if step.kind is Kind.HEAL:
-        return mine - {mending(step)} if mine else mine
+        return own_faults - {mending(step)} if own_faults else own_faults
     if step.kind is not Kind.FAULT:
-        return mine
+        return own_faults
     # Whoever was paused and is crashed by a strategy is down instead, and stays the person's.
-    is_theirs = step.action == "Crash" and ("Resume", step.args, "") in mine
-    return mine | {mending(step)} if (by_hand or is_theirs) and step.action in MENDED_BY else mine
+    is_theirs = step.action == "Crash" and ("Resume", step.args, "") in own_faults
+    return own_faults | {mending(step)} if (by_hand or is_theirs) and step.action in MENDED_BY else own_faults
 
 
 @attrs.define(eq=False)
-class Record:
+class StepRecord:
     """One step of a run, with all that is needed to come back to the state after it."""
 
     n: int
@@ -66,7 +66,7 @@ class Record:
     """The step as a JSON object."""
     by_hand: bool = False
     """Whether a person chose the step."""
-    mine: frozenset[Mending] = frozenset()
+    own_faults: frozenset[Mending] = frozenset()
     """What would mend the faults that a person injected and that still hold."""
 
 
@@ -85,11 +85,11 @@ class Ending:
 
 
 @attrs.define(eq=False)
-class Branch:
+class RunBranch:
     """One line of steps. `records[n]` is step n, as far as somebody went; the choices of the others are `ahead`."""
 
     name: str
-    records: list[Record]
+    records: list[StepRecord]
     ahead: list[Chosen] = attrs.field(factory=list)
     origin: str | None = None
     """The branch from which this one was made."""
@@ -99,7 +99,7 @@ class Branch:
     """Where somebody was last."""
     ending: Ending | None = None
     shrunk: Mapping[str, Any] | None = None
-    """What shrinking its violation came to: the lengths before and after, and whether nothing shorter is possible."""
+    """The outcome of shrinking its violation: the lengths before and after, and whether nothing shorter is possible."""
 
     @property
     def length(self) -> int:
@@ -130,7 +130,7 @@ class Memento:
 
 
 @attrs.frozen
-class Left:
+class LeftSession:
     """That another session was left for this one, by its number."""
 
     number: int

@@ -24,8 +24,8 @@ WALKS, WALKED = 8, 60
 """Random walks without faults, and steps of each, on which it is looked up what actions are possible where."""
 NEAR = 100
 """Other states near the one in question, and near the initial ones, in which it is looked up, too."""
-MOST_TOLD = 12
-"""Instances of an action of which it is told why they are not possible."""
+MOST_SHOWN = 12
+"""Instances of an action of which it is said why they are not possible."""
 
 Values = tuple[Value, ...]
 """A state: the values of the slots in their order."""
@@ -43,7 +43,7 @@ def guards(process: Process, state: Mapping[str, Value], step: Step) -> list[Jso
     ]
 
 
-class Asker:
+class Explainer:
     """Answers about one model, and about its spec where it has one; one question at a time."""
 
     def __init__(self, model: Model) -> None:
@@ -104,13 +104,13 @@ class _Level:
         tried: dict[tuple[str, tuple[str, ...]], tuple[int, Json]] = {}
         for instance in known:
             key = (instance.process, instance.args)
-            if key not in possible and (told := self._attempt(instance, here)) is not None:
-                tried[key] = max(tried.get(key, (-1, {})), told, key=lambda pair: pair[0])
+            if key not in possible and (stop := self._attempt(instance, here)) is not None:
+                tried[key] = max(tried.get(key, (-1, {})), stop, key=lambda pair: pair[0])
         best = sorted(tried.values(), key=lambda pair: -pair[0])
         return {
             "name": self.model.name, "seen": bool(known) or bool(possible),
             "enabled": [option.label for option in options if option.action == action],
-            "not": [told for _, told in best[:MOST_TOLD]], "more": max(0, len(best) - MOST_TOLD),
+            "not": [stop for _, stop in best[:MOST_SHOWN]], "more": max(0, len(best) - MOST_SHOWN),
         }
 
     def _instances(self, action: str, states: list[Ids]) -> list[Instance]:

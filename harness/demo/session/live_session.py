@@ -11,31 +11,31 @@ from typing import Any
 
 import attrs
 
-from harness.demo.session import walk
-from harness.demo.session.branches import Branch, Ending, Left
-from harness.demo.session.explanations import Asker
+from harness.demo.session import interactive_run
+from harness.demo.session.branches import Ending, LeftSession, RunBranch
+from harness.demo.session.explanations import Explainer
+from harness.demo.session.interactive_run import MOST_STEPS, MOST_UNDONE, InteractiveRun, Stale
+from harness.demo.session.kept_sessions import KeptSession, KeptSessions
 from harness.demo.session.opened import Opened, open_trail, open_what
-from harness.demo.session.refined import UNKNOWN, Judge
-from harness.demo.session.shelf import Kept, Shelf
-from harness.demo.session.walk import MOST_STEPS, MOST_UNDONE, Stale, Walk
+from harness.demo.session.spec_steps import UNKNOWN, StepJudge
 from harness.model import Kind, Refusal, Tour, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
 from harness.simulate.replay import DEADLOCK, replay_plain, spelled_out
 from harness.simulate.session import without_choices
 from harness.simulate.shrink import Shrunk
 
-LASTING = ("version", "epoch", "keep", "shelf", "_told", "_speed")
+LASTING = ("version", "epoch", "keep", "kept_sessions", "_published", "_speed")
 """What stays when something else is shown."""
 
 
-class LiveSession(Walk):
+class LiveSession(InteractiveRun):
     """An interactive run of what was opened, and those that were left for it."""
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)
-        self.shelf = Shelf()
-        self.asker = Asker(self.model)
-        self._judge: Judge | None = None
+        self.kept_sessions = KeptSessions()
+        self.explainer = Explainer(self.model)
+        self._judge: StepJudge | None = None
 
     def open(
         self, what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
@@ -54,20 +54,21 @@ class LiveSession(Walk):
 
     def put_ahead(self, trail: Trail, name: str) -> None:
         """Keep the steps of a trail of this model ahead of the first state, in a branch that was not gone along yet."""
-        if len(trail.choices) > walk.MOST_STEPS:
-            raise Refusal(f"a demo shows at most {walk.MOST_STEPS:,} steps, this trail has {len(trail.choices):,}")
+        if len(trail.choices) > interactive_run.MOST_STEPS:
+            most, found = interactive_run.MOST_STEPS, len(trail.choices)
+            raise Refusal(f"a demo shows at most {most:,} steps, this trail has {found:,}")
         self.branches = {name: self.branch}
         self.branch.name = name
         self.branch.ahead = list(spelled_out(trail, self.tables).choices)
         self.branch.ending = ending_of(trail)
 
-    def add_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: Branch) -> None:
+    def add_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: RunBranch) -> None:
         """Go to the start of a new branch, with the steps of the shorter trail of a branch ahead."""
         if of is not self.branches.get(of.name) or shrunk.trail.sizes != self.model.sizes:
             raise Stale("what was shrunk is not here any more; nothing was done")
         self.pause()
         self._remember()
-        made = Branch(self._unused("shrunk"), of.records[:1], list(shrunk.trail.choices), of.name, 0, ending=ending)
+        made = RunBranch(self._unused("shrunk"), of.records[:1], list(shrunk.trail.choices), of.name, 0, ending=ending)
         made.shrunk = of.shrunk = {"length": shrunk.has, "steps_before": shrunk.had, "proved": shrunk.proved}
         self.branches[made.name] = made
         self._go_to(made, 0)
@@ -76,23 +77,23 @@ class LiveSession(Walk):
         """Show what another session shows; this one is kept, and undo leads back to it."""
         left = self._leave()
         self._show(other.__dict__)
-        self.number, self._mementos = self.shelf.number(), [Left(left)]
+        self.number, self._mementos = self.kept_sessions.number(), [LeftSession(left)]
 
     def reopen(self, number: int) -> None:
         """Show a session again that was left, as it was then; this one is kept, and undo leads back to it."""
-        kept = self.shelf.find(number)
+        kept = self.kept_sessions.find(number)
         left = self._leave()
         self._return_to(kept)
-        self._mementos.append(Left(left))
+        self._mementos.append(LeftSession(left))
         del self._mementos[:-MOST_UNDONE]
 
     def undo(self) -> None:
         """Go back to before the last verb: in this session, or to the one that was left for it."""
         last = self._mementos[-1] if self._mementos else None
-        if not isinstance(last, Left):
+        if not isinstance(last, LeftSession):
             super().undo()
             return
-        kept = self.shelf.find(last.number)
+        kept = self.kept_sessions.find(last.number)
         self._mementos.pop()
         self._leave()
         self._return_to(kept)
@@ -102,9 +103,9 @@ class LiveSession(Walk):
         self.pause()
         self.branch.at = self.at
         self.tables.start_over()
-        self._judge, self.asker = None, Asker(self.model)
+        self._judge, self.explainer = None, Explainer(self.model)
         verdict, branches = self.violation, self.branches.values()
-        self.shelf.put(Kept(
+        self.kept_sessions.put(KeptSession(
             self.number, self.toured.name if self.toured is not None else self.plan.scenario or self.model.name,
             self.opened.title, self.at, self.branch.length, len(branches),
             verdict.violated if verdict is not None else None, any(len(branch.records) > 1 for branch in branches),
@@ -112,8 +113,8 @@ class LiveSession(Walk):
         ))
         return self.number
 
-    def _return_to(self, kept: Kept) -> None:
-        self.shelf.take(kept.number)
+    def _return_to(self, kept: KeptSession) -> None:
+        self.kept_sessions.take(kept.number)
         self._show(kept.contents)
         self._land()
 
@@ -125,10 +126,10 @@ class LiveSession(Walk):
 
     # What there is to see
 
-    def judge(self) -> Judge | None:
+    def judge(self) -> StepJudge | None:
         """Return what holds the steps against the spec, or None where the model has none."""
         if self._judge is None and self.model.refinement is not None:
-            self._judge = Judge(self.model)
+            self._judge = StepJudge(self.model)
         return self._judge
 
     def refine(self, most: int = MOST_STEPS) -> bool:
@@ -144,7 +145,7 @@ class LiveSession(Walk):
 
     def spec_of(self, n: int) -> str:
         """Return what step n is in the spec as JSON, as far as that is known."""
-        return self._judge.told(n) if self._judge is not None else UNKNOWN
+        return self._judge.as_json(n) if self._judge is not None else UNKNOWN
 
     def digest(self) -> str:
         """Return the digest of the run up to the present, as a replay of its trail has it."""
@@ -170,8 +171,8 @@ class LiveSession(Walk):
         """Return why nothing more can happen, or None."""
         if not self.node.options:
             return "no step is possible any more"
-        if self.at >= walk.MOST_STEPS:
-            return f"a demo ends after {walk.MOST_STEPS:,} steps"
+        if self.at >= interactive_run.MOST_STEPS:
+            return f"a demo ends after {interactive_run.MOST_STEPS:,} steps"
         if all(option.kind is Kind.FAULT for option in self.node.options):
             return "nothing but faults is possible any more"
         return None

@@ -37,7 +37,7 @@ class Opened:
     plan: Plan
     title: str
     budget: str
-    """`own`: the faults of the scenario or trail; `generous`: the person may hurt anything, any time."""
+    """`own`: the faults of the scenario or trail; `generous`: the person may inject any fault, any time."""
     initial: int = 0
     trail: Trail | None = None
     """The trail that was opened, if one was."""
@@ -47,7 +47,7 @@ def open_what(
     what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
     budget: str | None = None,
 ) -> Opened:
-    """Open a scenario with its own budget, or a model with a generous one, unless told otherwise. Raises Refusal."""
+    """Open a scenario with its own budget, a model with a generous one, or either with `budget`. Raises Refusal."""
     if budget not in (None, *BUDGETS):
         raise Refusal(f"expected the budget {' or '.join(BUDGETS)}, found {budget!r}")
     scenario, spec = find_runnable(what, or_tour=True)
@@ -78,7 +78,7 @@ def open_trail(trail: Trail) -> Opened:
 
 
 def generous(spec: ModelSpec, model: Model, mode: str) -> Faults:
-    """Return a budget with which everybody may be hurt in every way that the model and its network know."""
+    """Return a budget of every kind of fault that the model and its network know, for every actor."""
     if not spec.may_fault:
         return NO_FAULTS
     return Faults(

@@ -35,18 +35,18 @@ MOST_ASKED = 300
 
 
 def why(session: LiveSession, action: str) -> Callable[[], Json]:
-    """Return what tells why an action of the model or of its spec is not possible now."""
-    judge, asker = session.judge(), session.asker
+    """Return what finds out why an action of the model or of its spec is not possible now."""
+    judge, explainer = session.judge(), session.explainer
     first = max(0, session.at + 1 - MOST_ASKED)
     passed = [record.state for record in session.branch.records[first : session.at + 1]]
     spec = [judge.values(n) for n in range(first, session.at + 1)] if judge is not None else []
     spec_passed = [values for values in spec if values is not None] if spec and spec[-1] is not None else []
-    return lambda: asker.why(action, passed, spec_passed)
+    return lambda: explainer.why(action, passed, spec_passed)
 
 
 def about(session: LiveSession, step: int) -> Callable[[], Json]:
-    """Return what tells all there is about a step: its guards, those of the spec, why it is outside. Raises Refusal."""
-    record, judge, asker = session.record_of(step), session.judge(), session.asker
+    """Return what finds all there is about a step: its guards, those of the spec, why it is outside. Raises Refusal."""
+    record, judge, explainer = session.record_of(step), session.judge(), session.explainer
     taken = record.step
     if taken is None or step > session.at:
         raise Refusal(f"expected a step from 1 to {session.at}, found {step}")
@@ -56,17 +56,17 @@ def about(session: LiveSession, step: int) -> Callable[[], Json]:
     was, now = (judge.values(step - 1), judge.values(step)) if judge is not None else (None, None)
     before = session.state(step - 1)
 
-    def tell() -> Json:
+    def answer() -> Json:
         found: Json = {"step": shown, "guards": [], "spec_guards": [], "explanation": None}
         if process is not None:
             found["guards"] = guards(process, before, taken)
         if spec is not None:
             found["spec_guards"] = guards(*spec)
         if (shown["spec"] or {}).get("kind") == "outside" and was is not None and now is not None:
-            found["explanation"] = asker.explain(step, taken.action, taken.label, was, now)
+            found["explanation"] = explainer.explain(step, taken.action, taken.label, was, now)
         return found
 
-    return tell
+    return answer
 
 
 def ranges(session: LiveSession) -> Json:

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.demo.session import as_json
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.possible import refusals
-from harness.demo.session.running import STRATEGIES
+from harness.demo.session.strategy_runner import STRATEGIES
+from harness.demo.session.why_disabled import refusals
 from harness.render.timeline import ENVIRONMENT
 from harness.simulate.session import Verdict
 
@@ -56,7 +56,7 @@ def _frame(session: LiveSession) -> Json:
         "scenario": plan.scenario, "sizes": dict(model.sizes), "settings": dict(model.settings),
         "network": model.network.name, "mode": plan.mode, "lifelines": lanes, "budget": session.opened.budget,
         "kinds_of_lifeline": {name: as_json.kind_of_lifeline(model, name) for name in lanes},
-        "can_hurt": as_json.can_hurt(model), "links": as_json.links(model),
+        "possible_faults": as_json.possible_faults(model), "links": as_json.links(model),
         "properties": [
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties
@@ -65,7 +65,7 @@ def _frame(session: LiveSession) -> Json:
         "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
                     "sent": [as_json.message_json(sent) for sent in session.branch.records[0].moved.sent]},
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
-        "number": session.number, "sessions": [kept.told() for kept in session.shelf.listed()],
+        "number": session.number, "sessions": [kept.to_json() for kept in session.kept_sessions.listed()],
     }
 
 
@@ -109,7 +109,7 @@ def about_tour(session: LiveSession) -> str:
     model = session.model
     sizes = ", ".join(f"{name} {size}" for name, size in model.sizes.items())
     settings = "".join(f", {name}={value}" for name, value in model.settings.items() if value)
-    faults = [kind for kind, can in as_json.can_hurt(model).items() if can]
+    faults = [kind for kind, can in as_json.possible_faults(model).items() if can]
     said = f"faults are on: {', '.join(faults)}" if faults else "faults are off"
     return f"The cluster of this tour has {sizes}{settings}; {said}."
 
@@ -129,8 +129,8 @@ def present(session: LiveSession) -> Json:
         "in_flight": as_json.in_flight_json(session.in_flight, ready), "gates": as_json.gates(model, state),
         "properties": _properties(session), "witnessed": sorted(record.witnessed),
         "running": runner.running, "strategy": runner.name, "seed": runner.seed, "speed": runner.speed,
-        "until": runner.until, "hurts": runner.hurts, "spares": runner.spares, "outcome": runner.outcome,
-        "over": session.over() or runner.trouble,
+        "until": runner.until, "inject_faults": runner.inject_faults, "spares": runner.spares,
+        "outcome": runner.outcome, "over": session.over() or runner.trouble,
         "ending": _ending(session), "violation": _violation(session, session.violation),
         "can_undo": session.can_undo, "digest": session.digest(), "budget_left": _budget(session),
     }

@@ -1,4 +1,4 @@
-"""A session that is told what to do in words: what a verb is, how a line is read, what may follow a word.
+"""A session that is driven by words: what a verb is, how a line is read, what may follow a word.
 
 `Console.do` carries out a line, whoever typed or wrote it. The verbs are in `verbs`, `looks`, `reasons` and `files`.
 """
@@ -12,7 +12,7 @@ import attrs
 
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.snapshot import present
-from harness.demo.terminal.columns import Columns
+from harness.demo.terminal.timeline_lines import TimelineLines
 from harness.model import Refusal
 
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ class Verb:
 
 
 @attrs.frozen(eq=False)
-class Job:
+class LongJob:
     """Work that takes a while: what it is, the work, which touches no session, and what is done with its result."""
 
     says: str
@@ -61,16 +61,16 @@ class Stepper(Protocol):
 
 
 class Console:
-    """A session that is told what to do in words. `said` is the answer to the last line."""
+    """A session that is driven by words. `said` is the answer to the last line."""
 
     def __init__(self, session: LiveSession, verbs: Iterable[Verb], stepper: Stepper | None = None) -> None:
         self.session = session
         self.stepper: Stepper = stepper if stepper is not None else session
         self.verbs = {verb.name: verb for verb in verbs}
-        self.columns = Columns(session)
+        self.timeline = TimelineLines(session)
         self.said: list[str] = []
         self.is_left = False
-        self.job: Job | None = None
+        self.job: LongJob | None = None
         """What takes a while, and the last line asked for: whoever hosts the console does it, in a thread or not."""
         self._saved = -1
         self._present: tuple[int, Json] = (-1, {})
@@ -98,7 +98,7 @@ class Console:
         return dict(tour.captions).get(at)
 
     def why_it_stopped(self) -> str:
-        """Return what a run has come to."""
+        """Return why a run stopped, and the outcome of it."""
         session = self.session
         over, found, outcome = session.over(), session.violation, session.runner.outcome
         if outcome is not None:

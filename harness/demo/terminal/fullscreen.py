@@ -26,8 +26,8 @@ from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Conditiona
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
-from harness.demo.terminal.console import Console, Job
-from harness.demo.terminal.screen import STYLE, Screen
+from harness.demo.terminal.console import Console, LongJob
+from harness.demo.terminal.screen import STYLE, DemoScreen
 from harness.model import Refusal
 
 SLICE = 20
@@ -58,10 +58,10 @@ class FullScreen:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.session = console.session
-        self.screen = Screen(console, "│" if "utf" in (sys.stdout.encoding or "").lower() else "|")
+        self.screen = DemoScreen(console, "│" if "utf" in (sys.stdout.encoding or "").lower() else "|")
         self.screen.note = ("good", "help lists the verbs, Tab completes, quit leaves")
         self._may_leave = False
-        self._job: Job | None = None
+        self._job: LongJob | None = None
         """What is worked out in a thread."""
         self._task: asyncio.Task[None] | None = None
         self.buffer = self._buffer()
@@ -199,8 +199,8 @@ class FullScreen:
         self.screen.note = ("good", self.console.why_it_stopped())
         self.app.invalidate()
 
-    async def _work(self, job: Job) -> None:
-        """Do a job in a thread, and show what it comes to, unless it was given up or another one was begun."""
+    async def _work(self, job: LongJob) -> None:
+        """Do a job in a thread, and show its result, unless it was given up or another one was begun."""
         found: list[Any] = []
         refused: list[Refusal] = []
 
@@ -221,7 +221,7 @@ class FullScreen:
             self._does(lambda: self._result(job, found, refused))
             self.app.invalidate()
 
-    def _result(self, job: Job, found: list[Any], refused: list[Refusal]) -> None:
+    def _result(self, job: LongJob, found: list[Any], refused: list[Refusal]) -> None:
         if refused:
             raise refused[0]
         job.then(found[0])

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from harness.demo.terminal.console import Console, Json
-from harness.demo.terminal.looks import listed, message_line
+from harness.demo.terminal.verbs.looking import listed, message_line
 from harness.render.text import shorten, wrap
 
 Fragment = tuple[str, str]
@@ -40,7 +40,7 @@ INDENT = "  "
 """What lines within a step that go on with the one before are indented by, at least."""
 
 
-class Screen:
+class DemoScreen:
     """What is seen of a console. `back` is how many lines the reader went back from the end."""
 
     def __init__(self, console: Console, rule: str = "|") -> None:
@@ -101,13 +101,13 @@ class Screen:
 
     def _timeline(self, width: int, room: int) -> list[Line]:
         """The names of the lifelines, and as much of the end of the run as there is room for."""
-        columns = self.console.columns
-        names = columns.names(width)[: max(1, room - 2)]
+        timeline = self.console.timeline
+        names = timeline.names(width)[: max(1, room - 2)]
         self.room = max(1, room - len(names))
         found: list[Line] = []
-        gutter = columns.page(width).gutter
+        gutter = timeline.page(width).gutter
         for record in reversed(self.console.session.branch.records[: self.console.session.at + 1]):
-            found += reversed(styled(columns.lines(record, width), gutter))
+            found += reversed(styled(timeline.lines(record, width), gutter))
             if len(found) >= self.room + self.back:
                 break
         self.back = max(0, min(self.back, len(found) - self.room))
@@ -161,8 +161,8 @@ class Screen:
         message = numbers.get(step["message"])
         if message is None:
             return [("number", head), (style, shorten(name + step["label"].removeprefix(name), width - len(head)))]
-        told = in_flight[message - 1]
-        text = f"  <- m{message} {told['type']} {told['brief']}".rstrip()
+        shown = in_flight[message - 1]
+        text = f"  <- m{message} {shown['type']} {shown['brief']}".rstrip()
         name = shorten(name, width - len(head))
         return [("number", head), (style, name), ("dim", shorten(text, max(0, width - len(head) - len(name))))]
 
@@ -172,8 +172,8 @@ class Screen:
         if height < ROOMY or not session.at or session.judge() is None:
             return []
         session.refine()
-        told = json.loads(session.spec_of(session.at))
-        return [[("dim", shorten(f" step {session.at} {told['text']}", width))]] if told else []
+        found = json.loads(session.spec_of(session.at))
+        return [[("dim", shorten(f" step {session.at} {found['text']}", width))]] if found else []
 
     def _caption(self, width: int) -> list[Line]:
         """What the tour has to say about the present step."""

@@ -12,11 +12,11 @@ import click
 
 from harness.demo.session.live_session import LiveSession
 from harness.demo.terminal.console import Console, Stepper
-from harness.demo.terminal.files import FILES
-from harness.demo.terminal.hosted import OnTrio
-from harness.demo.terminal.looks import LOOKING
-from harness.demo.terminal.reasons import REASONS
-from harness.demo.terminal.verbs import LEAVING, STEPPING
+from harness.demo.terminal.trio_stepper import TrioStepper
+from harness.demo.terminal.verbs.explaining import EXPLAINING
+from harness.demo.terminal.verbs.files import FILES
+from harness.demo.terminal.verbs.looking import LOOKING
+from harness.demo.terminal.verbs.stepping import LEAVING, STEPPING
 from harness.model import Refusal
 from harness.record.counted import counted
 from harness.render.text import wrap
@@ -32,7 +32,7 @@ REFUSED = 2
 def run(session: LiveSession) -> int:
     """Let a person, or a script, use the session until they leave; return the exit code. Raises Refusal."""
     try:
-        with OnTrio(session) as stepper:
+        with TrioStepper(session) as stepper:
             console = console_of(session, stepper)
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 return Script(console).run(sys.stdin)
@@ -56,11 +56,11 @@ def _full_screen(console: Console) -> None:
 
 def console_of(session: LiveSession, stepper: Stepper | None = None) -> Console:
     """Return a console that knows every verb; the session takes its steps itself, unless somebody else does."""
-    return Console(session, (*STEPPING, *LOOKING, *REASONS, *FILES, *LEAVING), stepper)
+    return Console(session, (*STEPPING, *LOOKING, *EXPLAINING, *FILES, *LEAVING), stepper)
 
 
 class Script:
-    """A console that is told line by line, and whose answers are printed."""
+    """A console that reads line by line, and whose answers are printed."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -85,7 +85,7 @@ class Script:
         return self.code
 
     def _names(self) -> None:
-        for line in self.console.columns.names(WIDTH):
+        for line in self.console.timeline.names(WIDTH):
             click.echo(line)
 
     def _do(self, line: str) -> None:
@@ -115,7 +115,7 @@ class Script:
         """Print the steps that are new, and what a tour has to say about the last of them."""
         now = self.console.session.branch.records[same : self.console.session.at + 1]
         for record in now:
-            for text in self.console.columns.lines(record, WIDTH):
+            for text in self.console.timeline.lines(record, WIDTH):
                 click.echo(text)
         if now and (caption := self.console.caption()) is not None:
             for text in wrap(caption, WIDTH - 2, ""):

@@ -24,11 +24,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from harness.demo.session import as_json, questions
-from harness.demo.session.finding import MOST_RUNS
+from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.snapshot import file_name
-from harness.demo.session.walk import Stale
-from harness.demo.web.answers import (
+from harness.demo.session.violation_search import MOST_RUNS
+from harness.demo.web.request_guard import RequestGuard, guard_of
+from harness.demo.web.responses import (
     HEADERS,
     LARGEST_TRAIL,
     TYPES,
@@ -42,8 +43,7 @@ from harness.demo.web.answers import (
     number,
     static_file,
 )
-from harness.demo.web.guarding import Guard, guard_of
-from harness.demo.web.live import Live
+from harness.demo.web.shared_session import SharedSession
 from harness.model import Refusal
 from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, optional
 
@@ -53,15 +53,15 @@ GRACE = 0.3
 T = TypeVar("T")
 
 
-class Site:
+class Routes:
     """The requests that there are."""
 
-    def __init__(self, live: Live) -> None:
-        self.live = live
+    def __init__(self, shared: SharedSession) -> None:
+        self.shared = shared
 
     @property
     def session(self) -> LiveSession:
-        return self.live.session
+        return self.shared.session
 
     def routes(self) -> list[Route]:
         """Return the routes of the site."""
@@ -96,7 +96,7 @@ class Site:
         return static_file(request.path_params["path"])
 
     async def events(self, request: Request) -> Response:
-        return EventStream(self.live)
+        return EventStream(self.shared)
 
     async def state(self, request: Request) -> Response:
         step, actor = number(request, "step", self.session.at), request.query_params.get("actor")
@@ -110,7 +110,7 @@ class Site:
         return download(text, file_name(self.session), "application/jsonl")
 
     async def catalogue(self, request: Request) -> Response:
-        return Response(self.live.catalogue, media_type="application/json", headers=HEADERS)
+        return Response(self.shared.catalogue, media_type="application/json", headers=HEADERS)
 
     async def step(self, request: Request) -> Response:
         return json_response(await elsewhere(questions.about(self.session, number(request, "n", self.session.at))))
@@ -141,48 +141,46 @@ class Site:
         body = await fields(request, {"index": COUNT, "label": TEXT, "at": COUNT})
         if ("index" in body) is ("label" in body):
             raise Refusal('expected either "index" or "label" of the step to take')
-        await self.live.take(body.get("index"), body.get("label"), body.get("at"))
+        await self.shared.take(body.get("index"), body.get("label"), body.get("at"))
 
     async def run(self, request: Request) -> None:
         body = await fields(request, {"steps": optional(COUNT), "until": optional(TEXT), "speed": optional(COUNT)})
         until = body.get("until") or ("end" if body.get("steps") else "violation")
-        await self.live.change(self.session.start, until, body.get("steps"), body.get("speed"))
+        await self.shared.change(self.session.start, until, body.get("steps"), body.get("speed"))
 
     async def pause(self, request: Request) -> None:
         await fields(request, {})
-        await self.live.change(self.session.pause)
+        await self.shared.change(self.session.pause)
 
     async def rewind(self, request: Request) -> None:
         body = await fields(request, {"to": COUNT}, "to")
-        await self.live.change(self.session.rewind, body["to"])
+        await self.shared.change(self.session.rewind, body["to"])
 
     async def forward(self, request: Request) -> None:
         body = await fields(request, {"to": COUNT}, "to")
-        await self.live.forward(body["to"])
+        await self.shared.forward(body["to"])
 
     async def undo(self, request: Request) -> None:
         await fields(request, {})
-        await self.live.change(self.session.undo)
+        await self.shared.change(self.session.undo)
 
     async def branch(self, request: Request) -> None:
         body = await fields(request, {"name": TEXT}, "name")
-        await self.live.change(self.session.name_branch, body["name"])
+        await self.shared.change(self.session.name_branch, body["name"])
 
     async def switch(self, request: Request) -> None:
         body = await fields(request, {"name": TEXT}, "name")
-        await self.live.change(self.session.switch, body["name"])
+        await self.shared.change(self.session.switch, body["name"])
 
     async def strategy(self, request: Request) -> None:
-        body = await fields(request, {"strategy": TEXT, "seed": COUNT, "hurts": TRUTH, "speed": COUNT, "spares": TRUTH})
-        await self.live.change(
-            self.session.set_strategy, body.get("strategy"), body.get("seed"), body.get("hurts"), body.get("speed"),
-            body.get("spares"),
-        )
+        known = {"strategy": TEXT, "seed": COUNT, "inject_faults": TRUTH, "speed": COUNT, "spares": TRUTH}
+        body = await fields(request, known)
+        await self.shared.change(self.session.set_strategy, *(body.get(name) for name in known))
 
     async def open(self, request: Request) -> None:
         known = {"what": TEXT, "sizes": NUMBERS, "settings": NAMES, "budget": optional(TEXT), "initial": COUNT}
         body = await fields(request, known, "what")
-        await self.live.change(
+        await self.shared.change(
             self.session.open, body["what"], body.get("sizes"), body.get("settings"), body.get("budget"),
             body.get("initial", 0),
         )
@@ -190,39 +188,39 @@ class Site:
     async def load(self, request: Request) -> None:
         text = (await content(request, LARGEST_TRAIL)).decode(errors="replace")
         loaded = await elsewhere(lambda: of_trail(questions.trail_of(text)))
-        await self.live.change(self.session.become, loaded)
+        await self.shared.change(self.session.become, loaded)
 
     async def tour(self, request: Request) -> None:
         body = await fields(request, {"name": TEXT}, "name")
-        await self.live.change(self.session.tour, body["name"])
+        await self.shared.change(self.session.tour, body["name"])
 
     async def reopen(self, request: Request) -> None:
         body = await fields(request, {"number": COUNT}, "number")
-        await self.live.change(self.session.reopen, body["number"])
+        await self.shared.change(self.session.reopen, body["number"])
 
     async def find(self, request: Request) -> None:
         body = await fields(request, {"runs": COUNT, "seed": COUNT})
-        await self.live.find(body.get("runs", MOST_RUNS), body.get("seed", 0))
+        await self.shared.find(body.get("runs", MOST_RUNS), body.get("seed", 0))
 
     async def stop(self, request: Request) -> None:
         await fields(request, {})
-        self.live.search.stop()
+        self.shared.search.stop()
 
     async def shrink(self, request: Request) -> None:
         await fields(request, {})
         trail, branch = self.session.trail(), self.session.branch
         found, ending = await elsewhere(lambda: questions.shrunk(trail))
-        await self.live.show_shrunk(found, ending, branch)
+        await self.shared.show_shrunk(found, ending, branch)
 
 
 class EventStream(Response):
     """The events of a session, until it ends or nobody listens any more."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, shared: SharedSession) -> None:
         headers = {**HEADERS, "X-Accel-Buffering": "no", "Connection": "close"}
         super().__init__(None, 200, headers, "text/event-stream")
         del self.headers["content-length"]
-        self.live = live
+        self.shared = shared
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with trio.open_nursery() as nursery:
@@ -234,16 +232,16 @@ class EventStream(Response):
 
             nursery.start_soon(watch)
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            async with aclosing(self.live.events()) as events:
+            async with aclosing(self.shared.events()) as events:
                 async for text in events:
                     await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
             nursery.cancel_scope.cancel()
 
 
-def app_of(live: Live, guard: Guard) -> ASGIApp:
+def app_of(shared: SharedSession, guard: RequestGuard) -> ASGIApp:
     """Return the application; `guard` says why a request with some headers is refused, or None."""
-    app = Starlette(routes=Site(live).routes(), exception_handlers={
+    app = Starlette(routes=Routes(shared).routes(), exception_handlers={
         Stale: partial(failed, 409), Refusal: partial(failed, 400), HTTPException: missing, Exception: broken,
         ClientDisconnect: partial(failed, 400),
     })
@@ -295,7 +293,7 @@ async def serve(
     config.graceful_timeout = GRACE
     config.errorlog = config.accesslog = None
     config.include_server_header = False
-    live = Live(session)
+    shared = SharedSession(session)
     over = trio.Event()
 
     async def ended() -> None:
@@ -305,17 +303,17 @@ async def serve(
             with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     break
-        live.close()
+        shared.close()
         over.set()
 
     async with trio.open_nursery() as nursery:
 
         async def web(task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
-            app = app_of(live, guard_of(host))
+            app = app_of(shared, guard_of(host))
             await serve_app(app, config, shutdown_trigger=over.wait, task_status=task_status)  # type: ignore[arg-type]
             nursery.cancel_scope.cancel()
 
-        await nursery.start(live.run)
+        await nursery.start(shared.run)
         nursery.start_soon(ended)
         await nursery.start(web)
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")

@@ -12,7 +12,7 @@ const closed = { finding: null, run: null };
 /** Ask how long to look, and begin. */
 export function openFind() {
   if (store.finding?.on) return;
-  const off = store.present.hurts ? "with faults, as the box for faults says" : "without faults; tick the box for faults"
+  const off = store.present.inject_faults ? "with faults, as the box for faults says" : "without faults; tick the box for faults"
     + " to let runs inject some";
   dialog(
     "Find a violation", "narrow",

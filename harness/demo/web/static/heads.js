@@ -34,7 +34,7 @@ function head(name, isRoving) {
   const gate = (store.present?.gates || {})[name];
   const kind = store.session.kinds_of_lifeline[name];
   const status = gate?.status && gate.status !== "up" ? gate.status : "";
-  const deaf = gate?.deaf_to?.length ? `cannot hear ${gate.deaf_to.join(", ")}` : "";
+  const deaf = gate?.partitioned_from?.length ? `cannot hear ${gate.partitioned_from.join(", ")}` : "";
   const skew = gate?.skew && gate.skew !== 100 ? `clock at ${gate.skew} %` : "";
   const notes = [kind, status, deaf, skew].filter(Boolean).join("; ");
   const marks = [status, deaf && "deaf", skew && "skew"].filter(Boolean);

@@ -108,9 +108,9 @@ export function drawTransport() {
     field("seed", "seed", h("input", { id: "set-seed", type: "number", min: 0, step: 1,
       value: String(present.seed ?? 0),
       onchange: (event) => ask("strategy", { seed: Number(event.target.value) || 0 }) })),
-    h("label", { key: "hurts", class: "check", title: "May the strategy choose faults?" },
-      h("input", { id: "set-hurts", type: "checkbox", checked: Boolean(present.hurts),
-        onchange: (event) => ask("strategy", { hurts: event.target.checked }) }), "faults"),
+    h("label", { key: "inject-faults", class: "check", title: "May the strategy choose faults?" },
+      h("input", { id: "set-faults", type: "checkbox", checked: Boolean(present.inject_faults),
+        onchange: (event) => ask("strategy", { inject_faults: event.target.checked }) }), "faults"),
     h("label", { key: "spares", class: "check", title: "Leave my faults alone: in a run, and for a single step, the "
       + "strategy neither heals nor restarts what I cut, crashed, paused or held" },
       h("input", { id: "set-spares", type: "checkbox", checked: Boolean(present.spares),

@@ -20,7 +20,7 @@ from harness.simulate.trio_runtime import LiveHost
 Work = Callable[[LiveHost], Awaitable[Any]]
 
 
-class OnTrio:
+class TrioStepper:
     """Takes the steps of a session by the actors' tasks. Used as a context, in which the tasks live."""
 
     def __init__(self, session: LiveSession) -> None:
@@ -28,7 +28,7 @@ class OnTrio:
         self._ready: Future[tuple[trio.lowlevel.TrioToken, trio.MemorySendChannel[tuple[Work, Future[Any]]]]] = Future()
         self._thread = Thread(target=self._host, daemon=True)
 
-    def __enter__(self) -> OnTrio:
+    def __enter__(self) -> TrioStepper:
         self._thread.start()
         self._token, self._jobs = self._ready.result()
         return self
@@ -79,7 +79,7 @@ class OnTrio:
             session = self.session
             session.begin_forward(to)
             while session.at < to:
-                await host.take(session.kept())
+                await host.take(session.next_kept())
 
         self._do(work)
 

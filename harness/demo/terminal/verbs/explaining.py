@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from harness.demo.session import questions
 from harness.demo.session.branches import Ending
-from harness.demo.session.finding import MOST_RUNS, Search
 from harness.demo.session.live_session import LiveSession, of_trail
-from harness.demo.terminal.console import Console, Job, Json, Verb, never, nothing, number, one
-from harness.demo.terminal.verbs import actions
+from harness.demo.session.violation_search import MOST_RUNS, ViolationSearch
+from harness.demo.terminal.console import Console, Json, LongJob, Verb, never, nothing, number, one
+from harness.demo.terminal.verbs.stepping import actions
 from harness.model import Refusal
 from harness.record.counted import counted
 from harness.simulate.shrink import Shrunk
@@ -25,18 +25,17 @@ def spec(console: Console, words: list[str]) -> None:
         raise Refusal("nothing has happened yet; spec tells of a step that was taken")
     session.refine()
     found = questions.about(session, step)()
-    told = found["step"]["spec"]
-    console.said = [f"step {step}: {found['step']['label']}", f"  {in_spec(told)}"]
+    console.said = [f"step {step}: {found['step']['label']}", f"  {in_spec(found['step']['spec'])}"]
     console.said += _guards("guards, here", found["guards"]) + _guards("guards, in the spec", found["spec_guards"])
     if found["explanation"]:
         console.said += ["", *found["explanation"]]
 
 
-def in_spec(told: Json | None) -> str:
+def in_spec(found: Json | None) -> str:
     """Return what a step is in the spec, as a sentence."""
-    if told is None:
+    if found is None:
         return "this model has no spec that its steps are held against"
-    return str(told["text"])
+    return str(found["text"])
 
 
 def _guards(title: str, guards: Sequence[Json]) -> list[str]:
@@ -59,7 +58,7 @@ def why(console: Console, words: list[str]) -> None:
     def tell(found: Json) -> None:
         console.said = _reasons(action, found)
 
-    console.job = Job(f"looking for what {action} stops at", questions.why(console.session, action), tell)
+    console.job = LongJob(f"looking for what {action} stops at", questions.why(console.session, action), tell)
 
 
 def _reasons(action: str, found: Json) -> list[str]:
@@ -95,7 +94,7 @@ def shrink(console: Console, words: list[str]) -> None:
         became = f"{counted(shorter.had, 'step')} became {shorter.has}{proof}"
         console.said = [f"{became}; they are the branch {session.branch.name}"]
 
-    console.job = Job("looking for a shorter run", lambda: questions.shrunk(trail), show)
+    console.job = LongJob("looking for a shorter run", lambda: questions.shrunk(trail), show)
 
 
 def find(console: Console, words: list[str]) -> None:
@@ -103,7 +102,7 @@ def find(console: Console, words: list[str]) -> None:
     runs = number(words, "how many runs to make at most") if words else MOST_RUNS
     session = console.session
     epoch = session.epoch
-    search = Search(session.opened, runs, 0, session.runner.hurts)
+    search = ViolationSearch(session.opened, runs, 0, session.runner.inject_faults)
 
     def work() -> LiveSession | None:
         found = search.run()
@@ -116,7 +115,7 @@ def find(console: Console, words: list[str]) -> None:
             kept = "; shrink makes it shorter, undo leads back"
         console.said = [f"{search.outcome()}{kept}"]
 
-    console.job = Job("looking for a violation", work, show, search.progress, search.stop)
+    console.job = LongJob("looking for a violation", work, show, search.progress, search.stop)
 
 
 def link(console: Console, words: list[str]) -> None:
@@ -130,7 +129,7 @@ def asked(console: Console, words: list[str]) -> Iterable[str]:
     return () if words else actions(console)
 
 
-REASONS = (
+EXPLAINING = (
     Verb("spec", "spec [N]", "what step N is in the spec, and the guards it came past", spec, never, "looking"),
     Verb("why", "why ACTION", "why an action is not possible now", why, asked, "looking"),
     Verb("shrink", "shrink", "a shorter run with the same violation, in a branch", shrink, never, "time"),

@@ -13,7 +13,7 @@ MOST_UNTOUCHED = 50
 
 
 @attrs.frozen(eq=False)
-class Kept:
+class KeptSession:
     """A session that was left: what a list says of it, and all that it was."""
 
     number: int
@@ -29,17 +29,17 @@ class Kept:
     """Whether any step was taken in it."""
     contents: dict[str, Any]
 
-    def told(self) -> dict[str, Any]:
-        """Return what there is to say of it, as a JSON object."""
+    def to_json(self) -> dict[str, Any]:
+        """Return what a list says of it, as a JSON object."""
         names = ("number", "what", "title", "at", "steps", "branches", "violates")
         return {name: getattr(self, name) for name in names}
 
 
-class Shelf:
+class KeptSessions:
     """The sessions that were left, by number. One that was stepped stays until it is reopened."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, KeptSession] = {}
         self._last = 1
 
     def number(self) -> int:
@@ -47,14 +47,14 @@ class Shelf:
         self._last += 1
         return self._last
 
-    def put(self, kept: Kept) -> None:
+    def put(self, kept: KeptSession) -> None:
         """Keep a session. Of those that nobody stepped, the oldest are dropped."""
         self._kept[kept.number] = kept
         untouched = [number for number, known in self._kept.items() if not known.is_touched]
         for number in untouched[:-MOST_UNTOUCHED]:
             del self._kept[number]
 
-    def find(self, number: int) -> Kept:
+    def find(self, number: int) -> KeptSession:
         """Return a session that is kept. Raises Refusal."""
         if number not in self._kept:
             known = ", ".join(str(kept.number) for kept in self.listed())
@@ -68,6 +68,6 @@ class Shelf:
     def __contains__(self, number: int) -> bool:
         return number in self._kept
 
-    def listed(self) -> list[Kept]:
+    def listed(self) -> list[KeptSession]:
         """Return the sessions in which somebody took a step, the one left last first."""
         return [kept for kept in reversed(self._kept.values()) if kept.is_touched]

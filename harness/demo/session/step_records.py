@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from harness.demo.session import as_json
-from harness.demo.session.branches import Record, mine_after
+from harness.demo.session.branches import StepRecord, own_faults_after
 from harness.model import Effects, Model
 from harness.record import Chosen, Recorder
 from harness.render.changes import changes
@@ -26,18 +26,20 @@ class StepRecorder:
     lanes: tuple[str, ...]
     claimed: frozenset[str]
 
-    def first(self, node: Node, at_us: int | None) -> Record:
+    def first(self, node: Node, at_us: int | None) -> StepRecord:
         """Return the record of an initial state."""
         tables = self.tables
         state, failing = tables.state(node), node.failing or {}
         recorder = Recorder(keep=False)
         recorder.event(0, at_us, tables.beginning(node), tables.failing_text(node))
-        return Record(
+        return StepRecord(
             0, Chosen("", at_us), "", None, tuple(state.values()), self.in_flight.start(state), (), failing,
             dict.fromkeys(failing, 0), frozenset(), self._verdict(failing, 0), 0, recorder, "",
         )
 
-    def following(self, before: Record, node: Node, n: int, after: Node, at_us: int | None, by_hand: bool) -> Record:
+    def following(
+        self, before: StepRecord, node: Node, n: int, after: Node, at_us: int | None, by_hand: bool
+    ) -> StepRecord:
         """Return the record of taking option n of the state after `before`, which led to `after`."""
         tables, option, number = self.tables, node.options[n], before.n + 1
         step = option.choice.step
@@ -52,12 +54,12 @@ class StepRecorder:
             changes(was, dict(effects.writes)), as_json.statuses(self.model, now),
         )
         reached = tables.reach(node, n, after)
-        return Record(
+        return StepRecord(
             number, Chosen.of(option.label, step, at_us), option.process, step, tuple(now.values()), moved,
             effects.lost, failing, {name: before.since.get(name, number) for name in failing},
             before.witnessed.union(reached) if reached else before.witnessed,
             before.violation or self._verdict(failing, number), before.timers + option.is_timer, recorder,
-            as_json.text_of(shown), by_hand, mine_after(before.mine, step, by_hand),
+            as_json.text_of(shown), by_hand, own_faults_after(before.own_faults, step, by_hand),
         )
 
     def _verdict(self, failing: Mapping[str, str], step: int) -> Verdict | None:

@@ -1,6 +1,6 @@
 """A session whose present state is held by tasks on trio, one per actor, and those who watch it.
 
-One task owns the session: verbs come to it as jobs, one after the other, and between them it takes the steps of a run.
+One task owns the session: verbs come to it one after the other, and between them it takes the steps of a run.
 What changes is sent to the subscribers as server-sent events; one that does not keep up gets the whole picture later.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 import trio
 
 from harness.demo.session import as_json
-from harness.demo.session.branches import Branch, Ending
+from harness.demo.session.branches import Ending, RunBranch
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened import catalogue
 from harness.demo.session.snapshot import change_text, snapshot_text
-from harness.demo.web.background import BackgroundSearch
+from harness.demo.web.background_search import BackgroundSearch
 from harness.simulate.shrink import Shrunk
 from harness.simulate.trio_runtime import LiveHost
 
@@ -35,7 +35,7 @@ BEAT = 15
 Verb = Callable[[], Awaitable[None]]
 
 
-class Job:
+class PendingVerb:
     """A verb under way, and what became of it."""
 
     def __init__(self, verb: Verb) -> None:
@@ -55,7 +55,7 @@ class Subscriber:
         self.news.set()
 
 
-class Live:
+class SharedSession:
     """The owner of a session, and its audience."""
 
     def __init__(self, session: LiveSession) -> None:
@@ -63,7 +63,7 @@ class Live:
         self.catalogue = as_json.text_of(catalogue())
         self.subscribers: set[Subscriber] = set()
         self.is_closed = False
-        self._send, self._jobs = trio.open_memory_channel[Job](100)
+        self._send, self._verbs = trio.open_memory_channel[PendingVerb](100)
         self._host: LiveHost
         self._nursery: trio.Nursery
         self.search = BackgroundSearch(session, self.change, self.report_search)
@@ -80,9 +80,9 @@ class Live:
                 self._publish()
                 task_status.started()
                 while True:
-                    job = await self._next_job(is_idle)
-                    if job is not None:
-                        await self._carry_out(job)
+                    pending = await self._next_verb(is_idle)
+                    if pending is not None:
+                        await self._carry_out(pending)
                     if self.session.runner.running:
                         await self._go()
                     is_idle = not self._refine()
@@ -113,14 +113,14 @@ class Live:
                 return True
         return False
 
-    async def _next_job(self, is_idle: bool) -> Job | None:
-        """Return the next job; while a run goes on, wait no longer than to its next frame."""
+    async def _next_verb(self, is_idle: bool) -> PendingVerb | None:
+        """Return the next verb; while a run goes on, wait no longer than to its next frame."""
         runner = self.session.runner
         if is_idle and not runner.running:
-            return await self._jobs.receive()
+            return await self._verbs.receive()
         wait = (max(FRAME, 1 / runner.speed) if runner.speed else SLICE) if runner.running else 0.001
         with trio.move_on_after(wait):
-            return await self._jobs.receive()
+            return await self._verbs.receive()
         return None
 
     async def _go(self) -> None:
@@ -144,25 +144,25 @@ class Live:
             await self._host.take(n)
             count += 1
 
-    async def _carry_out(self, job: Job) -> None:
+    async def _carry_out(self, pending: PendingVerb) -> None:
         try:
-            await job.verb()
+            await pending.verb()
         except Exception as error:  # whoever asked hears of it
-            job.error = error
+            pending.error = error
         finally:
             await self._host.restore()
             self.search.follow()
             self._refine()
             self._publish()
-            job.done.set()
+            pending.done.set()
 
     async def do(self, verb: Verb) -> None:
         """Let the owner carry out a verb, and wait for that. Raises what it raises."""
-        job = Job(verb)
-        await self._send.send(job)
-        await job.done.wait()
-        if job.error is not None:
-            raise job.error
+        pending = PendingVerb(verb)
+        await self._send.send(pending)
+        await pending.done.wait()
+        if pending.error is not None:
+            raise pending.error
 
     async def take(self, index: int | None, label: str | None, at: int | None) -> None:
         """Take a step that is possible now."""
@@ -184,13 +184,13 @@ class Live:
     async def _go_on(self, to: int) -> None:
         """Take the kept steps up to one of them."""
         while self.session.at < to:
-            await self._host.take(self.session.kept())
+            await self._host.take(self.session.next_kept())
             if not self.session.at % SOME:
                 self._publish()
                 await trio.lowlevel.checkpoint()
 
-    async def show_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: Branch) -> None:
-        """Go along the shorter trail that shrinking a branch came to, in a branch of its own."""
+    async def show_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: RunBranch) -> None:
+        """Go along the shorter trail that was found for a branch, in a branch of its own."""
 
         async def verb() -> None:
             self.session.add_shrunk(shrunk, ending, of)
@@ -210,7 +210,7 @@ class Live:
     def _publish(self) -> None:
         """Send everybody what is new."""
         session = self.session
-        if session.is_told:
+        if session.is_published:
             return
         keep = session.news()
         if not self.subscribers:
@@ -254,7 +254,7 @@ class Live:
             self.subscribers.discard(subscriber)
 
     def close(self) -> None:
-        """Tell everybody that this is the end."""
+        """Let everybody know that this is the end."""
         self.is_closed = True
         for subscriber in self.subscribers:
             subscriber.news.set()

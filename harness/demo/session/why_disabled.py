@@ -14,7 +14,7 @@ TO_ACTORS = ("crash", "restart", "pause", "resume", "timer", "elect", "skew")
 
 def why_no_message(model: Model, present: Json, verb: str, message: Json) -> str:
     """Return why nothing of a kind can be done to a message."""
-    gate = present["gates"].get(message["to"], {"status": "up", "deaf_to": []})
+    gate = present["gates"].get(message["to"], {"status": "up", "partitioned_from": []})
     if verb == "release":
         return "it is not held"
     if message["state"] == "held":
@@ -22,7 +22,7 @@ def why_no_message(model: Model, present: Json, verb: str, message: Json) -> str
     if verb == "deliver":
         if gate["status"] != "up":
             return f"{message['to']} is {gate['status']}"
-        if message["from"] in gate["deaf_to"]:
+        if message["from"] in gate["partitioned_from"]:
             return f"{message['to']} cannot hear {message['from']}; heal them first"
         waits = message["state"] == "waiting"
         return "it waits behind another message" if waits else f"{message['to']} does not take it in this state"

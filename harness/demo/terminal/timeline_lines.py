@@ -6,7 +6,7 @@ import json
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from harness.demo.session.branches import Record
+from harness.demo.session.branches import StepRecord
 from harness.demo.session.live_session import LiveSession
 from harness.record import Event
 from harness.render.in_flight import Fate, SentMessage
@@ -18,13 +18,13 @@ STEPS = 9_999
 TIME = len("999999.999 ms")
 
 
-class Columns:
+class TimelineLines:
     """Lines of steps at a width, each made once."""
 
     def __init__(self, session: LiveSession) -> None:
         self.session = session
         self._for: tuple[Any, ...] = ()
-        self._known: WeakKeyDictionary[Record, list[str]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[StepRecord, list[str]] = WeakKeyDictionary()
 
     def page(self, width: int) -> Page:
         """Return the page of the session at a width."""
@@ -42,7 +42,7 @@ class Columns:
         """Return the lines with the names of the lifelines."""
         return [line.rstrip() for line in self.page(width).names(_status(self.session.record))]
 
-    def lines(self, record: Record, width: int) -> list[str]:
+    def lines(self, record: StepRecord, width: int) -> list[str]:
         """Return the lines of a step, and those of invariants that fail after it."""
         page = self.page(width)
         known = self._known.get(record)
@@ -53,16 +53,16 @@ class Columns:
         return known
 
 
-def row_of(session: LiveSession, record: Record) -> Row:
+def row_of(session: LiveSession, record: StepRecord) -> Row:
     """Return a step of a session as a row of a story."""
     step = record.step
     if step is None:
         event = Event(0, record.chosen.at_us, "", "initial", "", (), "", None, (), (), (), None, {}, record.failing)
         return Row(event, ENVIRONMENT, (), tuple(record.failing), {}, None, (), ())
-    told = json.loads(record.text)
+    shown = json.loads(record.text)
     event = Event(
         record.n, record.chosen.at_us, record.process, str(step.kind), step.action, step.args, step.detail,
-        step.consumed, step.sent, record.lost, (), told["op"], {}, record.failing,
+        step.consumed, step.sent, record.lost, (), shown["op"], {}, record.failing,
     )
     moved = record.moved
     fates = {fate.sent: fate for fate in moved.taken}
@@ -70,7 +70,7 @@ def row_of(session: LiveSession, record: Record) -> Row:
     taken = tuple(_flight(one, record.n, fate) for one, fate in fates.items() if fate.how != "released")
     received = _flight(moved.received, record.n, None) if moved.received is not None else None
     began = tuple(name for name in record.failing if record.since[name] == record.n)
-    return Row(event, told["process"], tuple(told["changed"]), began, told["status"], received, sent, taken)
+    return Row(event, shown["process"], tuple(shown["changed"]), began, shown["status"], received, sent, taken)
 
 
 def _flight(sent: SentMessage, n: int, fate: Fate | None) -> Flight:
@@ -81,7 +81,7 @@ def _flight(sent: SentMessage, n: int, fate: Fate | None) -> Flight:
     return Flight(sent.message, sent.message.source, sent.sent_at, end, ended, held, 0 if sent.copy_of else None)
 
 
-def _status(record: Record) -> dict[str, str]:
+def _status(record: StepRecord) -> dict[str, str]:
     """Return who is not up after a step."""
     found: dict[str, str] = json.loads(record.text)["status"] if record.text else {}
     return found

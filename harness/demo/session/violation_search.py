@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from harness.demo.session.opened import Opened
-from harness.demo.session.running import STRATEGIES, rarely_faults
+from harness.demo.session.strategy_runner import STRATEGIES, rarely_faults
 from harness.model import Model, Refusal, find_model
 from harness.model.faults import FAULT_KINDS, Faults
 from harness.record import Trail
@@ -23,17 +23,17 @@ MOST_RUNS = 3_000
 """Runs of a search, unless somebody says otherwise: a thousand seeds of each strategy."""
 
 
-class Search:
+class ViolationSearch:
     """Runs of one model, until one violates what is claimed. `run` is for a thread; everything else may be read."""
 
-    def __init__(self, opened: Opened, runs: int, seed: int, hurts: bool) -> None:
+    def __init__(self, opened: Opened, runs: int, seed: int, inject_faults: bool) -> None:
         if runs < 1:
             raise Refusal(f"expected at least 1 run to search, found {runs}")
         if not opened.plan.claims:
             raise Refusal(f"nothing is claimed of {opened.model.name}, so there is nothing to violate")
-        self.model = opened.model if hurts else without_faults(opened.model)
+        self.model = opened.model if inject_faults else without_faults(opened.model)
         self.plan: Plan = opened.plan
-        self.runs, self.seed, self.hurts = runs, seed, hurts
+        self.runs, self.seed, self.inject_faults = runs, seed, inject_faults
         self.tried, self.steps = 0, 0
         self.now = ""
         """The strategy and seed of the run under way."""
@@ -70,14 +70,14 @@ class Search:
 
     def _with_faults(self, trail: Trail) -> Trail:
         """Return a trail that was found without faults so that a person may go on with those of the session."""
-        return trail if self.hurts or trail.fair_from is not None else attrs.evolve(trail, faults=self._faults)
+        return trail if self.inject_faults or trail.fair_from is not None else attrs.evolve(trail, faults=self._faults)
 
     def to_json(self) -> dict[str, Any]:
         """Return how far the search is, as a JSON object; times in seconds."""
         rate = self.tried / max(1e-9, time.monotonic() - self._began)
         left = round((self.runs - self.tried) / rate) if self.tried else None
         return {"tried": self.tried, "runs": self.runs, "steps": self.steps, "now": self.now,
-                "rate": round(rate, 1), "seconds_left": left, "hurts": self.hurts}
+                "rate": round(rate, 1), "seconds_left": left, "inject_faults": self.inject_faults}
 
     def progress(self) -> str:
         """Return how far the search is, in words."""
@@ -93,7 +93,7 @@ class Search:
             return f"run {self.tried:,} violates {self.found.violates}: {how}"
         if self.is_stopped:
             return f"the search was stopped; no violation in {tried}"
-        off = "" if self.hurts or not self._faults.reaches(*FAULT_KINDS) else "; faults were off"
+        off = "" if self.inject_faults or not self._faults.reaches(*FAULT_KINDS) else "; faults were off"
         return f"no violation in {tried} with {', '.join(STRATEGIES)}{off}"
 
 

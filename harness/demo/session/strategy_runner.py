@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.demo.session.branches import Mending, Record, mending
+from harness.demo.session.branches import Mending, StepRecord, mending
 from harness.model import Kind, Refusal, unknown
 from harness.record.counted import counted
 from harness.simulate.chance import Chance
@@ -25,21 +25,21 @@ FASTEST = 1_000
 """Steps a second that may be asked for; 0 means as fast as possible."""
 
 
-class Runner:
+class StrategyRunner:
     """Decides as one of the strategies does; in timed mode virtual time decides, as in a simulation."""
 
     def __init__(self, tables: Tables, plan: Plan, generous: bool, speed: int = WATCHED) -> None:
         self.tables = tables
         self.plan = plan
-        self.name, self.seed, self.hurts, self.speed = "random", 0, not generous, speed
+        self.name, self.seed, self.inject_faults, self.speed = "random", 0, not generous, speed
         self.spares = False
         """Whether a person's own faults are left alone: neither healed nor restarted."""
         self.outcome: str | None = None
-        """What the last run came to, in a sentence, where there is something to say."""
+        """The outcome of the last run, in a sentence, where there is something to say."""
         self._began = 0
         """The step at which the last run began."""
         self._rare = generous
-        """Whether faults are rare: where everybody may be hurt in every way, most of what is possible is a fault."""
+        """Whether faults are rare: where every fault may hit everybody, most of what is possible is a fault."""
         self.until = "violation"
         self.running = False
         self.left = 0
@@ -52,7 +52,7 @@ class Runner:
         """Whether the next step was decided here, so that the time of it is known."""
         self.timetable: Timetable | None = None
 
-    def set(self, name: str, seed: int, hurts: bool, speed: int, spares: bool) -> None:
+    def set(self, name: str, seed: int, inject_faults: bool, speed: int, spares: bool) -> None:
         """Choose who decides from now on. Raises Refusal."""
         if name not in STRATEGIES:
             raise Refusal(unknown(f"there is no strategy {name!r} here", name, STRATEGIES, "the strategies are"))
@@ -60,7 +60,7 @@ class Runner:
             raise Refusal(f"expected a speed of 0 (as fast as possible) to {FASTEST} steps a second, found {speed}")
         if seed < 0:
             raise Refusal(f"expected a seed of at least 0, found {seed}")
-        self.name, self.seed, self.hurts, self.speed, self.spares = name, seed, hurts, speed, spares
+        self.name, self.seed, self.inject_faults, self.speed, self.spares = name, seed, inject_faults, speed, spares
 
     def begin_again(self) -> None:
         """Let the strategy decide as it does from its seed on."""
@@ -89,31 +89,32 @@ class Runner:
         self.until, self.left, self.running, self.trouble, self.outcome = until, most, True, None, None
         self._began = at
 
-    def end(self, record: Record, why: str, claimed: frozenset[str]) -> None:
+    def end(self, record: StepRecord, why: str, claimed: frozenset[str]) -> None:
         """End the run at a step, and put its outcome into words; `why` is empty where it got as far as it was to."""
         self.running = False
         self.outcome = outcome(self.until, record, record.n - self._began, why, claimed)
 
-    def _may(self, option: Option, mine: frozenset[Mending]) -> bool:
+    def _may(self, option: Option, own_faults: frozenset[Mending]) -> bool:
         if option.kind is Kind.FAULT:
-            return self.hurts
-        return not (self.spares and mine and option.kind is Kind.HEAL and mending(option.choice.step) in mine)
+            return self.inject_faults
+        heals = self.spares and option.kind is Kind.HEAL and bool(own_faults)
+        return not (heals and mending(option.choice.step) in own_faults)
 
-    def why_none(self, node: Node, mine: frozenset[Mending]) -> str:
+    def why_none(self, node: Node, own_faults: frozenset[Mending]) -> str:
         """Return why nothing of what is possible may be taken."""
         if not node.options:
             return "no step is possible any more"
-        left_alone = any(option.kind is Kind.HEAL and not self._may(option, mine) for option in node.options)
+        left_alone = any(option.kind is Kind.HEAL and not self._may(option, own_faults) for option in node.options)
         if left_alone:
             return "only your own faults could be mended, and those are left alone"
         return "nothing but faults is possible any more, and faults are off"
 
-    def decide(self, node: Node, timers: int, mine: frozenset[Mending] = frozenset()) -> int:
-        """Return the index of the option to take, or -1 where there is none; `mine` would mend a person's faults."""
+    def decide(self, node: Node, timers: int, own_faults: frozenset[Mending] = frozenset()) -> int:
+        """Return the index of the option to take, or -1 where there is none; `own_faults` are left alone."""
         if self._fresh and isinstance(self._strategy, Watcher):
             self._strategy.begin(self.tables, node)
         self._fresh = False
-        kept = [n for n, option in enumerate(node.options) if self._may(option, mine)]
+        kept = [n for n, option in enumerate(node.options) if self._may(option, own_faults)]
         if self.timetable is None and timers >= self.plan.timeouts:
             kept = [n for n in kept if not node.options[n].is_timer] or kept
         if not kept:
@@ -143,7 +144,7 @@ class Runner:
         if not self._fresh and isinstance(self._strategy, Watcher):
             self._strategy.renewed(node)
 
-    def is_there(self, before: Record, now: Record, claimed: frozenset[str]) -> bool:
+    def is_there(self, before: StepRecord, now: StepRecord, claimed: frozenset[str]) -> bool:
         """Say whether the last step is what the run was to go on until: a claim that begins to fail is a violation."""
         kind, _, what = self.until.partition(":")
         if kind == "action":
@@ -162,8 +163,8 @@ def rarely_faults(options: Sequence[Option], kept: list[int], chance: Chance) ->
     return others if chance.index(ONE_FAULT_IN, "a fault") else faults
 
 
-def outcome(until: str, record: Record, steps: int, why: str, claimed: frozenset[str]) -> str | None:
-    """Return what a run of so many steps came to, or None where it did just what it was to do."""
+def outcome(until: str, record: StepRecord, steps: int, why: str, claimed: frozenset[str]) -> str | None:
+    """Return the outcome of a run of so many steps, or None where it did just what it was to do."""
     kind, _, what = until.partition(":")
     ran = f"in {counted(steps, 'step')}"
     if kind == "violation":

@@ -12,7 +12,7 @@ from itertools import takewhile
 import attrs
 
 from harness.demo.session import as_json
-from harness.demo.session.branches import Record
+from harness.demo.session.branches import StepRecord
 from harness.memo.interning import Ids, IdView
 from harness.model import Message, Model, Process, Step, Value
 from harness.verify.linearization import Overlays, Taken
@@ -33,10 +33,10 @@ class Window:
 
 
 @attrs.define(eq=False)
-class Judged:
+class JudgedStep:
     """A step on the way to the present, as the refiner takes it."""
 
-    record: Record
+    record: StepRecord
     state: Ids
     """The state after it, in the refiner's tables."""
     taken: Taken | None
@@ -45,16 +45,17 @@ class Judged:
     ghost: int = 0
     label: str | None = None
     """The step of the spec that it is, where it is exactly one."""
-    told: str = UNKNOWN
+    as_json: str = UNKNOWN
+    """What it is in the spec, as a JSON object."""
 
 
-class Judge:
+class StepJudge:
     """Holds the steps of a session against the spec of its model. Raises Refusal where it has none."""
 
     def __init__(self, model: Model) -> None:
         self.refiner = Refiner(model)
         self._overlays = Overlays(self.refiner.tables)
-        self._path: list[Judged] = []
+        self._path: list[JudgedStep] = []
         self._windows: list[Window] = []
         """In the order in which they were closed."""
         self._served: dict[Message, int] = {}
@@ -62,7 +63,7 @@ class Judge:
         self._fresh = 0
         """The first step that is not judged yet, as the run is now."""
 
-    def follow(self, records: Sequence[Record], length: int, most: int) -> None:
+    def follow(self, records: Sequence[StepRecord], length: int, most: int) -> None:
         """Note at most so many new ones of the first `length` records, the way to the present; `judge` judges them."""
         same = min(len(self._path), length)
         while same and self._path[same - 1].record is not records[same - 1]:
@@ -79,11 +80,11 @@ class Judge:
         self._windows = [window for window in self._windows if window.applied < length]
         self._served = {message: n for message, n in self._served.items() if n < length}
 
-    def _add(self, record: Record) -> None:
+    def _add(self, record: StepRecord) -> None:
         refiner, n = self.refiner, record.n
         if record.step is None or not self._path:
             state = tuple(refiner.tables.intern_value(slot, value) for slot, value in enumerate(record.state))
-            self._path.append(Judged(record, state, None))
+            self._path.append(JudgedStep(record, state, None))
             return
         last = self._path[-1]
         changed = zip(last.record.state, record.state, last.state, strict=True)
@@ -101,19 +102,19 @@ class Judge:
                 self._fresh = min(self._fresh, served)
         for message in taken.sent:
             self._served.setdefault(message, n)
-        self._path.append(Judged(record, state, taken))
+        self._path.append(JudgedStep(record, state, taken))
 
     def is_done(self, length: int) -> bool:
         """Say whether so many steps, the first state among them, are judged."""
         return self._fresh >= length
 
     def judge(self, most: int) -> int | None:
-        """Judge at most so many steps; return the first one that is told otherwise than before, or None."""
+        """Judge at most so many steps; return the first one that is something else than before, or None."""
         first = None
         for n in range(self._fresh, min(self._fresh + most, len(self._path))):
-            before = self._path[n].told
+            before = self._path[n].as_json
             self._judge(n)
-            if first is None and self._path[n].told != before:
+            if first is None and self._path[n].as_json != before:
                 first = n
             self._fresh = n + 1
         return first
@@ -128,15 +129,15 @@ class Judge:
             after, step.ghost = refiner.abstract(self._seen(n), step.ghost)
             step.abstract = after
             if step.taken is None or last is None:
-                step.told = UNKNOWN
+                step.as_json = UNKNOWN
                 return
             way = () if after == before else refiner.way(before, after, refiner.barred(step.taken.action))
         except Unmapped as error:
-            step.told = as_json.text_of({"kind": "outside", "actions": [], "text": str(error)})
+            step.as_json = as_json.text_of({"kind": "outside", "actions": [], "text": str(error)})
             return
-        shown = self._tell(before, after, way)
+        shown = self._described(before, after, way)
         step.label = shown["actions"][0] if way is not None and len(way) == 1 and before is not None else None
-        step.told = as_json.text_of(shown)
+        step.as_json = as_json.text_of(shown)
 
     def _seen(self, n: int) -> Ids:
         """Return a state with the responses that were served and not yet applied in it."""
@@ -148,7 +149,7 @@ class Judge:
             state = (*state[: window.slot], laid, *state[window.slot + 1 :])
         return state
 
-    def _tell(self, before: Ids | None, after: Ids, way: tuple[str, ...] | None) -> as_json.Json:
+    def _described(self, before: Ids | None, after: Ids, way: tuple[str, ...] | None) -> as_json.Json:
         if way is None:
             return {"kind": "outside", "actions": [], "text": "no step of the spec leads to the state after it"}
         if not way:
@@ -162,9 +163,9 @@ class Judge:
         text = "; ".join(beyond) or f"is {' and then '.join(labels)} in the spec"
         return {"kind": "extension" if beyond else "step", "actions": labels, "text": text}
 
-    def told(self, n: int) -> str:
+    def as_json(self, n: int) -> str:
         """Return what step n is in the spec as JSON, as far as it is judged."""
-        return self._path[n].told if n < len(self._path) else UNKNOWN
+        return self._path[n].as_json if n < len(self._path) else UNKNOWN
 
     def actions(self) -> list[str]:
         """Return the names of the spec's actions, as far as its formulas, the mapping and the runs so far name them."""

@@ -115,7 +115,7 @@ def reopen(console: Console, words: list[str]) -> None:
 
 def kept(console: Console, words: list[str]) -> Iterable[str]:
     """Return the numbers of the sessions that can be reopened."""
-    return () if words else (str(session.number) for session in console.session.shelf.listed())
+    return () if words else (str(session.number) for session in console.session.kept_sessions.listed())
 
 
 def is_tour(name: str) -> bool:

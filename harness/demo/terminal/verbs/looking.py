@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness.demo.session import as_json
 from harness.demo.terminal.console import Console, Json, Verb, never, nothing
-from harness.demo.terminal.verbs import numbered
+from harness.demo.terminal.verbs.stepping import numbered
 from harness.model import OPEN, Refusal, tours
 from harness.record.counted import counted
 from harness.render.changes import brief
@@ -48,12 +48,12 @@ def steps(console: Console, words: list[str]) -> None:
     """List what can happen now; faults on request."""
     if words not in ([], ["all"]):
         raise Refusal(f"expected steps or steps all, found {' '.join(words)!r}")
-    shown, hurts = listed(console)
+    shown, faults = listed(console)
     if words:
         console.said = [step_line(option, option["label"]) for option in console.present()["enabled"]]
     else:
         console.said = [step_line(option, option["label"]) for option in shown]
-        console.said += hurts
+        console.said += faults
     console.said = console.said or ["no step is possible any more"]
 
 
@@ -62,7 +62,7 @@ def step_line(option: Json, text: str) -> str:
 
 
 def listed(console: Console) -> tuple[list[Json], list[str]]:
-    """Return the steps that are listed one by one, and a line that tells which faults are possible, if any."""
+    """Return the steps that are listed one by one, and a line with the faults that are possible, if any."""
     options = console.present()["enabled"]
     verbs = {option["verb"] for option in options if option["kind"] == "fault"}
     to_others = [name for verb, name in TO_OTHERS if verb in verbs]
@@ -116,8 +116,8 @@ def state(console: Console, words: list[str]) -> None:
 
 def _slots_lines(owner: str, slots: Iterable[Json]) -> list[str]:
     """Return the lines of the slots of an actor; a gate that stands open says nothing."""
-    told_ = [slot for slot in slots if slot["changed"] or slot["text"] != brief(OPEN)]
-    return [line for slot in told_ for line in _slot_lines(owner, slot)]
+    shown = [slot for slot in slots if slot["changed"] or slot["text"] != brief(OPEN)]
+    return [line for slot in shown for line in _slot_lines(owner, slot)]
 
 
 def _slot_lines(owner: str, slot: Json) -> list[str]:
@@ -127,8 +127,8 @@ def _slot_lines(owner: str, slot: Json) -> list[str]:
     return [f"  {slot['slot']}: {slot['text']}{_was(slot)}"]
 
 
-def _was(told_: Json) -> str:
-    return f"   (was {told_['was']})" if told_["changed"] else ""
+def _was(slot: Json) -> str:
+    return f"   (was {slot['was']})" if slot["changed"] else ""
 
 
 def states_of(console: Console, words: list[str]) -> Iterable[str]:
@@ -169,7 +169,7 @@ def branches(console: Console, words: list[str]) -> None:
 def sessions(console: Console, words: list[str]) -> None:
     """List the sessions that were left for another one."""
     nothing(words, "sessions")
-    console.said = [session_line(kept.told()) for kept in console.session.shelf.listed()]
+    console.said = [session_line(kept.to_json()) for kept in console.session.kept_sessions.listed()]
     console.said = console.said or ["no other session was stepped; one that is left is kept and listed here"]
 
 

@@ -13,13 +13,13 @@ OWN_SITES = ("same-origin", "none")
 """What a browser says in Sec-Fetch-Site of a request that this server's own page makes, or the person by an address."""
 
 
-class Guard(Protocol):
+class RequestGuard(Protocol):
     """Says why a request is refused, by its headers (names in small letters) and method, or None."""
 
     def __call__(self, headers: Mapping[str, str], method: str = "GET") -> str | None: ...
 
 
-def guard_of(host: str) -> Guard:
+def guard_of(host: str) -> RequestGuard:
     """Return what refuses requests that are not meant for a server on this address, or come from another page."""
     names = {*LOOPBACK, host} if is_loopback(host) else {*LOOPBACK, host, socket.gethostname()}
 

@@ -1,8 +1,8 @@
 """One run that a person decides: what happens next, going back, choosing otherwise, branches, undo. No HTTP, no trio.
 
-A walk is at one state of one of its branches. Steps after it are kept until another step is taken there; then a new
+A run is at one state of one of its branches. Steps after it are kept until another step is taken there; then a new
 branch is made. Every verb raises Refusal, with one sentence, where it cannot be done, and then nothing has changed.
-Whoever hosts the state elsewhere asks what to take (`chosen`, `kept`, `decide`) and tells when it is done (`took`);
+Whoever hosts the state elsewhere asks what to take (`chosen`, `next_kept`, `decide`) and says when it is done (`took`);
 `take`, `forward` and `run` do both. What a step costs does not grow with the run.
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Mapping
 import attrs
 
 from harness.demo.session import as_json
-from harness.demo.session.branches import Branch, Left, Memento, Record, mine_after
+from harness.demo.session.branches import LeftSession, Memento, RunBranch, StepRecord, own_faults_after
 from harness.demo.session.opened import Opened
-from harness.demo.session.recording import StepRecorder
-from harness.demo.session.running import ENOUGH, WATCHED, Runner
+from harness.demo.session.step_records import StepRecorder
+from harness.demo.session.strategy_runner import ENOUGH, WATCHED, StrategyRunner
 from harness.model import Refusal, Tour, Value, unknown
 from harness.record import Chosen
 from harness.render.in_flight import MessagesInFlight
@@ -30,7 +30,7 @@ MOST_UNDONE = 500
 """Verbs that can be undone."""
 
 
-class Walk:
+class InteractiveRun:
     """An interactive run of what was opened."""
 
     def __init__(self, opened: Opened) -> None:
@@ -38,7 +38,7 @@ class Walk:
         """Grows with every change."""
         self.epoch = 1
         """Grows whenever something else is shown."""
-        self._told = -1
+        self._published = -1
         self.number = 1
         """Which of the sessions this is, from 1."""
         self._speed = WATCHED
@@ -53,20 +53,20 @@ class Walk:
             raise Refusal(f"expected an initial state from 0 to {tables.initial_count - 1}, found {opened.initial}")
         self.opened, self.model, self.plan, self.tables = opened, opened.model, opened.plan, tables
         self.lanes = as_json.lifelines(self.model)
-        self.runner = Runner(tables, self.plan, opened.budget == "generous", self._speed)
+        self.runner = StrategyRunner(tables, self.plan, opened.budget == "generous", self._speed)
         self.node: Node = tables.start(opened.initial)
         """The state of the session, in its tables."""
         self.in_flight = MessagesInFlight(self.model)
         self.claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
         self._recorder = StepRecorder(self.model, tables, self.in_flight, self.lanes, self.claimed)
-        self.branch = Branch("main", [self._recorder.first(self.node, 0 if self.timed else None)])
+        self.branch = RunBranch("main", [self._recorder.first(self.node, 0 if self.timed else None)])
         self.branches = {self.branch.name: self.branch}
         self.at = 0
         self.toured: Tour | None = None
         """The tour that was opened, if one was."""
-        self.toured_on: Branch | None = None
+        self.toured_on: RunBranch | None = None
         """The branch that the tour goes along."""
-        self._mementos: list[Memento | Left] = []
+        self._mementos: list[Memento | LeftSession] = []
         self._by_hand = False
         self.runner.resume(0, ())
         self._changed(None)
@@ -74,13 +74,13 @@ class Walk:
     def news(self) -> int | None:
         """Return the last step that is the same as at the last call, or None where nothing is."""
         keep, self.keep = self.keep, self.at
-        self._told = self.version
+        self._published = self.version
         return keep
 
     @property
-    def is_told(self) -> bool:
+    def is_published(self) -> bool:
         """Say whether nothing is new."""
-        return self._told == self.version
+        return self._published == self.version
 
     def _changed(self, keep: int | None) -> None:
         self.version += 1
@@ -95,7 +95,7 @@ class Walk:
         return self.plan.mode == "timed"
 
     @property
-    def record(self) -> Record:
+    def record(self) -> StepRecord:
         """The step that the session is at."""
         return self.branch.records[self.at]
 
@@ -103,7 +103,7 @@ class Walk:
         """Return the state after a step of this branch. Raises Refusal."""
         return dict(zip(self.tables.slots, self.record_of(step).state, strict=True))
 
-    def record_of(self, step: int) -> Record:
+    def record_of(self, step: int) -> StepRecord:
         """Return a step of this branch. Raises Refusal."""
         if not 0 <= step < len(self.branch.records):
             raise Refusal(f"expected a step from 0 to {len(self.branch.records) - 1}, found {step}")
@@ -131,7 +131,7 @@ class Walk:
         if self.at >= MOST_STEPS:
             raise Refusal(f"a demo ends after {MOST_STEPS:,} steps; go back, or use kafka-proto simulate for long runs")
 
-    def kept(self) -> int:
+    def next_kept(self) -> int:
         """Return the option that is the next kept step of this branch, or -1 where none is kept. Raises Refusal."""
         if self.at >= self.branch.length:
             return -1
@@ -148,7 +148,7 @@ class Walk:
             return -1
         n, self._by_hand = -1, False
         if self.runner.left and self.at < MOST_STEPS:
-            n = self.runner.decide(self.node, self.record.timers, self.record.mine)
+            n = self.runner.decide(self.node, self.record.timers, self.record.own_faults)
         if n < 0:
             self._end(self._why_no_further())
         return n
@@ -160,7 +160,7 @@ class Walk:
             return f"a demo ends after {MOST_STEPS:,} steps"
         if not runner.left:
             return ENOUGH
-        return runner.why_none(node, self.record.mine)
+        return runner.why_none(node, self.record.own_faults)
 
     def _end(self, why: str) -> None:
         """End a run, and note its outcome; `why` it ended before what it was to go on until."""
@@ -180,7 +180,7 @@ class Walk:
             following = self.branch.records[self.at + 1]
             self.in_flight.apply(following.moved)
             if self._by_hand and not following.by_hand:
-                self._make_mine()
+                self._note_by_hand()
         else:
             following = self._recorder.following(self.record, self.node, n, after, self._time(ahead), self._by_hand)
             self.branch.records.append(following)
@@ -208,19 +208,19 @@ class Walk:
         assert self.runner.timetable is not None
         return self.runner.timetable.now_us
 
-    def _make_mine(self) -> None:
-        """Note that a person chose the next kept step by hand: what it injures is theirs from there on."""
+    def _note_by_hand(self) -> None:
+        """Note that a person chose the next kept step by hand: the faults that it injects are theirs from there on."""
         records = self.branch.records
         records[self.at + 1].by_hand = True
         for n in range(self.at + 1, len(records)):
             record, step = records[n], records[n].step
             assert step is not None
-            record.mine = mine_after(records[n - 1].mine, step, record.by_hand)
+            record.own_faults = own_faults_after(records[n - 1].own_faults, step, record.by_hand)
 
     def _fork(self) -> None:
         """Begin a branch of one's own: the steps ahead stay in the other one."""
         name = self._unused(f"branch {len(self.branches) + 1}")
-        made = Branch(name, self.branch.records[: self.at + 1], origin=self.branch.name, fork=self.at)
+        made = RunBranch(name, self.branch.records[: self.at + 1], origin=self.branch.name, fork=self.at)
         self.branch.at = self.at
         self.branch = self.branches[made.name] = made
 
@@ -295,7 +295,7 @@ class Walk:
         """Go on along the steps of this branch that are kept."""
         self.begin_forward(to)
         while self.at < to:
-            n = self.kept()
+            n = self.next_kept()
             self.took(n, self.tables.follow(self.node, n))
 
     def name_branch(self, name: str) -> None:
@@ -308,7 +308,7 @@ class Walk:
         for branch in self.branches.values():
             branch.origin = name if branch.origin == old else branch.origin
         self.branch.name = name
-        self._mementos = [m if isinstance(m, Left) else _renamed(m, old, name) for m in self._mementos]
+        self._mementos = [m if isinstance(m, LeftSession) else _renamed(m, old, name) for m in self._mementos]
         self._changed(self.at)
 
     def switch(self, name: str) -> None:
@@ -319,7 +319,7 @@ class Walk:
         self._remember()
         self._go_to(self.branches[name], self.branches[name].at)
 
-    def _go_to(self, branch: Branch, at: int) -> None:
+    def _go_to(self, branch: RunBranch, at: int) -> None:
         """Go to a step of a branch, by what both branches have in common."""
         self.branch.at = self.at
         common = 0
@@ -352,17 +352,17 @@ class Walk:
         del self._mementos[:-MOST_UNDONE]
 
     def set_strategy(
-        self, strategy: str | None = None, seed: int | None = None, hurts: bool | None = None, speed: int | None = None,
-        spares: bool | None = None,
+        self, strategy: str | None = None, seed: int | None = None, inject_faults: bool | None = None,
+        speed: int | None = None, spares: bool | None = None,
     ) -> None:
-        """Choose who decides in a run: a strategy, its seed, whether it may hurt, steps a second (0: all it can).
+        """Choose who decides in a run: a strategy, its seed, whether it injects faults, steps a second (0: all it can).
 
         `spares` says whether it leaves the faults alone that a person injected: it neither heals nor restarts them.
         """
         runner = self.runner
         runner.set(
             runner.name if strategy is None else strategy, runner.seed if seed is None else seed,
-            runner.hurts if hurts is None else hurts, runner.speed if speed is None else speed,
+            runner.inject_faults if inject_faults is None else inject_faults, runner.speed if speed is None else speed,
             runner.spares if spares is None else spares,
         )
         self._speed = runner.speed

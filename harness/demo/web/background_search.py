@@ -7,8 +7,8 @@ from typing import Any
 
 import trio
 
-from harness.demo.session.finding import Search
 from harness.demo.session.live_session import LiveSession, of_trail
+from harness.demo.session.violation_search import ViolationSearch
 from harness.model import Refusal
 
 REPORT_S = 0.25
@@ -25,7 +25,7 @@ class BackgroundSearch:
         self, session: LiveSession, change: Callable[..., Awaitable[None]], report: Callable[[], None]
     ) -> None:
         self._session, self._change, self._report = session, change, report
-        self._search: Search | None = None
+        self._search: ViolationSearch | None = None
         self._epoch = 0
         self._last: dict[str, Any] | None = None
 
@@ -41,7 +41,7 @@ class BackgroundSearch:
         if self._search is not None:
             raise Refusal("a search for a violation goes on; stop it first")
         session.pause()
-        self._search = Search(session.opened, runs, seed, session.runner.hurts)
+        self._search = ViolationSearch(session.opened, runs, seed, session.runner.inject_faults)
         self._epoch = session.epoch
         nursery.start_soon(self._go, self._search)
 
@@ -55,7 +55,7 @@ class BackgroundSearch:
         if self._search is not None and self._session.epoch != self._epoch:
             self._search.stop()
 
-    async def _go(self, search: Search) -> None:
+    async def _go(self, search: ViolationSearch) -> None:
         """Search, report how far it is, and show what is found; the run that was shown is kept."""
         outcome = ""
         try:

@@ -1,10 +1,10 @@
-"""The verbs of a demo in a terminal that take steps, hurt and mend, run, and go back and forth."""
+"""The verbs of a demo in a terminal that take steps, inject and heal faults, run, and go back and forth."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from harness.demo.session.possible import no_fault, why_no_actor, why_no_message
+from harness.demo.session.why_disabled import no_fault, why_no_actor, why_no_message
 from harness.demo.terminal.console import (
     MOST_SHOWN,
     Console,
@@ -55,7 +55,7 @@ def numbered(console: Console, words: list[str]) -> Iterable[str]:
 
 
 def on_actor(verb: str) -> Callable[[Console, list[str]], None]:
-    """Return what hurts or mends an actor."""
+    """Return what injects or heals a fault of an actor."""
 
     def do(console: Console, words: list[str]) -> None:
         who = one(words, f"an actor to {verb}")
@@ -79,7 +79,7 @@ def why_not(console: Console, verb: str, who: str) -> str:
 
 
 def able(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
-    """Return what gives the actors that can be hurt or mended so."""
+    """Return what gives the actors for which that is possible."""
 
     def follows(console: Console, words: list[str]) -> Iterable[str]:
         return () if words else (option["args"][0] for option in console.possible(verb))
@@ -88,7 +88,7 @@ def able(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
 
 
 def on_link(verb: str, name: str) -> Callable[[Console, list[str]], None]:
-    """Return what separates or mends two actors; only a one-way cut has a direction."""
+    """Return what separates two actors or heals that; only a one-way cut has a direction."""
 
     def do(console: Console, words: list[str]) -> None:
         if len(words) != 2:
@@ -109,7 +109,7 @@ def no_link(console: Console, verb: str) -> str:
 
 
 def linked(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
-    """Return what gives the actors that a link can be cut or mended between."""
+    """Return what gives the actors that a link can be cut or healed between."""
 
     def follows(console: Console, words: list[str]) -> Iterable[str]:
         pairs = [option["args"] for option in console.possible(verb)]
@@ -123,11 +123,11 @@ def linked(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
 
 
 def choosing(verb: str) -> Callable[[Console, list[str]], None]:
-    """Return what takes a step of a kind: the only one, or the one that the words tell."""
+    """Return what takes a step of a kind: the only one, or the one that the words are about."""
 
     def do(console: Console, words: list[str]) -> None:
         options = console.possible(verb)
-        fits = [option for option in options if all(told(word, option) for word in words)]
+        fits = [option for option in options if all(is_about(word, option) for word in words)]
         if not options:
             raise Refusal(f"there is no {'election' if verb == 'elect' else verb} that could happen now")
         if not fits:
@@ -137,7 +137,7 @@ def choosing(verb: str) -> Callable[[Console, list[str]], None]:
     return do
 
 
-def told(word: str, option: Json) -> bool:
+def is_about(word: str, option: Json) -> bool:
     return word in option["args"] or word == option["action"] or word == option["process"]
 
 
@@ -145,7 +145,7 @@ def choices(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
     """Return what gives the words that tell the steps of a kind apart."""
 
     def follows(console: Console, words: list[str]) -> Iterable[str]:
-        options = [option for option in console.possible(verb) if all(told(word, option) for word in words)]
+        options = [option for option in console.possible(verb) if all(is_about(word, option) for word in words)]
         return (word for option in options for word in (option["action"], *option["args"]) if word not in words)
 
     return follows
@@ -200,7 +200,7 @@ def strategy(console: Console, words: list[str]) -> None:
 def faults(console: Console, words: list[str]) -> None:
     if words not in (["on"], ["off"]):
         raise Refusal(f"expected faults on or faults off, found {' '.join(words) or 'nothing'!r}")
-    console.session.set_strategy(hurts=words == ["on"])
+    console.session.set_strategy(inject_faults=words == ["on"])
     console.said = [f"a run {'may' if words == ['on'] else 'does not'} inject faults"]
 
 
