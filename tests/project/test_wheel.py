@@ -87,7 +87,7 @@ def test_wheel_has_every_file_of_the_page(wheel: Path) -> None:
     assert "harness/demo/web/static/index.html" in wanted
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
-        assert {name: packed.read(name) for name in names if name.startswith("harness/demo/static/")} == wanted
+        assert {name: packed.read(name) for name in names if name.startswith("harness/demo/web/static/")} == wanted
     assert not [name for name in names if name.endswith(".pyc")]
 
 
