@@ -307,7 +307,7 @@ class EventReader:
         return Event(
             n, at_us, event.process, event.kind, event.action, event.args, event.detail, event.received, event.sent,
             event.lost, event.held, event.op, dict(zip(names, map(self._value, values), strict=True)),
-            self._violations(violated),
+            self._violations(violated), event.input,
         )
 
     def _turn(self, turn: str) -> tuple[Event, list[str]]:

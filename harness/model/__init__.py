@@ -4,7 +4,7 @@ Everything else in the harness, and every protocol, speaks it. Nothing here driv
 """
 
 from harness.model.faults import NO_FAULTS, OPEN, Faults, Gate, Rule, Timed
-from harness.model.message import Message, brief_value
+from harness.model.message import Message, brief_input, brief_value
 from harness.model.model import Choice, Command, Effects, Model, OperationFailed
 from harness.model.network import BAG, FIFO, NETWORKS, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, Turn, durable, persisted, survivor, volatile
@@ -31,7 +31,7 @@ from harness.model.registry import (
     unregister,
 )
 from harness.model.similar import did_you_mean, unknown
-from harness.model.step import Kind, Op, Step
+from harness.model.step import Input, Kind, Op, Step
 from harness.model.tour import Tour
 from harness.model.values import (
     FrozenMap,
@@ -47,11 +47,11 @@ from harness.model.view import State, View, parts, slot
 
 __all__ = [
     "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Checked", "Choice", "Command", "Effects",
-    "Faults", "FrozenMap", "Gate", "Kind", "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed",
-    "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step",
-    "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "brief_value", "canonical_bytes",
-    "canonical_sort", "canonical_text", "decode", "did_you_mean", "durable", "encode", "eventually", "find_model",
-    "find_runnable", "find_scenario", "find_tour", "leads_to", "model_of", "model_specs", "parts", "persisted",
-    "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown",
-    "unregister", "volatile",
+    "Faults", "FrozenMap", "Gate", "Input", "Kind", "Message", "Model", "ModelSpec", "Network", "Op",
+    "OperationFailed", "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size",
+    "State", "Step", "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "brief_input",
+    "brief_value", "canonical_bytes", "canonical_sort", "canonical_text", "decode", "did_you_mean", "durable", "encode",
+    "eventually", "find_model", "find_runnable", "find_scenario", "find_tour", "leads_to", "model_of", "model_specs",
+    "parts", "persisted", "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours",
+    "unknown", "unregister", "volatile",
 ]

@@ -10,6 +10,8 @@ from harness.model.values import canonical_text
 
 SHOWN_BYTES = 16
 """Bytes of a longer value that are shown."""
+SHOWN_INPUT = 80
+"""Characters of input from outside that are shown in a label."""
 
 
 @attrs.frozen
@@ -47,7 +49,7 @@ def _fields(record: Any, leave_out: tuple[str, ...] = ()) -> list[str]:
 def brief_value(value: Any) -> str:
     """Return a value as short readable text, for labels and timelines (never for identity)."""
     if isinstance(value, str):
-        return str(value)
+        return str(value) if value.isprintable() else canonical_text(value)
     if isinstance(value, bytes):
         return f"0x{value[:SHOWN_BYTES].hex()}{'...' if len(value) > SHOWN_BYTES else ''} ({len(value)} bytes)"
     if isinstance(value, frozenset):
@@ -59,3 +61,9 @@ def brief_value(value: Any) -> str:
     if attrs.has(type(value)):
         return f"[{' '.join(_fields(value))}]"
     return canonical_text(value)
+
+
+def brief_input(value: Any) -> str:
+    """Return input from outside as short readable text, for the label of its step."""
+    brief = brief_value(value)
+    return brief if len(brief) <= SHOWN_INPUT else f"{brief[: SHOWN_INPUT - 3]}..."

@@ -25,11 +25,11 @@ from harness.model.faults import (
     LinkFaults,
     NetworkFaults,
 )
-from harness.model.message import Message
+from harness.model.message import Message, brief_input
 from harness.model.network import FIFO, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, durable
 from harness.model.properties import Property, Reason
-from harness.model.step import Kind, Step
+from harness.model.step import Input, Kind, Step
 from harness.model.values import Value, canonical_sort
 from harness.model.variables import gather
 from harness.model.view import State, View, slot
@@ -214,6 +214,17 @@ class Model:
         """Return the same without labels."""
         steps = process.receive(view, message)
         return [attrs.evolve(step, consumed=message, detail=step.detail or message.brief()) for step in steps]
+
+    def input_choices(self, process: Process, view: View, value: Value) -> list[Choice]:
+        """Return the ways a process may take a value that comes from outside the model; one that is down has none."""
+        if self.faulty and process.has_inbox and view.at("gate", process.name).status != "up":
+            return []
+        came, brief = Input(process.name, value), brief_input(value)
+        steps = [
+            attrs.evolve(step, kind=Kind.INPUT, input=came, detail=step.detail or brief)
+            for step in process.outside(view, value)
+        ]
+        return [Choice(process.name, step, step.label) for step in steps]
 
     def apply(self, state: State, choice: Choice) -> State:
         """Return the state after a choice is taken."""

@@ -36,6 +36,10 @@ class Process:
         """Yield every way to consume a message that can arrive now; none means it is not accepted in this state."""
         return ()
 
+    def outside(self, view: View, value: Value) -> Iterable[Step]:
+        """Yield the step that input from outside the model makes possible; none means it is not accepted now."""
+        return ()
+
 
 @attrs.frozen
 class Turn(Generic[L]):
@@ -62,7 +66,8 @@ class Turn(Generic[L]):
 class Actor(Process, Generic[L]):
     """A process with one local state that nobody else reads or writes, and an inbox.
 
-    Subclasses define `initial` and override `step`, `receive_turns`, `timers` and `timer_fired` with pure functions.
+    Subclasses define `initial` and override `step`, `on_message`, `on_input`, `timers` and `timer_fired` with pure
+    functions.
     """
 
     has_inbox = True
@@ -75,6 +80,10 @@ class Actor(Process, Generic[L]):
 
     def on_message(self, local: L, message: Message) -> Iterable[Turn[L]]:
         """Yield the ways to consume a message; none means not accepted now."""
+        return ()
+
+    def on_input(self, local: L, value: Value) -> Iterable[Turn[L]]:
+        """Yield the turn that input from outside the model makes possible; none means not accepted now."""
         return ()
 
     def timers(self, local: L) -> tuple[str, ...]:
@@ -101,6 +110,9 @@ class Actor(Process, Generic[L]):
 
     def receive(self, view: View, message: Message) -> Iterable[Step]:
         return [self.as_step(turn, message) for turn in self.on_message(view[self.name], message)]
+
+    def outside(self, view: View, value: Value) -> Iterable[Step]:
+        return [self.as_step(turn, None) for turn in self.on_input(view[self.name], value)]
 
     def as_step(self, turn: Turn[L], consumed: Message | None) -> Step:
         """Return the step that a turn is: it writes this actor's slot, and its disk where the turn flushes."""

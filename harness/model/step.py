@@ -20,11 +20,13 @@ class Kind(StrEnum):
     TIMER = "timer"
     """A named timer of an actor fires; its deadline lives in the driver."""
     PERTURBATION = "perturbation"
-    """The environment does something the protocol allows but nobody needs (an election). Limited, never fair."""
+    """The environment does something spurious that the protocol allows (an election). Limited, never fair."""
     FAULT = "fault"
-    """The environment hurts somebody. Limited by a budget, never fair."""
+    """A fault is injected. Limited by a budget, never fair."""
     HEAL = "heal"
     """The environment mends something. Never limited."""
+    INPUT = "input"
+    """Something comes to a process from outside the model. No search or strategy invents it."""
 
 
 @attrs.frozen
@@ -36,6 +38,14 @@ class Op:
     outcome: str
     """`invoke`, `ok`, `fail` (definitely did not happen) or `info` (unknown)."""
     value: Value = None
+
+
+@attrs.frozen
+class Input:
+    """What comes to a process from outside: a message of a real client, a command with arguments of any kind."""
+
+    process: str
+    value: Value
 
 
 @attrs.frozen
@@ -58,6 +68,8 @@ class Step:
     about: Message | None = None
     """The message that the environment copies or gives back, which the step neither consumes nor sends for the first
     time."""
+    input: Input | None = None
+    """What came from outside, in a step of kind `INPUT`."""
 
     @property
     def subject(self) -> Message | None:

@@ -5,19 +5,49 @@ from __future__ import annotations
 import json
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, overload
+from typing import Any, BinaryIO, overload
 
 import attrs
 
-from harness.model import Message, Refusal, Step
-from harness.record.files import reason_of
+from harness.model import Input, Message, Refusal, Step, canonical_bytes, decode
+from harness.record.files import compact, reason_of
 from harness.record.references import References
 
 _QUOTE = json.encoder.encode_basestring
 BLOCK = 4096
 """Choices that are kept in memory before they go to the file."""
+
+
+@attrs.frozen
+class ChosenInput:
+    """Input from outside as a trail keeps it: whose it is, and the value as canonical text."""
+
+    process: str
+    text: str
+
+    @classmethod
+    def of(cls, process: str, value: Any) -> ChosenInput:
+        """Return the input of a process. Raises Refusal for what is no protocol value."""
+        try:
+            return cls(process, canonical_bytes(value).decode())
+        except (TypeError, ValueError) as error:
+            raise Refusal(f"{process} cannot be given this: {error}") from None
+
+    def decoded(self, types: Mapping[str, type]) -> Any:
+        """Return the value, of the classes that are given by name. Raises Refusal where it does not fit them."""
+        try:
+            value = decode(json.loads(self.text), types)
+            canonical_bytes(value)
+        except (TypeError, ValueError) as error:
+            raise Refusal(f"the input of {self.process} is no value of this model: {error}") from None
+        return value
+
+    @property
+    def line(self) -> str:
+        """The input as a part of a trail's line."""
+        return f'"input":{{"process":{_QUOTE(self.process)},"value":{self.text}}},'
 
 
 @attrs.frozen
@@ -34,11 +64,24 @@ class Chosen:
     """The message that the label names, where it is known."""
     sent: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
     """The messages that the step sent, where they are known."""
+    input: ChosenInput | None = None
+    """What came from outside: the choice can be taken again without whoever sent it."""
 
     @classmethod
     def of(cls, label: str, step: Step, at_us: int | None = None) -> Chosen:
         """Return the choice of a step."""
-        return cls(label, at_us, step.subject, step.sent)
+        return cls(label, at_us, step.subject, step.sent, _chosen_input(step.input))
+
+    @classmethod
+    def read(cls, line: Mapping[str, Any]) -> Chosen:
+        """Return the choice of a trail's line."""
+        came = line.get("input")
+        chosen = None if came is None else ChosenInput(came["process"], compact(came["value"]))
+        return cls(line["choose"], line.get("at_us"), input=chosen)
+
+
+def _chosen_input(came: Input | None) -> ChosenInput | None:
+    return None if came is None else ChosenInput.of(came.process, came.value)
 
 
 class ChoiceLines:
@@ -52,8 +95,9 @@ class ChoiceLines:
         at = "" if chosen.at_us is None else f'"at_us":{chosen.at_us},'
         label, message = self._references.shortened(chosen.label, chosen.subject)
         self._references.note(n, chosen.sent)
-        shown = "" if message is None else f',"message":{_QUOTE(message)}'
-        return f'{{{at}"choose":{_QUOTE(label)}{shown},"n":{n}}}'
+        came = "" if chosen.input is None else chosen.input.line
+        shown = "" if message is None else f'"message":{_QUOTE(message)},'
+        return f'{{{at}"choose":{_QUOTE(label)},{came}{shown}"n":{n}}}'
 
 
 class SpooledChoices(Sequence[Chosen]):
@@ -105,8 +149,7 @@ class SpooledChoices(Sequence[Chosen]):
         if number == len(self._starts):
             return self._last
         if self._read[0] != number:
-            lines = map(json.loads, self._text(number))
-            self._read = (number, [Chosen(line["choose"], line.get("at_us")) for line in lines])
+            self._read = (number, [Chosen.read(json.loads(line)) for line in self._text(number)])
         return self._read[1]
 
     def _text(self, number: int) -> list[str]:

@@ -61,6 +61,8 @@ class Happening:
         said.append(f'"args":{canonical_text(step.args)}')
         if step.detail:
             said.append(f'"detail":{canonical_text(step.detail)}')
+        if step.input is not None:
+            said.append(f'"input":{canonical_text(step.input.value)}')
         if step.consumed is not None:
             said.append(f'"received":{canonical_text(step.consumed)}')
         if step.sent:

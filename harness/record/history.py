@@ -43,7 +43,7 @@ VERDICT_FIELDS: Mapping[str, Kind] = {"violated": TEXT, "reason": TEXT, "step": 
 """What the verdict of a run that violates something has beside `ok`."""
 EVENT_FIELDS: Mapping[str, Kind] = {
     "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*StepKind), "action": TEXT, "args": TEXTS,
-    "detail": TEXT, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
+    "detail": TEXT, "input": ANY, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
 }
 OP_FIELDS: Mapping[str, Kind] = {
     "process": TEXT, "name": TEXT, "outcome": one_of("invoke", "ok", "fail", "info"), "value": ANY,
@@ -142,6 +142,8 @@ class Event:
     op: Mapping[str, Any] | None
     writes: Mapping[str, Value]
     violated: Mapping[str, str]
+    input: Value = None
+    """What came from outside, in an event of that kind."""
 
     @property
     def name(self) -> str:
@@ -322,8 +324,8 @@ def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event
         return tuple(value(item) for item in line.get(name, ()))
 
     slots = line["initial"] if line["n"] == 0 else line["writes"]
-    known = {"n", "at_us", "initial", "process", "kind", "action", "args", "detail", "received", "sent", "lost",
-             "held", "op", "writes", "violated"}
+    known = {"n", "at_us", "initial", "process", "kind", "action", "args", "detail", "input", "received",
+             "sent", "lost", "held", "op", "writes", "violated"}
     unknown = set(line) - known
     if unknown:
         raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
@@ -337,6 +339,7 @@ def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event
         "Initial predicate" if first else line["action"], tuple(line.get("args", ())), line.get("detail", ""),
         received, values("sent"), values("lost"), values("held"),
         line.get("op"), {name: value(item) for name, item in slots.items()}, line.get("violated", {}),
+        value(line["input"]) if "input" in line else None,
     )
 
 

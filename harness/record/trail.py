@@ -12,6 +12,7 @@ from harness.model import NO_FAULTS, Faults, Model, Refusal, Rule, Timed, did_yo
 from harness.model.faults import FAULT_KINDS, LINK_KINDS, RULE_KINDS, TIMED_KINDS
 from harness.record.choices import ChoiceLines, Chosen, SpooledChoices
 from harness.record.fields import (
+    ANY,
     COUNT,
     NAMES,
     NUMBER,
@@ -44,6 +45,8 @@ HEADER_FIELDS: Mapping[str, Kind] = {**RUN_FIELDS, "initial": COUNT, "violates":
 END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "fair_from": optional(COUNT), "back_to": optional(COUNT)}
 FAIRNESS: Mapping[str, Kind] = {"fairness": one_of("spec", "none", "next")}
 """What the end line of a lasso has besides."""
+INPUT_FIELDS: Mapping[str, Kind] = {"process": TEXT, "value": ANY}
+"""What the line of a choice says of input from outside."""
 FAULT_FIELDS: Mapping[str, Kind] = {
     **dict.fromkeys(FAULT_KINDS, COUNT), "targets": TEXTS, "links": PAIRS, "rules": OBJECTS, "timed": OBJECTS,
 }
@@ -145,7 +148,10 @@ def trail_of(path: Path, lines: Sequence[dict[str, Any]]) -> Trail:
         if step.get("n") != number or not TEXT.fits(step.get("choose")) or not optional(COUNT).fits(at_us):
             wanted = f'{{"n": {number}, "choose": ...}}'
             raise Refusal(f"{path}, line {number + 1}: expected choice {number} as {wanted}; record the run again")
-        choices.append(Chosen(step["choose"], at_us))
+        if "input" in step:
+            check_line(path, number + 1, step, {"input": OBJECT})
+            check_line(path, number + 1, step["input"], INPUT_FIELDS)
+        choices.append(Chosen.read(step))
     return Trail(
         header["model"], header["sizes"], header["settings"], header["network"], read_faults(path, header),
         tuple(header["claims"]), tuple(choices), header["mode"], header["strategy"], header["seed"],

@@ -28,7 +28,7 @@ from harness.render.timeline import DROPPED, LOST, MERGED, RECEIVED, UNDER_WAY, 
 
 KINDS = {
     Kind.STEP: "protocol step", Kind.COMMAND: "command", Kind.TIMER: "timer", Kind.PERTURBATION: "perturbation",
-    Kind.FAULT: "fault", Kind.HEAL: "heal",
+    Kind.FAULT: "fault", Kind.HEAL: "heal", Kind.INPUT: "input from outside",
 }
 
 

@@ -10,7 +10,7 @@ from harness.model import Refusal
 from harness.record import Chosen, Recorder, Trail
 from harness.record.references import References
 from harness.simulate.chance import Chance, Seeded
-from harness.simulate.session import FAIR_BOUND, Plan, Run, Session, Verdict, waits
+from harness.simulate.session import FAIR_BOUND, Plan, Run, Session, Verdict, cannot_take, waits
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Node, Option, Tables
 
@@ -75,20 +75,49 @@ class Replay(Session):
         if self._at == self._trail.fair_from:
             self.fair_from = self._at
         chosen = self._script[self._at]
-        n = find(self.node, chosen.label, self._references)
-        if n is None:
-            raise Refusal(misfit(self._at + 1, self._references.full(chosen.label), self.node))
         self._at += 1
-        self._time = chosen.at_us
+        self._time, before = chosen.at_us, self._time
+        n = self._place(chosen)
+        if self.stopped:
+            return -1
+        if n is None:
+            self._time = before
+            raise Refusal(self._misfit(chosen))
         if self.fair_from is not None:
             if self._trail.fairness is None and n not in self.fair_options(self.node):
                 raise Refusal(f"the trail's fair ending takes a step at {self._at} that is not fair: {chosen.label!r}")
             self._fair_nodes.append(self.node)
         return n
 
-    def took(self, n: int, after: Node) -> None:
-        self._references.note(self._at, self.node.options[n].choice.step.sent)
-        super().took(n, after)
+    def _place(self, chosen: Chosen) -> int | None:
+        """Return which option of the present node a choice is, or None; input from outside is given to the node."""
+        node: Node | None = self.node
+        if chosen.input is None:
+            n = find(self.node, chosen.label, self._references)
+        else:
+            try:
+                node = self._with_input(chosen.input)
+            except Refusal:
+                if not self._loose:
+                    raise
+                return None
+            is_it = node is not None and len(node.options) == 1 and is_named(chosen.label, node.options[0])
+            n = 0 if is_it else None
+        if n is not None and node is not None:
+            self.node = node
+            self._references.note(self._at, node.options[n].choice.step.sent)
+        return n
+
+    def _misfit(self, chosen: Chosen) -> str:
+        """Return the sentence that refuses a choice which does not fit."""
+        if chosen.input is None:
+            return misfit(self._at, self._references.full(chosen.label), self.node)
+        offered = self.tables.with_input(self.node, chosen.input).options
+        if len(offered) == 1:
+            why = f"it asks for {chosen.label!r}, but that input leads to {offered[0].label!r}"
+        else:
+            why = cannot_take(chosen.input, offered)
+        return f"the trail does not fit at step {self._at}: {why}"
 
     def _decide_loosely(self) -> int:
         if self.verdicts:
@@ -96,10 +125,13 @@ class Replay(Session):
         while self._at < len(self._script):
             chosen = self._script[self._at]
             self._at += 1
-            n = find(self.node, chosen.label, self._references)
+            self._time, before = chosen.at_us, self._time
+            n = self._place(chosen)
+            if self.stopped:
+                return -1
             if n is not None:
-                self._time = chosen.at_us
                 return n
+            self._time = before
         if not self._temporal:
             return -1
         if self.fair_from is None:
@@ -151,6 +183,11 @@ def find(node: Node, label: str, references: References | None = None) -> int | 
         if option.label == label:
             return n
     return None
+
+
+def is_named(label: str, option: Option) -> bool:
+    """Say whether a label names an option whatever its detail is."""
+    return label == option.name or label.startswith(f"{option.name} ")
 
 
 def misfit(step: int, label: str, node: Node) -> str:

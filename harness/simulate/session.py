@@ -14,14 +14,15 @@ from typing import Any
 
 import attrs
 
-from harness.model import NO_FAULTS, Faults, Kind, Model, Refusal, Scenario, find_runnable, model_of
-from harness.record import Chosen, Recorder, SpooledChoices, Trail
+from harness.model import NO_FAULTS, Faults, Kind, Model, Refusal, Scenario, Value, find_runnable, model_of
+from harness.record import Chosen, ChosenInput, Recorder, SpooledChoices, Trail
+from harness.record.fields import LONGEST_SHOWN
 from harness.simulate.raised import KIND, RAISED, sentence
 from harness.simulate.strategy import Strategy, Watcher
 from harness.simulate.tables import Node, Option, Tables
 from harness.simulate.timing import Timetable, Timing
 
-UNFAIR = (Kind.PERTURBATION, Kind.FAULT)
+UNFAIR = (Kind.PERTURBATION, Kind.FAULT, Kind.INPUT)
 FAIR_BOUND = 2_000
 """Steps of a fair ending after which what is still pending counts as never."""
 PAUSE = 256
@@ -194,9 +195,40 @@ class Session:
 
     def take(self, n: int) -> None:
         """Take option n of the present node."""
-        after = self.follow(n)
-        if after is not None:
-            self.took(n, after)
+        self._advance(len(self.labels) + 1, n, self.at_us)
+        if not len(self.labels) % PAUSE and not self.stopped:
+            self._pause()
+
+    def took(self, n: int, after: Node) -> None:
+        """Hear that option n of the present node was taken, and led to `after`, which the tables know."""
+        self.take(n)
+
+    def give(self, process: str, value: Value) -> None:
+        """Give a process input from outside, and take the one step that it makes possible, between two others.
+
+        Raises Refusal where the main part of the run is over, and where the process cannot take the value now.
+        """
+        if not self.may_go_on:
+            raise Refusal(f"the run is over, so {process} cannot be given anything; begin another run")
+        came = ChosenInput.of(process, value)
+        node = self._with_input(came)
+        if node is None:
+            return
+        if len(node.options) != 1:
+            raise Refusal(cannot_take(came, node.options))
+        self.node = node
+        self.take(0)
+
+    def _with_input(self, came: ChosenInput) -> Node | None:
+        """Return the present node with what input makes possible; None where protocol code raises: the run is over."""
+        try:
+            return self.tables.with_input(self.node, came)
+        except Refusal:
+            raise
+        except Exception as error:
+            self.labels.append(Chosen(f"Input({came.process})", self.at_us, input=came))
+            self._raised(error)
+            return None
 
     def _fell(self, n: int, error: Exception) -> None:
         """Record that protocol code raised when option n of the present node was taken."""
@@ -265,30 +297,6 @@ class Session:
             return False
         return option.kind is not Kind.COMMAND or option.label in self.allowed_commands
 
-    def took(self, n: int, after: Node) -> None:
-        """Record that option n of the current node was taken and led to `after`."""
-        node = self.node
-        option = node.options[n]
-        at_us = self.at_us
-        self.labels.append(option.chosen if at_us is None else Chosen.of(option.label, option.choice.step, at_us))
-        if option.is_timer:
-            self._timers_left -= 1
-        if reached := node.reached[n]:
-            self.witnessed.update(reached)
-        elif reached is None:
-            self.witnessed.update(self.tables.reach(node, n, after))
-        if self.recorder is not None:
-            tables = self.tables
-            what = node.happenings[n] or tables.happening(node, n)
-            self.recorder.event(len(self.labels), at_us, what, tables.failing_text(after))
-        if self.watcher is not None:
-            self.watcher.took(option, after)
-        self.node = after
-        if after.failing is not None:
-            self._judge(after)
-        if not len(self.labels) % PAUSE:
-            self._pause()
-
     def _pause(self) -> None:
         """Between two steps: let tables that are full start over, and ask whether to go on."""
         if self.tables.is_full and self.fair_from is None:  # a fair ending compares the states that it comes through
@@ -302,20 +310,25 @@ class Session:
         """Take all steps of the main part in free mode on the plain runtime."""
         limit, stop = self.plan.steps, self.plan.stop_at_violation
         while len(self.labels) < limit and self.node.options and not self.stopped and not (stop and self.verdicts):
-            self._rush(min(limit, len(self.labels) + PAUSE))
+            self._advance(min(limit, len(self.labels) + PAUSE))
             self._pause()
 
-    def _rush(self, limit: int) -> None:
-        """Take steps until there are `limit` of them: `decide` and `took` in one loop."""
-        labels, tables, recorder = self.labels, self.tables, self.recorder
+    def _advance(self, limit: int, given: int = -1, at_us: int | None = None) -> None:
+        """Take and record steps until there are `limit` of them: option `given`, or else what the strategy picks.
+
+        The one loop for both, with everything at hand in local names: drivers spend their time here.
+        """
+        labels, tables, recorder, watcher = self.labels, self.tables, self.recorder, self.watcher
         pick, follow, witnessed = self.strategy.pick, self.tables.follow, self.witnessed
-        stop, watcher = self.plan.stop_at_violation, self.watcher
+        stop = self.plan.stop_at_violation and given < 0
         node = self.node
         while len(labels) < limit and not (stop and self.verdicts):
             options = node.options
             if not options:
                 break
-            if node.untimed is None or self._timers_left > 0:
+            if given >= 0:
+                n = given
+            elif node.untimed is None or self._timers_left > 0:
                 n = pick(options)
             else:
                 n = node.untimed[pick([options[m] for m in node.untimed])]
@@ -330,14 +343,15 @@ class Session:
                 self._fell(n, error)
                 return
             option = options[n]
-            labels.append(option.chosen)
+            labels.append(option.chosen if at_us is None else Chosen.of(option.label, option.choice.step, at_us))
             if option.is_timer:
                 self._timers_left -= 1
             if reached:
                 witnessed.update(reached)
             if recorder is not None:
-                what = node.happenings[n] or tables.happening(node, n)
-                recorder.event(len(labels), None, what, after.failing_text or tables.failing_text(after))
+                if (failing := after.failing_text) is None:
+                    failing = tables.failing_text(after)
+                recorder.event(len(labels), at_us, node.happenings[n] or tables.happening(node, n), failing)
             if watcher is not None:
                 watcher.took(option, after)
             node = after
@@ -453,6 +467,15 @@ def waits(model: Model, tables: Tables, node: Node) -> list[str]:
         for address in model.addresses
         for message in model.network.contents(state[f"inbox[{address}]"])
     ]
+
+
+def cannot_take(came: ChosenInput, options: Sequence[Option]) -> str:
+    """Return the sentence that refuses input which does not make exactly one step possible."""
+    text = came.text if len(came.text) <= LONGEST_SHOWN else f"{came.text[:LONGEST_SHOWN]}..."
+    if not options:
+        return f"{came.process} cannot take the input {text} in the state that the run is in"
+    labels = "; ".join(option.label for option in options)
+    return f"{came.process} can take the input {text} in {len(options)} ways, and should in one: {labels}"
 
 
 def run_plain(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:

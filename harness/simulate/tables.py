@@ -22,13 +22,16 @@ from harness.model import (
     Model,
     Process,
     Property,
+    Refusal,
     State,
     Value,
     View,
     canonical_text,
+    unknown,
 )
-from harness.record.choices import Chosen
+from harness.record.choices import Chosen, ChosenInput
 from harness.record.events import Happening
+from harness.record.history import all_types
 from harness.simulate.guards import Guards
 
 T = TypeVar("T")
@@ -131,6 +134,13 @@ class Node:
                 self.failing.setdefault(name, leaf.result)
         self.failing_text: str | None = None
 
+    def with_options(self, options: list[Option]) -> Node:
+        """Return a node of the same state, of which nothing is kept, with other options."""
+        other = Node(self.state, [(options, 0)], [], ())
+        other._units, other._checks = self._units, self._checks
+        other.failing, other.failing_text = self.failing, self.failing_text
+        return other
+
 
 class Tables(SlotValues):
     """The tables of one model, shared by all runs of a process, one run at a time.
@@ -153,6 +163,7 @@ class Tables(SlotValues):
         self._starts = tuple(self.intern(start) for start in starts)
         self._initial: dict[tuple[int, ...], Happening] = {}
         self._messages: dict[tuple[str, str], ReadMemo] = {}
+        self._inputs: dict[ChosenInput, ReadMemo] = {}
         self.turns: dict[str, dict[Any, Any]] = {}
         """Where the trio runtime remembers the turns of its tasks, by actor."""
         self._nodes: dict[tuple[int, ...], Node] = {}
@@ -164,6 +175,7 @@ class Tables(SlotValues):
         """Make empty memos, one per process and per check."""
         self.leaves = 0
         self._messages.clear()
+        self._inputs.clear()
         self._units = [self._unit(process) for process in self.model.everyone()]
         self._check_names, self._checks = [], []
         for prop in self.invariants:
@@ -193,6 +205,30 @@ class Tables(SlotValues):
 
     def _options(self, choices: list[Choice]) -> list[Option]:
         return [Option(self, choice) for choice in choices]
+
+    def with_input(self, node: Node, came: ChosenInput) -> Node:
+        """Return a node of the same state whose only options are what input from outside makes possible there.
+
+        Raises Refusal where the model has no such process or no such value, and whatever protocol code raises.
+        """
+        memo = self._inputs.get(came)
+        if memo is None:
+            memo = self._inputs[came] = self._input_memo(came)
+        offered = memo.at(node.state).result
+        if self.model.constraint is not None:
+            offered = [option for option in offered if self._inside(node.state, option)]
+        return node.with_options(offered)
+
+    def _input_memo(self, came: ChosenInput) -> ReadMemo:
+        model = self.model
+        process = next((process for process in model.processes if process.name == came.process), None)
+        if process is None:
+            known = [process.name for process in model.processes]
+            said = f"{model.name} has no process {came.process!r} that could be given something"
+            raise Refusal(unknown(said, came.process, known, "its processes are"))
+        value = came.decoded({cls.__name__: cls for cls in all_types(model)})
+        self.used += BYTES_PER_OPTION + len(came.text)
+        return ReadMemo(self, self._watched(lambda view: self._options(model.input_choices(process, view, value))))
 
     def edge(self, effects: Effects) -> Edge:
         """Return effects as ids."""

@@ -25,11 +25,13 @@ from harness.model import (
     NO_FAULTS,
     Actor,
     Faults,
+    Input,
     Message,
     Model,
     OperationFailed,
     Turn,
     Value,
+    brief_input,
     durable,
     slot,
     survivor,
@@ -60,6 +62,8 @@ class ActorTask:
         self.local = local
         self.mailbox: deque[Message] = deque()
         self.wanted = ""
+        self.input: Input | None = None
+        """What comes from outside with the wanted turn."""
         self.answer: Turn[Any] | None = None
         self.error: Exception | None = None
         """Why there is no answer."""
@@ -88,6 +92,8 @@ class ActorTask:
 
     def _take_turn(self) -> Turn[Any]:
         """Return the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
+        if self.input is not None:
+            return self._take_input(self.input.value)
         message = self.mailbox.popleft() if self.mailbox else None
         key = (id(self.local), id(message), self.wanted, self.host.hosted.node.state[self._slot])
         known = self._turns.get(key)
@@ -103,7 +109,18 @@ class ActorTask:
                 self._turns[key] = (self.local, message, turn)
                 self.host.tables.used += BYTES_PER_TURN
                 return turn
-        raise AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")
+        raise self._not_offered()
+
+    def _take_input(self, value: Value) -> Turn[Any]:
+        """Return the turn of this actor in its own state with input from outside, which hardly ever comes twice."""
+        for turn in self.actor.on_input(self.local, value):
+            if (turn.label if turn.detail else f"{turn.label} {brief_input(value)}") == self.wanted:
+                self.host.check(self.actor, turn)
+                return turn
+        raise self._not_offered()
+
+    def _not_offered(self) -> AssertionError:
+        return AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")
 
 
 def _succeeded(_: Any) -> trio.lowlevel.Abort:
@@ -193,7 +210,7 @@ class Stage:
         if task is not None:
             if option.message is not None:
                 task.mailbox.append(option.message)
-            task.wanted = option.label
+            task.wanted, task.input = option.label, option.choice.step.input
             self._expected = (after, option)
             trio.lowlevel.reschedule(task.task)  # type: ignore[arg-type]
             await trio.lowlevel.wait_task_rescheduled(_succeeded)

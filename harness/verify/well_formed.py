@@ -233,6 +233,8 @@ def _own(model: Model, view: View, event: Event) -> list[Choice]:
     label, found = label_of(event), []
     for process in model.everyone():
         if process.name == event.process:
+            if event.kind == Kind.INPUT:
+                found += model.input_choices(process, view, event.input)
             found += model.own_choices(process, view)
             if event.received is not None and event.received in model.arrivals(process, view):
                 found += model.delivery_choices(process, view, event.received)
