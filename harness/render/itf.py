@@ -41,12 +41,15 @@ def trace(history: History, model: Model) -> dict[str, Any]:
 def itf_value(value: Value) -> Any:
     """Return a value in ITF: `#bigint`, `#set`, `#map`, lists for sequences, objects for records, "None" for None.
 
-    A message's record has its class name as `type`. A field with metadata `absent_if_none` that is None is left out.
+    Bytes are text in hexadecimal. A message's record has its class name as `type`. A field with metadata
+    `absent_if_none` that is None is left out.
     """
     if value is None:
         return "None"
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -18,8 +18,8 @@ from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened import catalogue
 from harness.demo.session.snapshot import change_text, snapshot_text
 from harness.demo.web.background_search import BackgroundSearch
+from harness.simulate.actor_tasks import LiveHost
 from harness.simulate.shrink import Shrunk
-from harness.simulate.trio_runtime import LiveHost
 
 FRAME = 0.04
 """Seconds between two pictures of a run."""

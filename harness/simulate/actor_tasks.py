@@ -1,0 +1,241 @@
+"""Actors as trio tasks: each owns its local state, gets messages through its mailbox, and takes one turn when woken.
+
+All tasks are parked in `trio.lowlevel.wait_task_rescheduled`, so that trio's shuffled run loop decides nothing: a
+`ActorTasks` wakes one, which takes its turn with the actor's own pure functions and hands the baton back. A crash
+cancels a task, a restart starts another one from what was flushed. Models that are no actor compositions run here as
+transactions on their slots while the tasks are parked.
+
+The network and the record are kept by the same tables as on the plain runtime, and each new turn of a task is checked
+against them: a task whose state went another way is an error, not another history. `LiveHost` is stepped from outside
+and can be put back to another state.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Protocol
+
+import trio
+import trio.testing
+
+from harness.model import (
+    Actor,
+    Input,
+    Message,
+    Model,
+    Turn,
+    Value,
+    brief_input,
+    durable,
+    slot,
+    survivor,
+)
+from harness.simulate.tables import BYTES_PER_TURN, Node, Option, Tables
+
+Turns = dict[tuple[int, int, str, int], tuple[Any, Any, Turn[Any]]]
+"""Turns by identity of the local state and the message, label, and the id that the tables give to the local state: a
+task whose state is another one never finds a turn here. State and message are kept alive to keep their identity."""
+
+MAX_TURNS = 100_000
+
+
+class ActorTask:
+    """One actor as a task: the owner of its local state."""
+
+    def __init__(self, host: ActorTasks, actor: Actor[Any], local: Any, turns: Turns) -> None:
+        self.host = host
+        self.actor = actor
+        self.local = local
+        self.mailbox: deque[Message] = deque()
+        self.wanted = ""
+        self.input: Input | None = None
+        """What comes from outside with the wanted turn."""
+        self.answer: Turn[Any] | None = None
+        self.error: Exception | None = None
+        """Why there is no answer."""
+        self.task: trio.lowlevel.Task | None = None
+        self.scope = trio.CancelScope()
+        self._turns = turns
+        self._slot = host.tables.index[actor.name]
+
+    async def run(self) -> None:
+        """Park; when woken take the wanted turn and hand the baton back; until cancelled."""
+        self.task = trio.lowlevel.current_task()
+        wake, scheduler = trio.lowlevel.reschedule, self.host.task
+        park = trio.lowlevel.wait_task_rescheduled
+        try:
+            with self.scope:
+                while True:
+                    await park(_succeeded)
+                    try:
+                        self.answer = turn = self._take_turn()
+                        self.local = turn.local
+                    except Exception as error:  # the scheduler waits, and has to hear of it
+                        self.answer, self.error = None, error
+                    wake(scheduler)
+        finally:
+            self.task = None
+
+    def _take_turn(self) -> Turn[Any]:
+        """Return the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
+        if self.input is not None:
+            return self._take_input(self.input.value)
+        message = self.mailbox.popleft() if self.mailbox else None
+        key = (id(self.local), id(message), self.wanted, self.host.hosted.node.state[self._slot])
+        known = self._turns.get(key)
+        if known is not None:
+            return known[2]
+        offered = self.actor.turns(self.local) if message is None else self.actor.on_message(self.local, message)
+        for turn in offered:
+            label = turn.label if turn.detail or message is None else f"{turn.label} {message.brief()}"
+            if label == self.wanted:
+                self.host.check(self.actor, turn)
+                if len(self._turns) >= MAX_TURNS:
+                    self._turns.clear()
+                self._turns[key] = (self.local, message, turn)
+                self.host.tables.used += BYTES_PER_TURN
+                return turn
+        raise self._not_offered()
+
+    def _take_input(self, value: Value) -> Turn[Any]:
+        """Return the turn of this actor in its own state with input from outside, which hardly ever comes twice."""
+        for turn in self.actor.on_input(self.local, value):
+            if (turn.label if turn.detail else f"{turn.label} {brief_input(value)}") == self.wanted:
+                self.host.check(self.actor, turn)
+                return turn
+        raise self._not_offered()
+
+    def _not_offered(self) -> AssertionError:
+        return AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")
+
+
+def _succeeded(_: Any) -> trio.lowlevel.Abort:
+    return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Hosted(Protocol):
+    """A run whose present state tasks hold."""
+
+    tables: Tables
+    model: Model
+    node: Node
+
+    def took(self, n: int, after: Node) -> None: ...
+
+
+class ActorTasks:
+    """The tasks that hold the present state of a run, and what it takes to step them."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self.hosted = hosted
+        self.tables = hosted.tables
+        self.tasks: dict[str, ActorTask] = {}
+        self.disks: dict[str, Any] = {}
+        """Each actor's local state as of its last flush; what is durable of it is looked at after a crash only."""
+        self.task: trio.lowlevel.Task
+        self._expected: tuple[Node, Option] | None = None
+
+    def _start(self, nursery: trio.Nursery, actor: Actor[Any], local: Any) -> None:
+        turns: Turns = self.tables.turns.setdefault(actor.name, {})
+        task = self.tasks[actor.name] = ActorTask(self, actor, local, turns)
+        nursery.start_soon(task.run, name=actor.name)
+
+    async def _all_parked(self) -> None:
+        """Wait until every task has started and is parked."""
+        while any(task.task is None for task in self.tasks.values()):
+            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    async def _step(self, nursery: trio.Nursery, n: int) -> None:
+        """Take option n: by its actor's task, or, for the environment and for spec models, as a transaction."""
+        node = self.hosted.node
+        option = node.options[n]
+        after = node.succ[n] or self.tables.follow(node, n)
+        task = self.tasks.get(option.process)
+        if task is not None:
+            if option.message is not None:
+                task.mailbox.append(option.message)
+            task.wanted, task.input = option.label, option.choice.step.input
+            self._expected = (after, option)
+            trio.lowlevel.reschedule(task.task)  # type: ignore[arg-type]
+            await trio.lowlevel.wait_task_rescheduled(_succeeded)
+            turn = task.answer
+            if task.error is not None:
+                error, task.error = task.error, None
+                raise error
+            if turn is None:
+                raise AssertionError(f"{option.process} did not take its turn {option.label!r}")
+            if turn.flush and task.actor.may_crash:
+                self.disks[option.process] = turn.local
+        elif option.action in ("Crash", "Restart"):
+            await self._fate(nursery, option, after)
+        self.hosted.took(n, after)
+
+    async def _fate(self, nursery: trio.Nursery, option: Option, after: Node) -> None:
+        """Cancel the task of an actor that crashes; start another one from what it had flushed when it restarts."""
+        name = option.choice.step.args[0]
+        if option.action == "Crash":
+            task = self.tasks[name]
+            task.scope.cancel()
+            while task.task is not None:
+                await trio.lowlevel.checkpoint()
+            return
+        actor = self.hosted.model.actors[name]
+        local = actor.restarted(survivor(actor.initial, durable(self.disks[name])))
+        if local != self.tables.value(after, name):
+            raise AssertionError(f"{name} restarts with another state than its disk gives it")
+        self._start(nursery, actor, local)
+        while self.tasks[name].task is None:
+            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    def check(self, actor: Actor[Any], turn: Turn[Any]) -> None:
+        """Check a turn that a task took for the first time against the tables."""
+        assert self._expected is not None
+        after, option = self._expected
+        if turn.local != self.tables.value(after, actor.name) or turn.sent != option.choice.step.sent:
+            raise AssertionError(f"{actor.name}'s own state went another way than the tables at {option.label!r}")
+
+
+class LiveHost(ActorTasks):
+    """Tasks that hold the present state of a run which somebody decides from outside, forwards and backwards.
+
+    One task must be the one that calls it all. The actors' tasks live in the nursery that is given, which nobody may
+    cancel while that one takes a step.
+    """
+
+    def __init__(self, hosted: Hosted, nursery: trio.Nursery) -> None:
+        super().__init__(hosted)
+        self._nursery = nursery
+        self._node: Node | None = None
+
+    async def take(self, n: int) -> None:
+        """Take option n of the present state; nothing cancels the caller in the middle of it."""
+        with trio.CancelScope(shield=True):
+            await self._step(self._nursery, n)
+        self._node = self.hosted.node
+
+    async def restore(self) -> None:
+        """Put the tasks into the present state of the run, where somebody brought that about by other means."""
+        node, model = self.hosted.node, self.hosted.model
+        if node is self._node:
+            return
+        with trio.CancelScope(shield=True):
+            await self._set_up(node, model)
+        self._node = node
+
+    async def _set_up(self, node: Node, model: Model) -> None:
+        self.task = trio.lowlevel.current_task()
+        for task in self.tasks.values():
+            task.scope.cancel()
+        while any(task.task is not None for task in self.tasks.values()):
+            await trio.lowlevel.checkpoint()
+        self.tables = self.hosted.tables
+        self.tasks.clear()
+        for name, actor in model.actors.items():
+            if actor.may_crash:
+                disk = self.tables.value(node, slot("disk", name))
+                self.disks[name] = survivor(actor.initial, disk)
+            if not model.faulty or self.tables.value(node, slot("gate", name)).status != "down":
+                self._start(self._nursery, actor, self.tables.value(node, name))
+        await self._all_parked()
