@@ -1,9 +1,12 @@
-"""Functions of a view that are remembered by the values of the slots that they read, in the order in which they do."""
+"""Functions of a view that are remembered by the values of the slots that they read, in the order in which they do.
+
+`ReadTree` is the memory. Who walks down it looks up the ids himself, as states differ: a tuple of ids here, one packed
+integer in `explore/packed`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.memo.interning import Ids, SlotValues
@@ -13,14 +16,44 @@ BYTES_PER_LEAF, BYTES_PER_BRANCH = 250, 350
 """What is kept, on CPython 3.11 and rounded up."""
 
 
-class Branch:
-    """A memo's inner node: which slot is read next, and where each of its values leads."""
+class ReadBranch:
+    """An inner node of a tree: what is read next (a slot's number, or a field), and where each of its ids leads."""
 
-    __slots__ = ("children", "slot")
+    __slots__ = ("children", "read")
 
-    def __init__(self, slot: int) -> None:
-        self.slot = slot
+    def __init__(self, read: Any) -> None:
+        self.read = read
         self.children: dict[int, Any] = {}
+
+
+class ReadTree:
+    """Results by the ids of what was read: a branch per reading, in the order of reading, and results as leaves."""
+
+    __slots__ = ("root",)
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        """None where nothing is remembered yet, a result where nothing is read."""
+
+    def insert(self, path: Sequence[Any], ids: Sequence[int], leaf: Any) -> int:
+        """Remember a leaf by the ids of what was read on the way to it; return how many branches that took."""
+        if not path:
+            self.root = leaf
+            return 0
+        new, last = 0, len(path) - 1
+        if self.root is None:
+            self.root = ReadBranch(path[0])
+        node = self.root
+        for n, (read, number) in enumerate(zip(path, ids, strict=True)):
+            if node.__class__ is not ReadBranch or node.read != read:
+                raise AssertionError("a result must depend on the values that were read, and on nothing else")
+            if n < last:
+                if number not in node.children:
+                    node.children[number] = ReadBranch(path[n + 1])
+                    new += 1
+                node = node.children[number]
+        node.children[ids[-1]] = leaf
+        return new
 
 
 class Leaf:
@@ -33,21 +66,21 @@ class Leaf:
         self.mask = mask
 
 
-class ReadMemo:
+class ReadMemo(ReadTree):
     """Remembers a function of a view by the values of the slots that it read, in the order it read them."""
 
-    __slots__ = ("_compute", "_of", "_root")
+    __slots__ = ("_compute", "_of")
 
     def __init__(self, of: SlotValues, compute: Callable[[View], Any]) -> None:
+        super().__init__()
         self._of = of
         self._compute = compute
-        self._root: Any = None
 
     def at(self, state: Ids) -> Leaf:
         """Return the leaf for a state."""
-        node = self._root
-        while node.__class__ is Branch:
-            node = node.children.get(state[node.slot])
+        node = self.root
+        while node.__class__ is ReadBranch:
+            node = node.children.get(state[node.read])
         if node is None:
             node = self._miss(state)
         return node  # type: ignore[no-any-return]
@@ -62,21 +95,7 @@ class ReadMemo:
         for slot in path:
             mask |= 1 << slot
         leaf = Leaf(result, mask)
-        if len(path) < len(names):  # something that is no slot was asked for: there is nothing to remember it by
-            return leaf
-        of.leaves += 1
-        of.used += BYTES_PER_LEAF
-        if not path:
-            self._root = leaf
-            return leaf
-        if self._root is None:
-            self._root = Branch(path[0])
-        node = self._root
-        for slot, following in pairwise(path):
-            known = node.children.get(state[slot])
-            if known is None:
-                known = node.children[state[slot]] = Branch(following)
-                of.used += BYTES_PER_BRANCH
-            node = known
-        node.children[state[path[-1]]] = leaf
+        if len(path) == len(names):  # else something that is no slot was asked for: nothing to remember it by
+            of.leaves += 1
+            of.used += BYTES_PER_LEAF + BYTES_PER_BRANCH * self.insert(path, [state[slot] for slot in path], leaf)
         return leaf

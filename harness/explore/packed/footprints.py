@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from harness.explore.packed.layout import Field, Layout, Look, Overflow
+from harness.memo.read_memo import ReadBranch, ReadTree
 from harness.model import Message, Model, Process, Property, Step, View, slot
 
 Answer = tuple[str, str]
@@ -122,23 +123,12 @@ class Leaf:
         self.answers = answers
 
 
-class Branch:
-    """A unit's memory: the fields that it reads up to here, and where each value of the last of them leads."""
-
-    __slots__ = ("at", "field", "path")
-
-    def __init__(self, path: tuple[Field, ...]) -> None:
-        self.path = path
-        self.field = path[-1]
-        self.at: dict[int, Branch | Leaf] = {}
-
-
-class Unit:
+class Unit(ReadTree):
     """Steps or answers that are worked out together, remembered by the values that were read, whatever the packing."""
 
     def __init__(self, space: Packed) -> None:
+        super().__init__()
         self.space = space
-        self.memory: Branch | Leaf | None = None
 
     def steps(self, view: View) -> tuple[Step, ...]:
         """Return the steps that are possible."""
@@ -150,11 +140,11 @@ class Unit:
 
     def leaf(self, state: int) -> Leaf:
         """Return what the unit yields in a state; the protocol is asked once per distinct values read."""
-        node, last = self.memory, None
-        while isinstance(node, Branch):
-            last, field = node, node.field
-            node = node.at.get((state >> field.shift) & field.low)
-        return self._ask(state, last) if node is None else node
+        node = self.root
+        while node.__class__ is ReadBranch:
+            field = node.read
+            node = node.children.get((state >> field.shift) & field.low)
+        return self._ask(state) if node is None else node
 
     def is_quiet(self, field: Field, at: int) -> bool:
         """Say whether the value of one field alone settles that there is no answer; the others are as at the start."""
@@ -164,8 +154,8 @@ class Unit:
             return False
         return not leaf.answers and leaf.footprint in ((), (field,))
 
-    def _ask(self, state: int, last: Branch | None) -> Leaf:
-        """Ask the protocol, and remember the leaf below the last branch that is known for these values."""
+    def _ask(self, state: int) -> Leaf:
+        """Ask the protocol, and remember what it said by the values that it read."""
         space = self.space
         view = Look(space.layout, state)
         steps = self.steps(view)
@@ -173,30 +163,15 @@ class Unit:
         if steps and space.step_witnesses:
             answers = (*answers, *space.witnesses_among(view, steps))
         where = space.layout.where
-        read = list(dict.fromkeys([where[name][0] for name in view.reads()]))
+        read: list[Field] = list(dict.fromkeys([where[name][0] for name in view.reads()]))
         footprint = read
         if steps:
             written = dict.fromkeys([where[name][0] for step in steps for name, _ in step.writes])
             read += [field for field in written if len(field.slots) > 1 and field not in read]
             footprint = [*read, *(field for field in written if field not in read)]
         leaf = Leaf(tuple(footprint), tuple([Move(space, step, state) for step in steps]), answers)
-        self._remember(tuple(read), leaf, last, state)
+        self.insert(read, [(state >> field.shift) & field.low for field in read], leaf)
         return leaf
-
-    def _remember(self, read: tuple[Field, ...], leaf: Leaf, last: Branch | None, state: int) -> None:
-        if last is None:
-            if not read:
-                self.memory = leaf
-                return
-            last = self.memory = Branch(read[:1])
-        depth = len(last.path)
-        if read[:depth] != last.path:
-            raise AssertionError("steps or answers must depend on the values that were read, and on nothing else")
-        for n in range(depth, len(read)):
-            branch = Branch(read[: n + 1])
-            last.at[(state >> last.field.shift) & last.field.low] = branch
-            last = branch
-        last.at[(state >> last.field.shift) & last.field.low] = leaf
 
 
 class Steps(Unit):
