@@ -1,6 +1,6 @@
 """Exhaustive search of any model, actors and faults included: breadth first, state by state, over `Remembered`.
 
-What it finds, counts and tells is what `Search` does where that one can be used (a test compares them); it takes more
+What it finds, counts and reports is what `Search` does where that one can be used (a test compares them); it takes more
 time and memory for each state, and knows no symmetry, views, fingerprints, checkpoints or temporal properties.
 """
 
@@ -26,7 +26,7 @@ NO_STEP = "no step is possible"
 
 
 @attrs.frozen
-class Hit:
+class FirstHit:
     """A property that answered first: on which level, why, and which steps lead there after an initial state."""
 
     kind: str
@@ -68,8 +68,8 @@ class PlainSearch:
         self.interrupted = False
         self.limit: str | None = None
         """What ended the search early: `states` or `memory`, or what somebody from outside says."""
-        self._hits: dict[str, Hit] = {}
-        self._fresh: dict[str, Hit] = {}
+        self._hits: dict[str, FirstHit] = {}
+        self._fresh: dict[str, FirstHit] = {}
         self._actions: dict[str, int] = {}
         self._states: list[Ids] = []
         self._seen: set[Ids] = set()
@@ -188,7 +188,7 @@ class PlainSearch:
         if place is not None:
             labels = [*labels, self.known.ways(self._states[n])[place].step.label]
             way = [*way, place]
-        self._fresh[name] = Hit(self._kinds.get(name, "deadlock"), depth, reason, initial, tuple(labels), way)
+        self._fresh[name] = FirstHit(self._kinds.get(name, "deadlock"), depth, reason, initial, tuple(labels), way)
 
     def _path(self, n: int) -> tuple[int, list[str], list[int]]:
         """Return the way to state n, which is the first of the shortest in the order of the model."""
@@ -216,11 +216,11 @@ class PlainSearch:
         return self.known.used + len(self._states) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
 
     def _result(self) -> Result:
-        told = [
+        found = [
             (Violation(name, hit.reason, hit.kind, hit.initial, hit.labels), hit.way)
             for name, hit in self._hits.items()
         ]
-        violations, witnesses = ranked(told, tuple(self._kinds))
+        violations, witnesses = ranked(found, tuple(self._kinds))
         complete = not self._has_ended() and not (violations and self._stop)
         sizes = [size for size in self._sizes if size]
         return Result(

@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 
-from harness.explore.packed.layout import Layout
+from harness.explore.packed.layout import PackedLayout
 from harness.explore.packed.spool import from_words, little_endian
 from harness.model import Model, Refusal, decode, encode
 from harness.record.files import compact, reason_of, write_atomically
@@ -100,18 +100,18 @@ class Checkpoint:
             if asked.get(name) != value:
                 raise Refusal(
                     f"the checkpoint in {self.folder} is of another search: its {name.replace('_', ' ')} is "
-                    f"{_told(value)}, here it is {_told(asked.get(name))}; give another folder, or ask for the same"
+                    f"{_shown(value)}, here it is {_shown(asked.get(name))}; give another folder, or ask for the same"
                 )
         return saved
 
-    def restore_layout(self, saved: Saved, layout: Layout, types: Mapping[str, type]) -> None:
+    def restore_layout(self, saved: Saved, layout: PackedLayout, types: Mapping[str, type]) -> None:
         """Give a layout the values and widths of a checkpoint. Raises Refusal where it does not fit the model."""
         try:
-            for field, told in zip(layout.fields, saved.fields, strict=True):
-                if list(field.slots) != told["slots"]:
+            for field, entry in zip(layout.fields, saved.fields, strict=True):
+                if list(field.slots) != entry["slots"]:
                     raise ValueError
-                field.restore([tuple(decode(value, types) for value in values) for values in told["values"]],
-                              told["bits"], told["shift"])
+                field.restore([tuple(decode(value, types) for value in values) for values in entry["values"]],
+                              entry["bits"], entry["shift"])
         except (ValueError, KeyError, TypeError):
             raise Refusal(f"the checkpoint in {self.folder} is of another version of the model; start anew") from None
         layout.bits = sum(field.bits for field in layout.fields)
@@ -120,20 +120,20 @@ class Checkpoint:
 
     def levels(self, saved: Saved) -> Iterable[list[int]]:
         """Yield the states of each level. Raises Refusal for a file that is missing or cut off."""
-        for told in saved.levels:
-            path = self.folder / told["file"]
+        for entry in saved.levels:
+            path = self.folder / entry["file"]
             words = array("Q")
             try:
                 with path.open("rb") as file:
-                    words.fromfile(file, told["states"] * saved.width)
-                    whole = not file.read(1) and zlib.crc32(words) == told["checksum"]
+                    words.fromfile(file, entry["states"] * saved.width)
+                    whole = not file.read(1) and zlib.crc32(words) == entry["checksum"]
             except (OSError, EOFError, ValueError):
                 whole = False
             if not whole:
                 raise Refusal(f"{path} of the checkpoint is missing or damaged; remove {self.folder} and start anew")
             yield from_words(little_endian(words), saved.width)
 
-    def write(self, saved: Saved, layout: Layout, sizes: list[int], level: Callable[[int], array[int]]) -> None:
+    def write(self, saved: Saved, layout: PackedLayout, sizes: list[int], level: Callable[[int], array[int]]) -> None:
         """Write a checkpoint: levels (as words) that are not there yet, then the manifest. Raises Refusal."""
         if self.packing != _packing(layout):
             self.written = []
@@ -167,7 +167,7 @@ class Checkpoint:
         return Refusal(f"cannot write the checkpoint in {self.folder}: {why}; give another folder with --checkpoint")
 
 
-def fields_of(layout: Layout) -> list[Mapping[str, Any]]:
+def fields_of(layout: PackedLayout) -> list[Mapping[str, Any]]:
     """Return the fields of a layout with their values, as JSON."""
     return [
         {"slots": list(field.slots), "bits": field.bits, "shift": field.shift,
@@ -176,7 +176,7 @@ def fields_of(layout: Layout) -> list[Mapping[str, Any]]:
     ]
 
 
-def _packing(layout: Layout) -> list[object]:
+def _packing(layout: PackedLayout) -> list[object]:
     return [(field.slots, field.shift, field.bits) for field in layout.fields]
 
 
@@ -185,5 +185,5 @@ def _digest(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(compact(data).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return ", ".join(f"{name}={n}" for name, n in value.items()) if isinstance(value, dict) else json.dumps(value)

@@ -88,9 +88,9 @@ def growth(
         if any(_is_cause(part) for part in grown.values()) or gives_up():
             break
     causes = {path: part for path, part in found.items() if _is_cause(part)}
-    told = [_told(path, part) for path, part in (causes or found).items()]
-    told.sort(key=lambda each: (_nesting(each.path), -each.reached, each.path))
-    return Growth(tuple(told), tuple(sorted(timers)))
+    growing = [_growing(path, part) for path, part in (causes or found).items()]
+    growing.sort(key=lambda each: (_nesting(each.path), -each.reached, each.path))
+    return Growth(tuple(growing), tuple(sorted(timers)))
 
 
 def _is_cause(part: _Part) -> bool:
@@ -101,7 +101,7 @@ def _nesting(path: str) -> int:
     return path.count(".") + path.count("[")
 
 
-def _told(path: str, part: _Part) -> Growing:
+def _growing(path: str, part: _Part) -> Growing:
     numbers = [value for value in part.seen if isinstance(value, int)]
     reached = max(numbers) if numbers and part.what != "values" else len(part.seen)
     by = sorted((action for action in part.by if action), key=lambda action: (-part.by[action], action))

@@ -16,7 +16,7 @@ from support.paths import ROOT
 from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
 from harness.explore.liveness.cycle import Budget
 from harness.explore.liveness.edges import Edges
-from harness.explore.liveness.fairness import Components, Fairness, Instances
+from harness.explore.liveness.fairness import Components, Fairness, FairnessConditions
 from harness.explore.liveness.graph import StateGraph, holding, plain_graph
 from harness.explore.liveness.lasso import why_no_counterexample
 from harness.explore.plain import search
@@ -318,7 +318,7 @@ def test_lasso_components_are_the_fair_ones() -> None:
     everything = holding(plain_graph(walking(edges, ())), lambda view: True)
 
     def parts(fairness: Fairness, goal: object = None) -> list[list[int]]:
-        found = Components(flat, Instances(flat, fairness), everything, goal)
+        found = Components(flat, FairnessConditions(flat, fairness), everything, goal)
         return [sorted(part.tolist()) for part in _split(found)]
 
     assert parts(Fairness()) == [[0, 1], [2, 3]]

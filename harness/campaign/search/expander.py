@@ -99,7 +99,7 @@ class Expander:
         self.model = request.build()
         self.chosen = tuple(self.model.property(name) for name in request.properties)
         self.space = Space(self.model, self.chosen)
-        self.space.listens = True
+        self.space.sees_all_states = True
         layout = self.space.layout
         self.coder = Coder(layout, {cls.__name__: cls for cls in self.model.types})
         self.dismissed: frozenset[str] = frozenset()
@@ -137,7 +137,7 @@ class Expander:
     def weight(self) -> int:
         """Return how many values and entries of tables there are."""
         values = sum(len(field.values) for field in self.space.layout.fields)
-        return values + sum(len(stage.table) for stage in self.space.stages())
+        return values + sum(len(look_up.table) for look_up in self.space.look_ups())
 
     def expand(self, batch: pa.RecordBatch, parts: int) -> tuple[Expansion, list[tuple[int, pa.Table]]]:
         """Expand states: return what was counted, and the successors as tables by part."""

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.explore.packed.layout import Field, Layout, Overflow
+from harness.explore.packed.layout import Field, Overflow, PackedLayout
 from harness.model import decode
 
 KEY_BYTES = 16
@@ -93,7 +93,7 @@ def is_first(high: Array, low: Array) -> Array:
 class Coder:
     """Turns packed states of a layout into columns, and back; values not met before are interned. Raises Overflow."""
 
-    def __init__(self, layout: Layout, types: Mapping[str, type]) -> None:
+    def __init__(self, layout: PackedLayout, types: Mapping[str, type]) -> None:
         self.layout = layout
         self.types = types
         self._texts: list[list[str]] = [[] for _ in layout.fields]

@@ -18,7 +18,7 @@ import attrs
 
 from harness.explore.liveness.cycle import Budget, Part, shortest_cycle, some_cycle
 from harness.explore.liveness.edges import Edges, Ways
-from harness.explore.liveness.fairness import Components, Fairness, Instances, fairness_of
+from harness.explore.liveness.fairness import Components, Fairness, FairnessConditions, fairness_of
 from harness.explore.liveness.graph import Array, StateGraph, holding, load
 from harness.model import Model, Property, Reason, Refusal, View
 
@@ -73,7 +73,7 @@ def check_temporal(graph: StateGraph, model: Model, property_name: str, fairness
     """
     prop = _temporal(model, property_name)
     edges = Edges(graph)
-    instances = Instances(edges, fairness)
+    instances = FairnessConditions(edges, fairness)
     question = _Question(graph, prop, edges)
     found = _LassoSearch(question, edges, instances).shortest()
     if found is None:
@@ -119,7 +119,7 @@ def _for_how_long(prop: Property, length: int, fairness: Fairness) -> str:
     return "and nothing can happen any more" if fairness.whole else "and no step that has to happen can happen any more"
 
 
-def _notes(edges: Edges, instances: Instances, loop: list[int], cycle: list[int]) -> list[FairnessNote]:
+def _notes(edges: Edges, instances: FairnessConditions, loop: list[int], cycle: list[int]) -> list[FairnessNote]:
     """Say for each condition of the formula how a cycle through the states of a loop keeps to it: what it takes first.
 
     A step takes every condition that has an edge between the same two states, whatever its label.
@@ -189,7 +189,7 @@ class _Question:
 class _LassoSearch:
     """The search for a lasso of few states: staying somewhere, or a cycle in one of the fair parts."""
 
-    def __init__(self, question: _Question, edges: Edges, instances: Instances) -> None:
+    def __init__(self, question: _Question, edges: Edges, instances: FairnessConditions) -> None:
         self._question, self._edges, self._instances = question, edges, instances
         self._parts = Components(edges, instances, question.allowed, question.goal)
 

@@ -49,7 +49,7 @@ def fairness_of(model: Model, mode: str) -> Fairness:
 
 
 @attrs.frozen
-class Instance:
+class FairnessCondition:
     """One condition of a fairness formula: an action with its arguments, or every step."""
 
     name: str
@@ -60,13 +60,13 @@ class Instance:
         return f"{'SF' if self.strong else 'WF'}({self.name})"
 
 
-class Instances:
+class FairnessConditions:
     """The conditions of a fairness formula that a graph knows: where each is enabled, and which edges take it."""
 
     def __init__(self, edges: Edges, fairness: Fairness) -> None:
         np = load("numpy")
         number_of: dict[tuple[str, tuple[str, ...]], int] = {}
-        found: list[Instance] = []
+        found: list[FairnessCondition] = []
         of_label = np.full(len(edges.names), -1, dtype=np.int16 if len(edges.names) < 2**15 else np.int32)
         for label, name in enumerate(edges.names):
             if fairness.whole:
@@ -76,10 +76,10 @@ class Instances:
                 if key not in number_of:
                     number_of[key] = len(found)
                     shown = f"{name.action}({','.join(name.args)})" if name.args else name.action
-                    found.append(Instance(shown, fairness.actions[name.action] == "strong"))
+                    found.append(FairnessCondition(shown, fairness.actions[name.action] == "strong"))
                 of_label[label] = number_of[key]
         if fairness.whole:
-            found.append(Instance(WHOLE, strong=False))
+            found.append(FairnessCondition(WHOLE, strong=False))
         self.listed = tuple(found)
         self.of_edge = of_label[edges.labels]
         """For each edge the number of the condition that it takes, -1 where there is none."""
@@ -99,7 +99,7 @@ class Components:
     than one state lies in a part; staying in one state for ever is not a matter of parts.
     """
 
-    def __init__(self, edges: Edges, instances: Instances, allowed: Array, goal: Array | None) -> None:
+    def __init__(self, edges: Edges, instances: FairnessConditions, allowed: Array, goal: Array | None) -> None:
         """Find the parts among the `allowed` states, each with a state of `goal` where that is given.
 
         Parts that break weak fairness are dropped whole. Where a strongly fair step is enabled but never taken inside,

@@ -22,7 +22,7 @@ def graph_of(search: Search, in_order: bool = False) -> StateGraph:
     """
     np = load("numpy")
     loop, layout = search.loop, search.space.layout
-    packed = _Packed(search)
+    packed = _PackedStates(search)
     arrows = loop.arrows()
     steps = [StepName(e.step.action, e.step.args, e.step.label, "") for e in arrows.edges]
     unique = list(dict.fromkeys(steps))
@@ -54,7 +54,7 @@ def graph_of(search: Search, in_order: bool = False) -> StateGraph:
     )
 
 
-class _Packed:
+class _PackedStates:
     """All states of a search, by number: as an array of words, or as integers where they are wider."""
 
     def __init__(self, search: Search) -> None:

@@ -1,7 +1,7 @@
 """What the protocol does in a packed state, asked once per distinct values read.
 
 A unit is a process's own steps, the delivery of one message, or a check. What it yields for the values that it read is
-a leaf, found by walking from field to field in the order of reading; that order depends on nothing but those values.
+found again by walking from field to field in the order of reading; that order depends on nothing but those values.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from harness.explore.packed.layout import Field, Layout, Look, Overflow
+from harness.explore.packed.layout import Field, Look, Overflow, PackedLayout
 from harness.memo.read_memo import ReadBranch, ReadTree
 from harness.model import Message, Model, Process, Property, Step, View, slot
 
@@ -17,11 +17,11 @@ Answer = tuple[str, str]
 """The name of a property that answers in a state, and its reason."""
 
 
-class Packed(Protocol):
+class PackedModel(Protocol):
     """What a unit needs to know of the packed model that it belongs to."""
 
     model: Model
-    layout: Layout
+    layout: PackedLayout
     step_witnesses: list[Property]
 
     def channels_of(self, step: Step) -> tuple[Channel, ...]: ...
@@ -35,7 +35,7 @@ class Channel(dict[int, int]):
     __slots__ = ("field", "ids", "put", "serial", "space", "taken")
 
     def __init__(
-        self, space: Packed, serial: int, field: Field, taken: Message | None, put: tuple[Message, ...]
+        self, space: PackedModel, serial: int, field: Field, taken: Message | None, put: tuple[Message, ...]
     ) -> None:
         super().__init__()
         self.space = space
@@ -67,7 +67,7 @@ class Channel(dict[int, int]):
         return (inbox,) if len(values) == 1 else (inbox, values[1] | {self.taken} if self.taken else values[1])
 
 
-class Edge:
+class PackedEdge:
     """One way on from a state: the step, what it adds to the packed state, and the channels it changes besides."""
 
     __slots__ = ("channels", "delta", "step")
@@ -85,12 +85,12 @@ class Edge:
         return after
 
 
-class Move:
+class InternedStep:
     """A step with the ids of what it writes, whatever the packing."""
 
     __slots__ = ("channels", "step", "writes")
 
-    def __init__(self, space: Packed, step: Step, state: int) -> None:
+    def __init__(self, space: PackedModel, step: Step, state: int) -> None:
         layout = space.layout
         changed: dict[Field, list[tuple[int, Any]]] = {}
         for name, value in step.writes:
@@ -102,31 +102,33 @@ class Move:
         ]
         self.channels = space.channels_of(step)
 
-    def edge(self, state: int) -> Edge:
+    def edge(self, state: int) -> PackedEdge:
         """Return the step as an edge from a state. Raises Overflow where a field is too narrow for what it writes."""
         delta = 0
         for field, after in self.writes:
             if after > field.low:
                 raise Overflow(field)
             delta += (after - ((state >> field.shift) & field.low)) << field.shift
-        return Edge(self.step, delta, self.channels)
+        return PackedEdge(self.step, delta, self.channels)
 
 
-class Leaf:
+class UnitResult:
     """What a unit yields for the values it read: steps or answers, and the fields that matter, in order of reading."""
 
-    __slots__ = ("answers", "footprint", "moves")
+    __slots__ = ("answers", "footprint", "steps")
 
-    def __init__(self, footprint: tuple[Field, ...], moves: tuple[Move, ...], answers: tuple[Answer, ...]) -> None:
+    def __init__(
+        self, footprint: tuple[Field, ...], steps: tuple[InternedStep, ...], answers: tuple[Answer, ...]
+    ) -> None:
         self.footprint = footprint
-        self.moves = moves
+        self.steps = steps
         self.answers = answers
 
 
 class Unit(ReadTree):
     """Steps or answers that are worked out together, remembered by the values that were read, whatever the packing."""
 
-    def __init__(self, space: Packed) -> None:
+    def __init__(self, space: PackedModel) -> None:
         super().__init__()
         self.space = space
 
@@ -138,7 +140,7 @@ class Unit(ReadTree):
         """Return the answers there are."""
         return ()
 
-    def leaf(self, state: int) -> Leaf:
+    def at(self, state: int) -> UnitResult:
         """Return what the unit yields in a state; the protocol is asked once per distinct values read."""
         node = self.root
         while node.__class__ is ReadBranch:
@@ -146,15 +148,15 @@ class Unit(ReadTree):
             node = node.children.get((state >> field.shift) & field.low)
         return self._ask(state) if node is None else node
 
-    def is_quiet(self, field: Field, at: int) -> bool:
+    def is_silent_at(self, field: Field, at: int) -> bool:
         """Say whether the value of one field alone settles that there is no answer; the others are as at the start."""
         try:
-            leaf = self.leaf(at << field.shift)
+            result = self.at(at << field.shift)
         except Exception:  # the other fields' values need not fit: whatever happens, more than one field was read
             return False
-        return not leaf.answers and leaf.footprint in ((), (field,))
+        return not result.answers and result.footprint in ((), (field,))
 
-    def _ask(self, state: int) -> Leaf:
+    def _ask(self, state: int) -> UnitResult:
         """Ask the protocol, and remember what it said by the values that it read."""
         space = self.space
         view = Look(space.layout, state)
@@ -169,15 +171,15 @@ class Unit(ReadTree):
             written = dict.fromkeys([where[name][0] for step in steps for name, _ in step.writes])
             read += [field for field in written if len(field.slots) > 1 and field not in read]
             footprint = [*read, *(field for field in written if field not in read)]
-        leaf = Leaf(tuple(footprint), tuple([Move(space, step, state) for step in steps]), answers)
-        self.insert(read, [(state >> field.shift) & field.low for field in read], leaf)
-        return leaf
+        result = UnitResult(tuple(footprint), tuple([InternedStep(space, step, state) for step in steps]), answers)
+        self.insert(read, [(state >> field.shift) & field.low for field in read], result)
+        return result
 
 
 class Steps(Unit):
     """A process's own steps."""
 
-    def __init__(self, space: Packed, process: Process) -> None:
+    def __init__(self, space: PackedModel, process: Process) -> None:
         super().__init__(space)
         self.process = process
 
@@ -188,7 +190,7 @@ class Steps(Unit):
 class Delivery(Unit):
     """The delivery of one message."""
 
-    def __init__(self, space: Packed, process: Process, message: Message) -> None:
+    def __init__(self, space: PackedModel, process: Process, message: Message) -> None:
         super().__init__(space)
         self.process = process
         self.message = message
@@ -200,7 +202,7 @@ class Delivery(Unit):
 class Check(Unit):
     """One index of a property: its answer is a reason, or nothing."""
 
-    def __init__(self, space: Packed, name: str, ask: Callable[[View], str | None]) -> None:
+    def __init__(self, space: PackedModel, name: str, ask: Callable[[View], str | None]) -> None:
         super().__init__(space)
         self.name = name
         self.ask = ask
@@ -213,7 +215,7 @@ class Check(Unit):
 class MessageCheck(Unit):
     """All properties of messages, for the messages of one channel: each message is looked at once."""
 
-    def __init__(self, space: Packed, address: str, properties: Sequence[Property]) -> None:
+    def __init__(self, space: PackedModel, address: str, properties: Sequence[Property]) -> None:
         super().__init__(space)
         self.inbox = slot("inbox", address)
         self.properties = properties
@@ -229,6 +231,6 @@ class MessageCheck(Unit):
         reasons = ((prop.name, prop.check(message)) for prop in self.properties for message in network.contents(inbox))
         return tuple({name: (name, why) for name, why in reasons if why is not None}.values())
 
-    def is_quiet(self, field: Field, at: int) -> bool:
+    def is_silent_at(self, field: Field, at: int) -> bool:
         inbox = field.values[at][field.slots.index(self.inbox)]
-        return self.good.issuperset(self.space.model.network.each(inbox)) or super().is_quiet(field, at)
+        return self.good.issuperset(self.space.model.network.each(inbox)) or super().is_silent_at(field, at)

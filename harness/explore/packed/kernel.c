@@ -1,7 +1,7 @@
 /* The inner loop of the exhaustive search: states of up to 127 bits, looked up in tables that Python fills on demand.
 
-   A state is one integer. A stage maps `state & mask` to a found: edges (a difference to add, and channels whose
-   difference depends on their own bits), answers of checks, and stages in which to look further. What is missing is
+   A state is one integer. A look-up maps `state & mask` to an entry: edges (a difference to add, and channels whose
+   difference depends on their own bits), answers of checks, and look-ups in which to look further. What is missing is
    asked for by a callback, before anything of that state counts, so that an error leaves no state half expanded.
    States are kept in the order of their discovery; the table of seen states holds their numbers and some bits of
    their hash. Compiled without Python's headers, used through ctypes. */
@@ -15,11 +15,11 @@ typedef uint64_t u64;
 typedef uint32_t u32;
 
 #define NONE 0xFFFFFFFFu
-#define NOTHING 0u              /* the found that is empty: the most frequent one */
+#define NOTHING 0u              /* the entry that is empty: the most frequent one */
 #define API __attribute__((visibility("default")))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
-enum { STAGE = 0, CHANNEL = 1, IMAGE = 2 };
+enum { LOOK_UP = 0, CHANNEL = 1, IMAGE = 2 };
 enum { OK = 0, FAILED = -1, NO_MEMORY = -2, LIMIT = -3 };
 
 static inline u64 mix(u128 x)
@@ -108,8 +108,8 @@ static int grow(void **at, u64 *room, u64 need, size_t size)
 #define ROOM(array, more) grow((void **)&(array).at, &(array).room, (array).count + (more), sizeof *(array).at)
 
 /* A table by `state & mask`: an array where the mask is a few runs of few bits, else a map. */
-typedef struct { u128 mask; Map map; u32 *direct; u32 bits, runs, shift[4], low[4], at[4]; } Stage;
-typedef struct { u64 ways, hits; u32 edges, edges_end, children, children_end; u32 answers; } Found;
+typedef struct { u128 mask; Map map; u32 *direct; u32 bits, runs, shift[4], low[4], at[4]; } Table;
+typedef struct { u64 ways, hits; u32 edges, edges_end, children, children_end; u32 answers; } Entry;
 typedef struct { u128 delta; u32 channels, channels_end; } Edge;
 typedef struct { u32 shift; u64 low; u128 *difference; uint8_t *known; u64 room; } Channel;
 typedef struct { u128 part, rest; u32 next; } Image;    /* what to add, which bits stay, where to look next */
@@ -120,20 +120,20 @@ typedef int64_t (*Miss)(int kind, u32 number, u64 low, u64 high);
 
 typedef struct {
     Miss miss;
-    ARRAY(Stage) stages;
-    ARRAY(Found) founds;
+    ARRAY(Table) look_ups;
+    ARRAY(Entry) entries;
     ARRAY(Edge) edges;
-    ARRAY(u32) links;             /* children of founds, channels of edges */
+    ARRAY(u32) links;             /* children of entries, channels of edges */
     ARRAY(Channel) channels;
     ARRAY(u32) roots;
-    ARRAY(Stage) nodes;           /* of the canonical image: mask and map to images */
+    ARRAY(Table) orbits;           /* of the canonical image: mask and map to images */
     ARRAY(Image) images;
     ARRAY(u128) states;
     ARRAY(Event) events;
     ARRAY(u128) outside;          /* states out of bounds */
     Map outside_map;
     ARRAY(u128) after;            /* successors of the state at hand */
-    ARRAY(u32) met;               /* founds of the state at hand */
+    ARRAY(u32) met;               /* entries of the state at hand */
     ARRAY(u32) ahead;
     ARRAY(Pending) pending;
     u64 *seen;                    /* 24 bits of hash above 40 bits of number + 1; or fingerprints */
@@ -145,55 +145,55 @@ typedef struct {
 
 #define NUMBER ((1ull << 40) - 1)
 
-static void stage_mask(Stage *stage, u128 mask)
+static void table_mask(Table *table, u128 mask)
 {
-    memset(stage, 0, sizeof *stage);
-    stage->mask = mask;
+    memset(table, 0, sizeof *table);
+    table->mask = mask;
     u32 bit = 0;
     while (mask >> bit) {
         if (!(mask >> bit & 1)) { bit++; continue; }
         u32 end = bit;
         while (end < 128 && mask >> end & 1) end++;
-        if (stage->runs == 4 || stage->bits + end - bit > 12) { stage->runs = 0; stage->bits = 99; return; }
-        stage->shift[stage->runs] = bit;
-        stage->low[stage->runs] = (1u << (end - bit)) - 1;
-        stage->at[stage->runs++] = stage->bits;
-        stage->bits += end - bit;
+        if (table->runs == 4 || table->bits + end - bit > 12) { table->runs = 0; table->bits = 99; return; }
+        table->shift[table->runs] = bit;
+        table->low[table->runs] = (1u << (end - bit)) - 1;
+        table->at[table->runs++] = table->bits;
+        table->bits += end - bit;
         if (end == 128) break;
         bit = end;
     }
 }
 
-static inline u32 direct_index(const Stage *stage, u128 state)
+static inline u32 direct_index(const Table *table, u128 state)
 {
     u32 index = 0;
-    for (u32 i = 0; i < stage->runs; i++)
-        index |= ((u32)(state >> stage->shift[i]) & stage->low[i]) << stage->at[i];
+    for (u32 i = 0; i < table->runs; i++)
+        index |= ((u32)(state >> table->shift[i]) & table->low[i]) << table->at[i];
     return index;
 }
 
-static inline u32 table_get(const Stage *stage, u128 state)
+static inline u32 table_get(const Table *table, u128 state)
 {
-    if (stage->bits <= 12) return stage->direct ? stage->direct[direct_index(stage, state)] : NONE;
-    return map_get(&stage->map, state & stage->mask);
+    if (table->bits <= 12) return table->direct ? table->direct[direct_index(table, state)] : NONE;
+    return map_get(&table->map, state & table->mask);
 }
 
-static int table_put(Stage *stage, u128 state, u32 value)
+static int table_put(Table *table, u128 state, u32 value)
 {
-    if (stage->bits > 12) return map_put(&stage->map, state & stage->mask, value);
-    if (!stage->direct) {
-        if (!(stage->direct = malloc(sizeof(u32) << stage->bits))) return NO_MEMORY;
-        memset(stage->direct, 0xFF, sizeof(u32) << stage->bits);
+    if (table->bits > 12) return map_put(&table->map, state & table->mask, value);
+    if (!table->direct) {
+        if (!(table->direct = malloc(sizeof(u32) << table->bits))) return NO_MEMORY;
+        memset(table->direct, 0xFF, sizeof(u32) << table->bits);
     }
-    stage->direct[direct_index(stage, state)] = value;
+    table->direct[direct_index(table, state)] = value;
     return OK;
 }
 
-static void table_clear(Stage *stage)
+static void table_clear(Table *table)
 {
-    map_clear(&stage->map);
-    free(stage->direct);
-    stage->direct = NULL;
+    map_clear(&table->map);
+    free(table->direct);
+    table->direct = NULL;
 }
 
 API Kernel *kernel_new(Miss miss)
@@ -209,13 +209,13 @@ API Kernel *kernel_new(Miss miss)
 
 static void forget_tables(Kernel *k)
 {
-    for (u64 i = 0; i < k->stages.count; i++) table_clear(&k->stages.at[i]);
-    for (u64 i = 0; i < k->nodes.count; i++) table_clear(&k->nodes.at[i]);
+    for (u64 i = 0; i < k->look_ups.count; i++) table_clear(&k->look_ups.at[i]);
+    for (u64 i = 0; i < k->orbits.count; i++) table_clear(&k->orbits.at[i]);
     for (u64 i = 0; i < k->channels.count; i++) {
         free(k->channels.at[i].difference);
         free(k->channels.at[i].known);
     }
-    k->stages.count = k->nodes.count = k->channels.count = k->founds.count = k->edges.count = 0;
+    k->look_ups.count = k->orbits.count = k->channels.count = k->entries.count = k->edges.count = 0;
     k->links.count = k->images.count = k->roots.count = 0;
 }
 
@@ -223,8 +223,8 @@ API void kernel_free(Kernel *k)
 {
     forget_tables(k);
     map_clear(&k->outside_map);
-    free(k->stages.at); free(k->founds.at); free(k->edges.at); free(k->links.at); free(k->channels.at);
-    free(k->roots.at); free(k->nodes.at); free(k->images.at); free(k->states.at); free(k->events.at);
+    free(k->look_ups.at); free(k->entries.at); free(k->edges.at); free(k->links.at); free(k->channels.at);
+    free(k->roots.at); free(k->orbits.at); free(k->images.at); free(k->states.at); free(k->events.at);
     free(k->outside.at); free(k->after.at); free(k->met.at); free(k->ahead.at); free(k->pending.at); free(k->seen);
     free(k);
 }
@@ -238,24 +238,24 @@ API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprint
 
 /* ---- tables, filled by Python ---- */
 
-API int64_t kernel_stage(Kernel *k, u64 low, u64 high)
+API int64_t kernel_look_up(Kernel *k, u64 low, u64 high)
 {
-    if (ROOM(k->stages, 1)) return NO_MEMORY;
-    stage_mask(&k->stages.at[k->stages.count], join(low, high));
-    return (int64_t)k->stages.count++;
+    if (ROOM(k->look_ups, 1)) return NO_MEMORY;
+    table_mask(&k->look_ups.at[k->look_ups.count], join(low, high));
+    return (int64_t)k->look_ups.count++;
 }
 
 API void kernel_narrow(Kernel *k, u32 number, u64 low, u64 high)
 {
-    table_clear(&k->stages.at[number]);
-    stage_mask(&k->stages.at[number], join(low, high));
+    table_clear(&k->look_ups.at[number]);
+    table_mask(&k->look_ups.at[number], join(low, high));
 }
 
-API int64_t kernel_node(Kernel *k, u64 low, u64 high)
+API int64_t kernel_orbit(Kernel *k, u64 low, u64 high)
 {
-    if (ROOM(k->nodes, 1)) return NO_MEMORY;
-    stage_mask(&k->nodes.at[k->nodes.count], join(low, high));
-    return (int64_t)k->nodes.count++;
+    if (ROOM(k->orbits, 1)) return NO_MEMORY;
+    table_mask(&k->orbits.at[k->orbits.count], join(low, high));
+    return (int64_t)k->orbits.count++;
 }
 
 API int64_t kernel_image(Kernel *k, u64 low, u64 high, u64 rest_low, u64 rest_high, u32 next)
@@ -291,13 +291,13 @@ API int kernel_difference(Kernel *k, u32 number, u64 at, u64 low, u64 high)
     return OK;
 }
 
-/* A found as a list of numbers: ways, answers, children (count, numbers), edges (count; delta, channels (count, ...)) */
-API int64_t kernel_found(Kernel *k, const u64 *list)
+/* An entry as a list of numbers: ways, answers, children (count, numbers), edges (count; delta, channels (count, ...)) */
+API int64_t kernel_entry(Kernel *k, const u64 *list)
 {
-    Found found = { list[0], 0, 0, 0, 0, 0, (u32)list[1] };
+    Entry found = { list[0], 0, 0, 0, 0, 0, (u32)list[1] };
     u64 children = list[2];
     list += 3;
-    if (ROOM(k->links, children) || ROOM(k->founds, 1)) return NO_MEMORY;
+    if (ROOM(k->links, children) || ROOM(k->entries, 1)) return NO_MEMORY;
     found.children = (u32)k->links.count;
     for (u64 i = 0; i < children; i++) k->links.at[k->links.count++] = (u32)*list++;
     found.children_end = (u32)k->links.count;
@@ -314,12 +314,12 @@ API int64_t kernel_found(Kernel *k, const u64 *list)
         k->edges.at[k->edges.count++] = edge;
     }
     found.edges_end = (u32)k->edges.count;
-    k->founds.at[k->founds.count] = found;
-    return (int64_t)k->founds.count++;
+    k->entries.at[k->entries.count] = found;
+    return (int64_t)k->entries.count++;
 }
 
-/* Nobody wants to know any more that the checks of a found answer. */
-API void kernel_mute(Kernel *k, u32 found) { k->founds.at[found].answers = 0; }
+/* What the checks of an entry answer is not needed any more. */
+API void kernel_mute(Kernel *k, u32 found) { k->entries.at[found].answers = 0; }
 
 API int kernel_roots(Kernel *k, const u32 *numbers, u64 count, u32 bounds)
 {
@@ -333,9 +333,9 @@ API int kernel_roots(Kernel *k, const u32 *numbers, u64 count, u32 bounds)
 
 API void kernel_hits(Kernel *k, u64 *hits)
 {
-    for (u64 i = 0; i < k->founds.count; i++) {
-        hits[i] = k->founds.at[i].hits;
-        k->founds.at[i].hits = 0;
+    for (u64 i = 0; i < k->entries.count; i++) {
+        hits[i] = k->entries.at[i].hits;
+        k->entries.at[i].hits = 0;
     }
 }
 
@@ -421,15 +421,15 @@ static inline int seen_put(Kernel *k, u128 state, u64 hash)
 
 /* ---- looking up ---- */
 
-static inline u32 stage_get(Kernel *k, u32 number, u128 state)
+static inline u32 look_up_get(Kernel *k, u32 number, u128 state)
 {
-    Stage *stage = &k->stages.at[number];
-    u32 found = table_get(stage, state);
+    Table *table = &k->look_ups.at[number];
+    u32 found = table_get(table, state);
     if (LIKELY(found != NONE)) return found;
-    int64_t answer = k->miss(STAGE, number, (u64)state, (u64)(state >> 64));
+    int64_t answer = k->miss(LOOK_UP, number, (u64)state, (u64)(state >> 64));
     if (answer < 0) return NONE;
-    stage = &k->stages.at[number];
-    if (table_put(stage, state, (u32)answer)) return NONE;
+    table = &k->look_ups.at[number];
+    if (table_put(table, state, (u32)answer)) return NONE;
     return (u32)answer;
 }
 
@@ -438,14 +438,14 @@ static inline int least(Kernel *k, u128 *state)
     u128 from = *state, image = 0;
     u32 at = 0;
     do {
-        Stage *node = &k->nodes.at[at];
-        u32 found = table_get(node, from);
+        Table *orbit = &k->orbits.at[at];
+        u32 found = table_get(orbit, from);
         if (found == NONE) {
             int64_t answer = k->miss(IMAGE, at, (u64)from, (u64)(from >> 64));
             if (answer < 0) return FAILED;
-            node = &k->nodes.at[at];
+            orbit = &k->orbits.at[at];
             found = (u32)answer;
-            if (table_put(node, from, found)) return NO_MEMORY;
+            if (table_put(orbit, from, found)) return NO_MEMORY;
         }
         image += k->images.at[found].part + (from & k->images.at[found].rest);
         at = k->images.at[found].next;
@@ -454,17 +454,17 @@ static inline int least(Kernel *k, u128 *state)
     return OK;
 }
 
-/* Find all that is known of a state: founds into `met`, successors (canonical where asked) into `after`. */
+/* Find all that is known of a state: entries into `met`, successors (canonical where asked) into `after`. */
 static int look(Kernel *k, u128 state)
 {
     k->met.count = k->after.count = k->ahead.count = 0;
     if (ROOM(k->ahead, k->roots.count)) return NO_MEMORY;
     for (u64 i = k->roots.count; i-- > 0;) k->ahead.at[k->ahead.count++] = k->roots.at[i];
     while (k->ahead.count) {
-        u32 number = stage_get(k, k->ahead.at[--k->ahead.count], state);
+        u32 number = look_up_get(k, k->ahead.at[--k->ahead.count], state);
         if (number == NOTHING) continue;
         if (number == NONE) return FAILED;
-        Found *found = &k->founds.at[number];
+        Entry *found = &k->entries.at[number];
         if (found->edges != found->edges_end || found->answers) {
             if (ROOM(k->met, 1)) return NO_MEMORY;
             k->met.at[k->met.count++] = number;
@@ -474,7 +474,7 @@ static int look(Kernel *k, u128 state)
         for (u64 i = children; i-- > 0;) k->ahead.at[k->ahead.count++] = k->links.at[found->children + i];
     }
     for (u64 m = 0; m < k->met.count; m++) {
-        u32 first = k->founds.at[k->met.at[m]].edges, end = k->founds.at[k->met.at[m]].edges_end;
+        u32 first = k->entries.at[k->met.at[m]].edges, end = k->entries.at[k->met.at[m]].edges_end;
         if (ROOM(k->after, end - first)) return NO_MEMORY;
         for (u32 e = first; e < end; e++) {
             u128 after = state + k->edges.at[e].delta;
@@ -497,13 +497,13 @@ static int look(Kernel *k, u128 state)
 
 static int is_outside(Kernel *k, u128 state)
 {
-    u32 stage = k->bounds;
-    while (stage != NONE) {
-        u32 number = stage_get(k, stage, state);
+    u32 table = k->bounds;
+    while (table != NONE) {
+        u32 number = look_up_get(k, table, state);
         if (number == NONE) return FAILED;
-        Found *found = &k->founds.at[number];
+        Entry *found = &k->entries.at[number];
         if (found->answers) return 1;
-        stage = found->children == found->children_end ? NONE : k->links.at[found->children];
+        table = found->children == found->children_end ? NONE : k->links.at[found->children];
     }
     return 0;
 }
@@ -553,7 +553,7 @@ API int kernel_expand(Kernel *k, u64 *begin, u64 end)
         }
         int any = 0;
         for (u64 m = 0; m < k->met.count; m++) {
-            Found *found = &k->founds.at[k->met.at[m]];
+            Entry *found = &k->entries.at[k->met.at[m]];
             found->hits++;
             k->generated += found->ways;
             any |= found->edges != found->edges_end;
@@ -603,7 +603,7 @@ API int64_t kernel_graph(Kernel *k, u64 begin, u64 end, int32_t *from, int32_t *
         if (look(k, k->states.at[n])) return FAILED;
         u64 i = 0;
         for (u64 m = 0; m < k->met.count; m++)
-            for (u32 e = k->founds.at[k->met.at[m]].edges; e < k->founds.at[k->met.at[m]].edges_end; e++, i++) {
+            for (u32 e = k->entries.at[k->met.at[m]].edges; e < k->entries.at[k->met.at[m]].edges_end; e++, i++) {
                 u64 number = seen_get(k, k->after.at[i], mix(k->after.at[i]));
                 if (number == NUMBER) continue;
                 if (count == room) return LIMIT;
@@ -624,7 +624,7 @@ API void kernel_counts(const Kernel *k, u64 *counts)
     counts[2] = k->generated;
     counts[3] = k->events.count;
     counts[4] = k->outside.count;
-    counts[5] = k->founds.count;
+    counts[5] = k->entries.count;
     counts[6] = bytes_used(k);
 }
 

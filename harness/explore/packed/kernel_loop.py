@@ -8,18 +8,18 @@ anew in place, if they still fit the kernel's words.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from weakref import ref
 
-from harness.explore.packed.footprints import Channel, Edge
+from harness.explore.packed.footprints import Channel, PackedEdge
 from harness.explore.packed.kernel import MISS, library
 from harness.explore.packed.layout import Overflow
-from harness.explore.packed.look_ups import NOTHING, Found, Stage
-from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, Kept, Moved
+from harness.explore.packed.look_ups import NOTHING, LookUp, TableEntry
+from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, LoopOptions
 from harness.explore.packed.space import Space
 from harness.explore.packed.spool import Spool, from_words, to_words
-from harness.explore.reduction.symmetry import Node
+from harness.explore.reduction.symmetry import OrbitTable
 
 BITS = 127
 """The widest state that the kernel can take."""
@@ -30,23 +30,25 @@ SLICE = 50_000
 LOW = (1 << 64) - 1
 ALL = (1 << 128) - 1
 NONE = 0xFFFFFFFF
-STAGE, CHANNEL = 0, 1
+LOOK_UP, CHANNEL = 0, 1
 """What the kernel may miss, besides an image: as in kernel.c."""
 NO_MEMORY = -2
+Moved = Callable[[Callable[[int], int]], None]
+"""Called when states are packed anew, with the function that does it."""
 
 
 class KernelLoop:
     """States as pairs of 64-bit words in the kernel; its tables mirror those of the space."""
 
     name = "kernel"
-    reserve = 0
-    """Bits that must be left while it is early: to start over with narrower states costs little then."""
     contexts: Mapping[int, int] = MappingProxyType({100_000: 500, 1_000_000: 10_000})
 
-    def __init__(self, space: Space, kept: Kept, moved: Moved = lambda remap: None) -> None:
-        assert not kept.hidden
+    def __init__(self, space: Space, options: LoopOptions, moved: Moved, reserve: int) -> None:
+        assert not options.hidden
         self.space = space
-        self.kept = kept
+        self.reserve = reserve
+        """Bits that must be left while it is early: to begin again with narrower states costs little then."""
+        self.options = options
         self.moved = moved
         self.c = library()
         this = ref(self)  # the kernel's callback must not keep the loop alive, which would keep the kernel alive
@@ -57,15 +59,15 @@ class KernelLoop:
 
         self.callback = MISS(miss)
         self.kernel = self.c.kernel_new(self.callback)
-        self.c.kernel_options(self.kernel, kept.symmetry is not None, kept.deadlocks, kept.fingerprints)
+        self.c.kernel_options(self.kernel, options.symmetry is not None, options.deadlocks, options.fingerprints)
         self.position = 0
         self.ends: list[int] = []
         """Where each level ends among all states."""
         self.dropped = 0
         """States that are in the spool and no more in the kernel."""
-        self.spool = Spool() if kept.fingerprints else None
+        self.spool = Spool() if options.fingerprints else None
         self.settled: set[str] = set()
-        """Properties of whose answers nobody wants to know any more."""
+        """Properties whose answers are not needed any more."""
         self.error: BaseException | None = None
         self.out_done = 0
         self._forget()
@@ -75,11 +77,11 @@ class KernelLoop:
             self.c.kernel_free(kernel)
 
     def _forget(self) -> None:
-        self.stages: list[Stage] = []
+        self.look_ups: list[LookUp] = []
         self.channels: list[Channel] = []
-        self.founds: list[Found] = []
-        self.nodes: list[Node] = []
-        self.numbers: dict[Stage | Found | Node, int] = {}
+        self.entries: list[TableEntry] = []
+        self.orbits: list[OrbitTable] = []
+        self.numbers: dict[LookUp | TableEntry | OrbitTable, int] = {}
         """Each one's number in the kernel among its kind."""
         self.channel_numbers: dict[int, int] = {}
         """The same of channels, by their serial."""
@@ -95,8 +97,8 @@ class KernelLoop:
 
     def start(self, states: Sequence[int]) -> None:
         self._roots()
-        if self.kept.symmetry is not None:
-            states = [self.kept.symmetry.least(state) for state in states]
+        if self.options.symmetry is not None:
+            states = [self.options.symmetry.least(state) for state in states]
         self._seed(to_words(states, 2))
         self.c.kernel_add_generated(self.kernel, len(states))
         self.ends = [self._counts()[1]]
@@ -119,12 +121,12 @@ class KernelLoop:
             self._raise(code)
 
     def _roots(self) -> None:
-        self._found(NOTHING)
-        roots = array("I", [self._stage(root) for root in self.space.roots])
-        bounds = NONE if self.space.bounds is None else self._stage(self.space.bounds)
+        self._entry(NOTHING)
+        roots = array("I", [self._look_up(root) for root in self.space.roots])
+        bounds = NONE if self.space.bounds is None else self._look_up(self.space.bounds)
         self.c.kernel_roots(self.kernel, _at(roots), len(roots), bounds)
-        if self.kept.symmetry is not None:
-            self._node(self.kept.symmetry.root)
+        if self.options.symmetry is not None:
+            self._orbit(self.options.symmetry.root)
 
     def expand(self, answered: Answered) -> Iterator[int]:
         if self.space.settle():
@@ -164,11 +166,11 @@ class KernelLoop:
             return
         events = array("Q", bytes(16 * count))
         self.c.kernel_read_events(self.kernel, _at(events))
-        by_found: dict[int, list[int]] = {}
+        by_entry: dict[int, list[int]] = {}
         for n in range(0, len(events), 2):
-            by_found.setdefault(events[n + 1] & NONE, []).append(events[n])
-        for number, places in by_found.items():
-            answers = DEADLOCK if number == NONE else self.founds[number].answers
+            by_entry.setdefault(events[n + 1] & NONE, []).append(events[n])
+        for number, places in by_entry.items():
+            answers = DEADLOCK if number == NONE else self.entries[number].answers
             if all(name in self.settled for name, _ in answers):
                 if number != NONE:
                     self.c.kernel_mute(self.kernel, number)
@@ -231,8 +233,8 @@ class KernelLoop:
         )
         if count < 0:
             self._raise(count)
-        edges: list[Edge] = []
-        for found in self.founds:
+        edges: list[PackedEdge] = []
+        for found in self.entries:
             edges += found.edges
         return Arrows(memoryview(sources)[:count], memoryview(targets)[:count], memoryview(labels)[:count], edges)
 
@@ -240,9 +242,9 @@ class KernelLoop:
         self._roots()
 
     def count(self) -> None:
-        hits = array("Q", bytes(8 * len(self.founds)))
+        hits = array("Q", bytes(8 * len(self.entries)))
         self.c.kernel_hits(self.kernel, _at(hits))
-        for found, count in zip(self.founds, hits, strict=True):
+        for found, count in zip(self.entries, hits, strict=True):
             if count:
                 self.space.tally(found, count)
 
@@ -261,8 +263,8 @@ class KernelLoop:
             return False
         self.error = None
         self.space.repack()
-        if self.kept.symmetry is not None:
-            self.kept.symmetry.repack()
+        if self.options.symmetry is not None:
+            self.options.symmetry.repack()
         shifts, lows = array("I", [shift for shift, _ in before]), array("Q", [low for _, low in before])
         now = array("I", [field.shift for field in fields])
         how = (_at(shifts), _at(lows), _at(now), len(before))
@@ -285,33 +287,33 @@ class KernelLoop:
         """Fill what the kernel misses; called from it, so that errors are kept for later."""
         try:
             state = low | high << 64
-            if kind == STAGE:
-                found = self.stages[number].fill(state)
+            if kind == LOOK_UP:
+                found = self.look_ups[number].fill(state)
                 if self.space.narrowed:
                     self._narrow()
-                return self._found(found)
+                return self._entry(found)
             if kind == CHANNEL:
                 channel = self.channels[number]
                 field = channel.field
                 difference = channel[state & field.mask]
                 at = (state >> field.shift) & field.low
                 return int(self.c.kernel_difference(self.kernel, number, at, *_words(difference)))
-            return self._image(self.nodes[number], state)
+            return self._image(self.orbits[number], state)
         except BaseException as error:
             self.error = error
             return -1
 
     def _narrow(self) -> None:
-        for stage in self.space.narrowed:
-            if (changed := self.numbers.get(stage)) is not None:
-                self.c.kernel_narrow(self.kernel, changed, *_words(stage.mask))
+        for look_up in self.space.narrowed:
+            if (changed := self.numbers.get(look_up)) is not None:
+                self.c.kernel_narrow(self.kernel, changed, *_words(look_up.mask))
         self.space.narrowed.clear()
 
-    def _stage(self, stage: Stage) -> int:
-        number = self.numbers.get(stage)
+    def _look_up(self, look_up: LookUp) -> int:
+        number = self.numbers.get(look_up)
         if number is None:
-            number = self.numbers[stage] = int(self.c.kernel_stage(self.kernel, *_words(stage.mask)))
-            self.stages.append(stage)
+            number = self.numbers[look_up] = int(self.c.kernel_look_up(self.kernel, *_words(look_up.mask)))
+            self.look_ups.append(look_up)
         return number
 
     def _channel(self, channel: Channel) -> int:
@@ -322,30 +324,30 @@ class KernelLoop:
             self.channels.append(channel)
         return number
 
-    def _found(self, found: Found) -> int:
+    def _entry(self, found: TableEntry) -> int:
         number = self.numbers.get(found)
         if number is None:
-            children = [self._stage(child) for child in found.children]
+            children = [self._look_up(child) for child in found.children]
             words = [sum(edge.step.ways for edge in found.edges), len(found.answers), len(children), *children]
             words.append(len(found.edges))
             for edge in found.edges:
                 words += [*_words(edge.delta), len(edge.channels), *(self._channel(c) for c in edge.channels)]
             flat = array("Q", words)
-            number = self.numbers[found] = int(self.c.kernel_found(self.kernel, _at(flat)))
-            self.founds.append(found)
+            number = self.numbers[found] = int(self.c.kernel_entry(self.kernel, _at(flat)))
+            self.entries.append(found)
         return number
 
-    def _node(self, node: Node) -> int:
+    def _orbit(self, node: OrbitTable) -> int:
         number = self.numbers.get(node)
         if number is None:
-            number = self.numbers[node] = int(self.c.kernel_node(self.kernel, *_words(node.mask)))
-            self.nodes.append(node)
+            number = self.numbers[node] = int(self.c.kernel_orbit(self.kernel, *_words(node.mask)))
+            self.orbits.append(node)
         return number
 
-    def _image(self, node: Node, state: int) -> int:
-        assert self.kept.symmetry is not None
-        bits, stays, after, _, _ = self.kept.symmetry.fill(node, state)
-        following = NONE if after is None else self._node(after)
+    def _image(self, node: OrbitTable, state: int) -> int:
+        assert self.options.symmetry is not None
+        bits, stays, after, _, _ = self.options.symmetry.fill(node, state)
+        following = NONE if after is None else self._orbit(after)
         return int(self.c.kernel_image(self.kernel, *_words(bits), *_words(stays), following))
 
 

@@ -90,7 +90,7 @@ def _bits(field: Field) -> int:
     return max(len(field.values) - 1, 0).bit_length()
 
 
-class Layout:
+class PackedLayout:
     """The fields of a model's states.
 
     `together` names variables whose slots of one index share a field, where states would be too wide otherwise.
@@ -209,7 +209,7 @@ class Look(View):
 
     __slots__ = ("_packed", "_where")
 
-    def __init__(self, layout: Layout, packed: int) -> None:
+    def __init__(self, layout: PackedLayout, packed: int) -> None:
         self._reads: dict[str, None] = {}
         self._where = layout.where
         self._packed = packed
@@ -225,7 +225,7 @@ class PackedView(Mapping[str, Value]):
 
     __slots__ = ("_layout", "_packed")
 
-    def __init__(self, layout: Layout, packed: int) -> None:
+    def __init__(self, layout: PackedLayout, packed: int) -> None:
         self._layout = layout
         self._packed = packed
 

@@ -1,7 +1,7 @@
-"""Tables of what can happen, by the values of some fields: each stage is keyed on what is always read next.
+"""Tables of what can happen, by the values of some fields: each look-up is keyed on what is always read next.
 
-A guard that fails early is found failing by few fields. A stage answers with edges, with answers of checks, with stages
-to look further in, or with nothing. A context answers for many stages at once where its fields decide.
+A guard that fails early is found failing by few fields. An entry has edges, answers of checks, look-ups to go on with,
+or nothing. A context answers for many look-ups at once where its fields decide.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from harness.explore.packed.footprints import Answer, Delivery, Edge, Leaf, Packed, Unit
+from harness.explore.packed.footprints import Answer, Delivery, PackedEdge, PackedModel, Unit, UnitResult
 from harness.explore.packed.layout import Field
 from harness.model import Message
 
 
-class Found:
-    """What a look-up gives: edges, answers of checks, and stages in which to look further.
+class TableEntry:
+    """What a look-up has for some values: edges, answers of checks, and look-ups to go on with.
 
-    `hits` counts the states it was given for.
+    `hits` counts the states that it was found for.
     """
 
     __slots__ = ("answers", "children", "edges", "hits")
 
     def __init__(
-        self, edges: tuple[Edge, ...], children: tuple[Stage, ...] = (), answers: tuple[Answer, ...] = ()
+        self, edges: tuple[PackedEdge, ...], children: tuple[LookUp, ...] = (), answers: tuple[Answer, ...] = ()
     ) -> None:
         self.edges = edges
         self.children = children
@@ -33,35 +33,35 @@ class Found:
 
 WITNESSED = "witnessed"
 """The answer of a `sometimes` property that is true."""
-NOTHING = Found(())
+NOTHING = TableEntry(())
 
 
-class Arranged(Packed, Protocol):
-    """What a stage needs to know of the space that it is looked up in."""
+class ArrangedModel(PackedModel, Protocol):
+    """What a look-up needs to know of the space that it belongs to."""
 
-    orphans: list[Stage]
+    orphans: list[LookUp]
 
     def serial(self) -> int: ...
 
-    def retire(self, table: dict[int, Found]) -> None: ...
+    def retire(self, table: dict[int, TableEntry]) -> None: ...
 
-    def changed(self, stage: Stage) -> None: ...
+    def changed(self, look_up: LookUp) -> None: ...
 
-    def first_stage(self, unit: Unit, state: int) -> UnitStage: ...
+    def first_look_up(self, unit: Unit, state: int) -> UnitLookUp: ...
 
     def delivery(self, address: str, message: Message) -> Delivery: ...
 
-    def together(self, stages: list[Stage]) -> list[Stage]: ...
+    def together(self, look_ups: list[LookUp]) -> list[LookUp]: ...
 
 
-class Stage:
-    """A table of `Found` by the values of some fields; `fill` adds what is missing."""
+class LookUp:
+    """A table of `TableEntry` by the values of some fields; `fill` adds what is missing."""
 
-    def __init__(self, space: Arranged, fields: Iterable[Field]) -> None:
+    def __init__(self, space: ArrangedModel, fields: Iterable[Field]) -> None:
         self.space = space
         self.serial = space.serial()
         self.fields = {field.number: field for field in fields}
-        self.table: dict[int, Found] = {}
+        self.table: dict[int, TableEntry] = {}
         self.mask = 0
         self.repack()
 
@@ -71,62 +71,62 @@ class Stage:
         self.table.clear()
         self.mask = sum(field.mask for field in self.fields.values())
 
-    def at(self, state: int) -> Found:
+    def at(self, state: int) -> TableEntry:
         """Return what is found for a state."""
         found = self.table.get(state & self.mask)
         return self.fill(state) if found is None else found
 
-    def fill(self, state: int) -> Found:
+    def fill(self, state: int) -> TableEntry:
         """Work out what is found for a state, and remember it."""
         raise NotImplementedError
 
-    def everything(self) -> Iterable[Stage]:
-        """Yield this stage and those below it."""
+    def everything(self) -> Iterable[LookUp]:
+        """Yield this look-up and those below it."""
         yield self
 
 
-class UnitStage(Stage):
-    """A stage of a unit: the fields that it always reads, given what led here."""
+class UnitLookUp(LookUp):
+    """A look-up of a unit: by the fields that it always reads, given what led here."""
 
-    def __init__(self, space: Arranged, unit: Unit, path: tuple[Field, ...]) -> None:
+    def __init__(self, space: ArrangedModel, unit: Unit, path: tuple[Field, ...]) -> None:
         self.unit = unit
         self.path = path
         """In the order of reading, what led here first."""
-        self.children: dict[int, UnitStage] = {}
+        self.children: dict[int, UnitLookUp] = {}
         super().__init__(space, path)
 
-    def fill(self, state: int) -> Found:
+    def fill(self, state: int) -> TableEntry:
         known = self.table.get(state & self.mask)
-        if known is not None:  # who asks may not know yet that the stage reads less now
+        if known is not None:  # who asks may not know yet that the look-up reads less now
             return known
-        return self._put(state, self.unit.leaf(state))
+        return self._put(state, self.unit.at(state))
 
-    def _put(self, state: int, leaf: Leaf) -> Found:
-        """Enter what the unit yields, here and in the stages below, which are asked for the same state next."""
-        reads = leaf.footprint
+    def _put(self, state: int, result: UnitResult) -> TableEntry:
+        """Enter what the unit yields, here and in the look-ups below, which are asked for the same state next."""
+        reads = result.footprint
         if reads[: len(self.path)] != self.path:
             self._narrow(reads)
         if len(reads) > len(self.path):
             child = self._child(reads)
-            found = Found((), (child,))
-            child._put(state, leaf)
-        elif leaf.moves or leaf.answers:
-            found = Found(tuple([move.edge(state) for move in leaf.moves]), (), leaf.answers)
+            found = TableEntry((), (child,))
+            child._put(state, result)
+        elif result.steps or result.answers:
+            found = TableEntry(tuple([step.edge(state) for step in result.steps]), (), result.answers)
         else:
             found = NOTHING
         self.table[state & self.mask] = found
         return found
 
-    def _child(self, reads: tuple[Field, ...]) -> UnitStage:
-        """Return the stage that reads on."""
+    def _child(self, reads: tuple[Field, ...]) -> UnitLookUp:
+        """Return the look-up that reads on."""
         following = reads[len(self.path)].number
         child = self.children.get(following)
         if child is None:
-            child = self.children[following] = UnitStage(self.space, self.unit, reads)
+            child = self.children[following] = UnitLookUp(self.space, self.unit, reads)
         return child
 
     def _narrow(self, reads: tuple[Field, ...]) -> None:
-        """Keep only the first fields that are read in this order too; the others go to stages below."""
+        """Keep only the first fields that are read in this order too; the others go to look-ups below."""
         common = 0
         while common < len(reads) and self.path[common] is reads[common]:
             common += 1
@@ -137,52 +137,52 @@ class UnitStage(Stage):
         self.repack()
         self.space.changed(self)
 
-    def everything(self) -> Iterable[Stage]:
+    def everything(self) -> Iterable[LookUp]:
         yield self
         for child in self.children.values():
             yield from child.everything()
 
 
-class InboxStage(Stage):
-    """Which messages may arrive at an address: the stages of their deliveries, by the channel's value."""
+class InboxLookUp(LookUp):
+    """Which messages may arrive at an address: the look-ups of their deliveries, by the channel's value."""
 
-    def __init__(self, space: Arranged, address: str, field: Field) -> None:
+    def __init__(self, space: ArrangedModel, address: str, field: Field) -> None:
         self.address = address
         self.field = field
         super().__init__(space, (field,))
 
-    def fill(self, state: int) -> Found:
+    def fill(self, state: int) -> TableEntry:
         inbox = self.space.layout.at(self.field, state)[0]
         arriving = self.space.model.network.deliverable(inbox)
         space, address = self.space, self.address
-        children = tuple([space.first_stage(space.delivery(address, message), state) for message in arriving])
-        found = self.table[state & self.mask] = Found((), children) if children else NOTHING
+        children = tuple([space.first_look_up(space.delivery(address, message), state) for message in arriving])
+        found = self.table[state & self.mask] = TableEntry((), children) if children else NOTHING
         return found
 
 
-class Context(Stage):
-    """What many units yield, as far as a few fields decide it; the others' stages are left to look further in."""
+class Context(LookUp):
+    """What many units yield, as far as a few fields decide it; the others' look-ups are left to look further in."""
 
-    def __init__(self, space: Arranged, members: tuple[Stage, ...], fields: Iterable[Field]) -> None:
+    def __init__(self, space: ArrangedModel, members: tuple[LookUp, ...], fields: Iterable[Field]) -> None:
         self.members = members
         super().__init__(space, fields)
 
-    def fill(self, state: int) -> Found:
-        edges: list[Edge] = []
-        children: list[Stage] = []
+    def fill(self, state: int) -> TableEntry:
+        edges: list[PackedEdge] = []
+        children: list[LookUp] = []
         answers: list[Answer] = []
         outside = ~self.mask
         ahead = list(reversed(self.members))
         while ahead:
-            stage = ahead.pop()
-            if stage.mask & outside:
-                children.append(stage)
+            look_up = ahead.pop()
+            if look_up.mask & outside:
+                children.append(look_up)
                 continue
-            found = stage.at(state)
+            found = look_up.at(state)
             edges += found.edges
             answers += found.answers
             ahead += reversed(found.children)
         children = self.space.together(children)
-        found = Found(tuple(edges), tuple(children), tuple(answers)) if edges or children or answers else NOTHING
+        found = TableEntry(tuple(edges), tuple(children), tuple(answers)) if edges or children or answers else NOTHING
         self.table[state & self.mask] = found
         return found

@@ -1,7 +1,7 @@
 """The inner loop of the search: the states seen so far, level by level, and how the next level is made.
 
 `Loop` is what the search needs of it. Here is the one in pure Python, which works on a level at a time, tables outside,
-states inside: all states that agree on a stage's fields share what is found there, so that a difference is added to
+states inside: all states that agree on a look-up's fields share what is found there, so that a difference is added to
 many states by one comprehension. The other one is `kernel`.
 """
 
@@ -16,8 +16,8 @@ from typing import Protocol
 
 import attrs
 
-from harness.explore.packed.footprints import Answer, Edge
-from harness.explore.packed.look_ups import Stage
+from harness.explore.packed.footprints import Answer, PackedEdge
+from harness.explore.packed.look_ups import LookUp
 from harness.explore.packed.space import Space
 from harness.explore.packed.spool import Spool, to_words
 from harness.explore.reduction.symmetry import Symmetry
@@ -31,13 +31,11 @@ BYTES_PER_STATE = 110
 
 Answered = Callable[[Sequence[Answer], Sequence[int]], None]
 """Called with answers of checks and the states in which they were given."""
-Moved = Callable[[Callable[[int], int]], None]
-"""Called when states are packed anew, with the function that does it."""
 DEADLOCK: Sequence[Answer] = (("Deadlock", "no step is possible"),)
 
 
 @attrs.frozen
-class Kept:
+class LoopOptions:
     """How a loop treats states: by class, by what a view shows, by fingerprint; whether it watches for deadlocks."""
 
     symmetry: Symmetry | None = None
@@ -59,7 +57,7 @@ class Arrows:
     sources: Sequence[int]
     targets: Sequence[int]
     labels: Sequence[int]
-    edges: Sequence[Edge]
+    edges: Sequence[PackedEdge]
 
 
 class Loop(Protocol):
@@ -67,11 +65,11 @@ class Loop(Protocol):
 
     name: str
     contexts: Mapping[int, int]
-    """States seen, and how many entries a context may have from then on beyond what its stages have anyway."""
+    """States seen, and how many entries a context may have from then on beyond what its look-ups have anyway."""
     position: int
     """How many states of the level before the last are expanded, 0 where it is done."""
     settled: set[str]
-    """Properties of whose answers nobody wants to know any more."""
+    """Properties whose answers are not needed any more."""
 
     @property
     def generated(self) -> int:
@@ -123,23 +121,23 @@ class Loop(Protocol):
 
 def expand(
     space: Space, states: Sequence[int], answered: Answered | None
-) -> Iterator[tuple[list[int], list[int], Edge]]:
+) -> Iterator[tuple[list[int], list[int], PackedEdge]]:
     """Yield successors of some states, the states that they come from, and the edge, in batches.
 
     Without `answered` nothing is counted.
     """
-    work: list[tuple[Stage, Sequence[int]]] = [(root, states) for root in space.roots]
+    work: list[tuple[LookUp, Sequence[int]]] = [(root, states) for root in space.roots]
     while work:
-        pending: dict[Stage, list[int]] = {}
-        for stage, several in work:
-            mask, table = stage.mask, stage.table
+        pending: dict[LookUp, list[int]] = {}
+        for look_up, several in work:
+            mask, table = look_up.mask, look_up.table
             buckets: defaultdict[int, list[int]] = defaultdict(list)
             for state in several:
                 buckets[state & mask].append(state)
             for key, bucket in buckets.items():
                 found = table.get(key)
                 if found is None:
-                    found = stage.fill(bucket[0])
+                    found = look_up.fill(bucket[0])
                 if answered is not None:
                     found.hits += len(bucket)
                     if found.answers:
@@ -154,7 +152,7 @@ def expand(
         work = list(pending.items())
 
 
-def follow(edge: Edge, key: int, mask: int, states: Sequence[int]) -> list[int]:
+def follow(edge: PackedEdge, key: int, mask: int, states: Sequence[int]) -> list[int]:
     """Return what an edge makes of states that agree on the bits of a mask, which are `key` in all of them."""
     delta = edge.delta
     varying = []
@@ -179,14 +177,14 @@ class PythonLoop:
     name = "python"
     contexts: Mapping[int, int] = MappingProxyType({2_000: 500, 20_000: 6_000, 100_000: 50_000})
 
-    def __init__(self, space: Space, kept: Kept, moved: Moved = lambda remap: None) -> None:
+    def __init__(self, space: Space, options: LoopOptions) -> None:
         self.space = space
-        self.kept = kept
+        self.options = options
         self.generated = 0
         self.position = 0
         self.seen: set[int] = set()
         self.levels: list[list[int]] = []
-        self.spool = Spool() if kept.fingerprints else None
+        self.spool = Spool() if options.fingerprints else None
         self.settled: set[str] = set()
         self.out: list[int] = []
 
@@ -219,9 +217,9 @@ class PythonLoop:
             for batch, bucket, edge in expand(self.space, piece, answered):
                 take(batch)
                 self.generated += edge.step.ways * len(batch)
-                if self.kept.deadlocks:
+                if self.options.deadlocks:
                     alive.update(bucket)
-            if self.kept.deadlocks and (dead := [state for state in piece if state not in alive]):
+            if self.options.deadlocks and (dead := [state for state in piece if state not in alive]):
                 answered(DEADLOCK, dead)
             after += self._new(successors)
             self.position += len(piece)
@@ -233,33 +231,33 @@ class PythonLoop:
 
     def _new(self, states: Iterable[int]) -> list[int]:
         """Return those of some states that are new and within bounds, and note that they are seen."""
-        kept = self.kept
-        if kept.hidden or kept.fingerprints:
+        options = self.options
+        if options.hidden or options.fingerprints:
             new = self._new_marks(states)
         else:
             new = states if isinstance(states, set) else set(states)
             new -= self.seen
-            if kept.symmetry is not None:
-                least = kept.symmetry.least
+            if options.symmetry is not None:
+                least = options.symmetry.least
                 new = {least(state) for state in new}
                 new -= self.seen
         if self.space.bounds is not None:
             inside = {state for state in new if not self.space.is_outside(state)}
             self.out += new - inside
             new = inside
-        if not (kept.hidden or kept.fingerprints):
+        if not (options.hidden or options.fingerprints):
             self.seen |= new
         return list(new)
 
     def _mark(self, state: int) -> int:
-        mark = self.kept.key(state)
-        return mark % PRIME if self.kept.fingerprints else mark
+        mark = self.options.key(state)
+        return mark % PRIME if self.options.fingerprints else mark
 
     def _new_marks(self, states: Iterable[int]) -> set[int]:
         """Return the states whose visible part, or whose fingerprint, is new; of several the one that sorts first."""
-        hidden = self.kept.hidden
+        hidden = self.options.hidden
         if not hidden:
-            key = self.kept.key
+            key = self.options.key
             by_mark = {key(state) % PRIME: state for state in states}
             fresh = by_mark.keys() - self.seen
             self.seen |= fresh
@@ -276,7 +274,7 @@ class PythonLoop:
         return set(marks.values())
 
     def _text(self, state: int) -> str:
-        return self.space.hidden_text(state, self.kept.hidden)
+        return self.space.hidden_text(state, self.options.hidden)
 
     def level(self, number: int) -> Sequence[int]:
         if self.spool is not None and number < self.spool.count:
@@ -301,10 +299,11 @@ class PythonLoop:
     def sources(self, level: int, targets: set[int]) -> list[int]:
         found: set[int] = set()
         states = self.level(level)
-        kept = self.kept
+        options = self.options
+        quotient = options.hidden or options.symmetry is not None
         for begin in range(0, len(states), CHUNK):
             for batch, bucket, _ in expand(self.space, states[begin : begin + CHUNK], None):
-                keys = [kept.key(after) for after in batch] if kept.hidden or kept.symmetry is not None else batch
+                keys = [options.key(after) for after in batch] if quotient else batch
                 if not targets.isdisjoint(keys):
                     found.update([state for key, state in zip(keys, bucket, strict=True) if key in targets])
         return [state for state in states if state in found]
@@ -316,7 +315,7 @@ class PythonLoop:
     def arrows(self) -> Arrows:
         number = {state: n for n, state in enumerate(state for level in self.levels for state in level)}.__getitem__
         sources, targets, labels = array("q"), array("q"), array("q")
-        edges: dict[Edge, int] = {}
+        edges: dict[PackedEdge, int] = {}
         for level in self.levels:
             for begin in range(0, len(level), CHUNK):
                 for batch, bucket, edge in expand(self.space, level[begin : begin + CHUNK], None):

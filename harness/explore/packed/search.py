@@ -18,7 +18,7 @@ from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
 from harness.explore.packed import kernel, kernel_loop
 from harness.explore.packed.footprints import Answer
 from harness.explore.packed.layout import SLACK, Overflow
-from harness.explore.packed.loop import Kept, Loop, PythonLoop
+from harness.explore.packed.loop import Loop, LoopOptions, PythonLoop
 from harness.explore.packed.result import Progress, Result, Violation, first_path, ranked
 from harness.explore.packed.space import Space
 from harness.explore.reduction.symmetry import Symmetry
@@ -77,7 +77,7 @@ class Search:
         self.kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
         self.chosen = tuple(chosen)
         self.together: tuple[tuple[str, ...], ...] = ()
-        """Variables that share fields, see `Layout`."""
+        """Variables that share fields, see `PackedLayout`."""
         self.space = Space(model, self.chosen)
         self.symmetric = symmetry
         self.hides = _hides(model) if view else ()
@@ -96,13 +96,13 @@ class Search:
         """Says when it is time for a checkpoint."""
         self.engine = self._engine(engine)
         self.progress = progress
-        self.loop: Loop = PythonLoop(self.space, Kept())
+        self.loop: Loop = PythonLoop(self.space, LoopOptions())
         self.starts: list[int] = []
         self.restarts: list[Restart] = []
         """Why the search was begun again, in order; empty where the first attempt was the last one."""
         self.hits: dict[str, Hit] = {}
         self.fresh: dict[str, Hit] = {}
-        self.kept = Kept()
+        self.options = LoopOptions()
         self.reserve = RESERVE
         self.wants_stop = False
         """Set from outside, by a signal: the search stops where it can go on later."""
@@ -157,13 +157,13 @@ class Search:
     def _scout(self) -> None:
         """Search a little, from the start, to learn how many values the fields have."""
         layout = self.space.layout
-        self.space.listens = self.engine == "python"
+        self.space.sees_all_states = self.engine == "python"
         states = self.model.initial_states()
 
         def search() -> None:
             if not self.space.bases:
                 self.space.start(layout.pack(states[0]))
-            loop = PythonLoop(self.space, Kept())
+            loop = PythonLoop(self.space, LoopOptions())
             loop.start([layout.pack(state) for state in states])
             while loop.levels[-1] and len(loop.seen) < SCOUTED:
                 for _ in loop.expand(_ignore):
@@ -209,15 +209,15 @@ class Search:
         space.actions.clear()
         space.most = 0
         space.dismissed.clear()
-        space.listens = self.engine == "python"
+        space.sees_all_states = self.engine == "python"
         space.arrange()
         symmetry = Symmetry(space.layout, self.model.symmetric, orbits) if self.symmetric else None
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
-        self.kept = Kept(symmetry, hidden, self.fingerprints, self.deadlock)
-        loop: Loop = (kernel_loop.KernelLoop if self.engine == "kernel" else PythonLoop)(space, self.kept, self._moved)
-        if isinstance(loop, kernel_loop.KernelLoop):
-            loop.reserve = self.reserve
-        self.loop = loop
+        self.options = LoopOptions(symmetry, hidden, self.fingerprints, self.deadlock)
+        if self.engine == "kernel":
+            self.loop = kernel_loop.KernelLoop(space, self.options, self._moved, self.reserve)
+        else:
+            self.loop = PythonLoop(space, self.options)
         self.starts = [space.layout.pack(state) for state in self.model.initial_states()]
 
     def _search(self) -> None:
@@ -256,7 +256,7 @@ class Search:
         saved = Saved(
             self.asked, self.loop.name, self.loop.generated, self.loop.position, dict(self.space.actions), hits,
             self.together, fields_of(layout), [], self.loop.width,
-            [] if self.kept.symmetry is None else self.kept.symmetry.ordered(),
+            [] if self.options.symmetry is None else self.options.symmetry.ordered(),
         )
         self.checkpoint.write(saved, layout, self.loop.sizes(), self.loop.words)
 
@@ -353,7 +353,7 @@ class Search:
 
     def key(self, state: int) -> int:
         """Return what tells a state from others: its class under renaming, of what the view shows."""
-        return self.kept.key(state)
+        return self.options.key(state)
 
     def _violation(self, name: str, hit: Hit) -> tuple[Violation, list[int]]:
         """Return a shortest path to one of the states of a hit: of all, the first in the order of the model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.explore.packed.look_ups import Stage
+from harness.explore.packed.look_ups import LookUp
 
 SAMPLED = 1_000
 """States by which it is decided which checks are asked together."""
@@ -12,29 +12,29 @@ FEW = 0.8
 """How many combinations of values, out of that many states, are few enough to do so."""
 
 
-class Silent:
+class SilentCheck:
     """A check that has not answered yet, the fields that it reads, and the combinations that it said nothing of."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, look_up: LookUp) -> None:
+        self.look_up = look_up
         self.mask = 0
-        for inner in stage.everything():
+        for inner in look_up.everything():
             self.mask |= inner.mask
-        self.heard: set[int] = set()
+        self.asked: set[int] = set()
 
-    def listen(self, states: Sequence[int]) -> bool:
+    def ask(self, states: Sequence[int]) -> bool:
         """Ask about what is new in some states; say whether there is an answer to any of them."""
-        mask, heard = self.mask, self.heard
-        fresh = {key: state for state in states if (key := state & mask) not in heard}
-        loud = any([self._answers(state) for state in fresh.values()])
+        mask, asked = self.mask, self.asked
+        fresh = {key: state for state in states if (key := state & mask) not in asked}
+        answering = any([self._answers(state) for state in fresh.values()])
         if self.mask != mask:
-            heard.clear()
-            return self.listen(states)
-        heard.update(fresh)
-        return loud
+            asked.clear()
+            return self.ask(states)
+        asked.update(fresh)
+        return answering
 
     def _answers(self, state: int) -> bool:
-        found = self.stage.at(state)
+        found = self.look_up.at(state)
         while found.children:
             (inner,) = found.children
             self.mask |= inner.mask
@@ -42,40 +42,40 @@ class Silent:
         return bool(found.answers)
 
 
-class Silence:
+class SilentGroup:
     """Checks that have few combinations of values between them, and the combinations that none has an answer to."""
 
-    def __init__(self, mask: int, members: list[Silent]) -> None:
+    def __init__(self, mask: int, members: list[SilentCheck]) -> None:
         self.mask = mask
         self.members = members
-        self.heard: set[int] = set()
+        self.asked: set[int] = set()
 
-    def listen(self, states: Sequence[int]) -> list[Stage]:
+    def ask(self, states: Sequence[int]) -> list[LookUp]:
         """Ask about what is new in some states; return the checks that answer to any of them, and forget those."""
-        mask, heard = self.mask, self.heard
-        fresh = {key: state for state in states if (key := state & mask) not in heard}
+        mask, asked = self.mask, self.asked
+        fresh = {key: state for state in states if (key := state & mask) not in asked}
         new = list(fresh.values())
-        loud = [member for member in self.members if member.listen(new)]
+        answering = [member for member in self.members if member.ask(new)]
         for member in self.members:
             self.mask |= member.mask
-        self.members = [member for member in self.members if member not in loud]
-        told = [member.stage for member in loud]
+        self.members = [member for member in self.members if member not in answering]
+        found = [member.look_up for member in answering]
         if self.mask != mask:
-            heard.clear()
-            return [*told, *self.listen(states)]
-        heard.update(fresh)
-        return told
+            asked.clear()
+            return [*found, *self.ask(states)]
+        asked.update(fresh)
+        return found
 
 
-def silences(stages: Sequence[Stage], states: Sequence[int]) -> list[Silence]:
+def silent_groups(look_ups: Sequence[LookUp], states: Sequence[int]) -> list[SilentGroup]:
     """Put checks together that have few combinations of values between them in some states."""
     sample = states[:: max(1, len(states) // SAMPLED)]
-    found: list[Silence] = []
-    for member in sorted(map(Silent, stages), key=lambda member: -member.mask.bit_count()):
-        into = next((silence for silence in found if not member.mask & ~silence.mask), None)
-        into = into or next((silence for silence in found if _are_few(silence.mask | member.mask, sample)), None)
+    found: list[SilentGroup] = []
+    for member in sorted(map(SilentCheck, look_ups), key=lambda member: -member.mask.bit_count()):
+        into = next((group for group in found if not member.mask & ~group.mask), None)
+        into = into or next((group for group in found if _are_few(group.mask | member.mask, sample)), None)
         if into is None:
-            found.append(Silence(member.mask, [member]))
+            found.append(SilentGroup(member.mask, [member]))
         else:
             into.mask |= member.mask
             into.members.append(member)

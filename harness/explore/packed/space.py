@@ -1,4 +1,4 @@
-"""A model as tables over one layout: the units there are, the stages that are looked up first, what they counted."""
+"""A model as tables over one layout: its units, their first look-ups and how these are grouped, what they counted."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from math import prod
 
-from harness.explore.packed.footprints import Answer, Channel, Check, Delivery, Edge, MessageCheck, Steps, Unit
-from harness.explore.packed.layout import Field, Layout
-from harness.explore.packed.look_ups import WITNESSED, Context, Found, InboxStage, Stage, UnitStage
-from harness.explore.packed.silent_checks import Silence, silences
+from harness.explore.packed.footprints import Answer, Channel, Check, Delivery, MessageCheck, PackedEdge, Steps, Unit
+from harness.explore.packed.layout import Field, PackedLayout
+from harness.explore.packed.look_ups import WITNESSED, Context, InboxLookUp, LookUp, TableEntry, UnitLookUp
+from harness.explore.packed.silent_checks import SilentGroup, silent_groups
 from harness.model import Message, Model, Property, Step, View, canonical_text
 
 GROUPS = 2
@@ -17,175 +17,176 @@ GROUPS = 2
 
 
 class Space:
-    """A model as stages over one layout: the roots are looked up for every state, in the order of the model."""
+    """A model as look-ups over one layout: those at the roots are made for every state, in the order of the model."""
 
     def __init__(
         self, model: Model, properties: tuple[Property, ...] = (), together: tuple[tuple[str, ...], ...] = ()
     ) -> None:
         self.model = model
-        self.layout = Layout(model, together)
+        self.layout = PackedLayout(model, together)
         self.actions: dict[str, int] = {}
         self.step_witnesses = [prop for prop in properties if prop.on == "step"]
         self.checks = self._checks([prop for prop in properties if prop.on != "step"])
-        self.arrangements: dict[tuple[int, ...], list[Stage]] = {}
+        self.arrangements: dict[tuple[int, ...], list[LookUp]] = {}
         self.groups: dict[tuple[int, ...], Context] = {}
         self.most = 0
-        """Combinations of values that a context may have beyond what its stages have anyway."""
-        self.quiet: dict[Stage, int] = {}
+        """Combinations of values that a context may have beyond what its look-ups have anyway."""
+        self.by_value: dict[LookUp, int] = {}
         """Checks that are asked once per value of their only field, and how many values were asked about."""
-        self.loud: set[Stage] = set()
+        self.answering: set[LookUp] = set()
         """Checks that may answer for all that is known."""
-        self.listens = False
-        """Whether `settle` is told all states before they are looked up, so that all checks can be quiet."""
-        self.silent: list[Stage] = []
-        """Checks that read several fields and have not answered, where the space listens."""
-        self.silences: list[Silence] | None = None
+        self.sees_all_states = False
+        """Whether `settle` gets all states before they are looked up, so that no check need be among the roots."""
+        self.silent: list[LookUp] = []
+        """Checks that read several fields and have not answered, where the space sees all states."""
+        self.silent_groups: list[SilentGroup] | None = None
         """The same in groups; None: not decided yet; none: they are looked up with the steps."""
         self.dismissed: set[str] = set()
-        """Properties of whose answers nobody wants to know any more."""
-        self.stages_made = 0
-        self.first_stages: dict[Unit, UnitStage] = {}
-        self.orphans: list[Stage] = []
-        """Stages that their parents forgot; contexts may still look into them."""
-        self.narrowed: list[Stage] = []
-        """Stages whose fields changed since the kernel last looked."""
+        """Properties whose answers are not needed any more."""
+        self.look_ups_made = 0
+        self.first_look_ups: dict[Unit, UnitLookUp] = {}
+        self.orphans: list[LookUp] = []
+        """Look-ups that their parents dropped; contexts may still refer to them."""
+        self.narrowed: list[LookUp] = []
+        """Look-ups whose fields changed since the kernel last looked."""
         self.deliveries: dict[tuple[str, str], Delivery] = {}
         self.channels: dict[tuple[int, str], Channel] = {}
         self.receivers = {process.name: process for process in model.everyone() if process.has_inbox}
-        self.bases: list[Stage] = []
-        """The first stages of all processes and inboxes."""
-        self.asked: list[Stage] = []
-        """The first stages of all checks."""
-        self.bounds: Stage | None = None
-        """The first stage of the constraint: it answers for states out of bounds."""
-        self.roots: list[Stage] = []
+        self.bases: list[LookUp] = []
+        """The first look-ups of all processes and inboxes."""
+        self.asked: list[LookUp] = []
+        """The first look-ups of all checks."""
+        self.bounds: LookUp | None = None
+        """The first look-up of the constraint: it answers for states out of bounds."""
+        self.roots: list[LookUp] = []
         """What is looked up for every state: bases and checks, each for itself or in contexts."""
 
     def serial(self) -> int:
-        """Return a number for a new stage."""
-        self.stages_made += 1
-        return self.stages_made
+        """Return a number for a new look-up."""
+        self.look_ups_made += 1
+        return self.look_ups_made
 
     def start(self, state: int) -> None:
         """Make the roots, each unit for itself, once an initial state is packed. Raises Overflow: call it again."""
-        bases: list[Stage] = []
+        bases: list[LookUp] = []
         for process in self.model.everyone():
-            bases.append(self.first_stage(Steps(self, process), state))
+            bases.append(self.first_look_up(Steps(self, process), state))
             if process.has_inbox:
-                bases.append(InboxStage(self, process.name, self.layout.channels[process.name]))
-        asked: list[Stage] = [self.first_stage(check, state) for check in self.checks]
+                bases.append(InboxLookUp(self, process.name, self.layout.channels[process.name]))
+        asked: list[LookUp] = [self.first_look_up(check, state) for check in self.checks]
         if (constraint := self.model.constraint) is not None:
             outside = Check(self, "constraint", lambda view: None if constraint(view) else "out of bounds")
-            self.bounds = self.first_stage(outside, state)
+            self.bounds = self.first_look_up(outside, state)
         self.bases, self.asked = bases, asked
         self.arrange()
 
-    def first_stage(self, unit: Unit, state: int) -> UnitStage:
-        """Return a unit's first stage; a state tells which fields it reads first."""
-        stage = self.first_stages.get(unit)
-        if stage is None:
-            stage = self.first_stages[unit] = UnitStage(self, unit, unit.leaf(state).footprint)
-        return stage
+    def first_look_up(self, unit: Unit, state: int) -> UnitLookUp:
+        """Return a unit's first look-up; a state tells which fields it reads first."""
+        look_up = self.first_look_ups.get(unit)
+        if look_up is None:
+            look_up = self.first_look_ups[unit] = UnitLookUp(self, unit, unit.at(state).footprint)
+        return look_up
 
     def arrange(self) -> None:
         """Choose anew what is looked up first, and together; what was counted stays counted."""
-        for stage in [*self.roots, *self.groups.values()]:
-            if isinstance(stage, Context):
-                self.retire(stage.table)
+        for look_up in [*self.roots, *self.groups.values()]:
+            if isinstance(look_up, Context):
+                self.retire(look_up.table)
         self.groups.clear()
         self.arrangements.clear()
         asked = self._still_asked()
-        self.quiet = {stage: 0 for stage in asked if self._is_quiet(stage)}
-        loud = [stage for stage in asked if stage not in self.quiet]
-        self.silences = None
-        self.silent = [stage for stage in loud if stage not in self.loud] if self.listens else []
-        loud = [stage for stage in loud if stage not in self.silent]
-        self.roots = self.together([*loud, *self.bases])
+        self.by_value = {look_up: 0 for look_up in asked if self._goes_by_value(look_up)}
+        others = [look_up for look_up in asked if look_up not in self.by_value]
+        self.silent_groups = None
+        self.silent = [each for each in others if each not in self.answering] if self.sees_all_states else []
+        self.roots = self.together([*(each for each in others if each not in self.silent), *self.bases])
 
     def dismiss(self, names: Iterable[str]) -> None:
-        """Take note that nobody wants to know the answers of some properties any more."""
+        """Take note that the answers of some properties are not needed any more."""
         self.dismissed.update(names)
         self.roots = [root for root in self.roots if not self._is_dismissed(root)]
 
-    def _still_asked(self) -> list[Stage]:
-        return [stage for stage in self.asked if not self._is_dismissed(stage)]
+    def _still_asked(self) -> list[LookUp]:
+        return [look_up for look_up in self.asked if not self._is_dismissed(look_up)]
 
-    def _is_dismissed(self, stage: Stage) -> bool:
-        return isinstance(stage, UnitStage) and isinstance(stage.unit, Check) and stage.unit.name in self.dismissed
+    def _is_dismissed(self, look_up: LookUp) -> bool:
+        unit = look_up.unit if isinstance(look_up, UnitLookUp) else None
+        return isinstance(unit, Check) and unit.name in self.dismissed
 
-    def _is_quiet(self, stage: Stage) -> bool:
+    def _goes_by_value(self, look_up: LookUp) -> bool:
         """Say whether a check reads one field and has not answered: then it need not be looked up for every state."""
-        return len(stage.fields) == 1 and all(
-            not found.answers and not found.children for found in stage.table.values()
-        ) and stage not in self.loud
+        return len(look_up.fields) == 1 and all(
+            not found.answers and not found.children for found in look_up.table.values()
+        ) and look_up not in self.answering
 
     def settle(self, states: Sequence[int] = ()) -> bool:
-        """Ask quiet checks about the values that are new; say whether one is not quiet, so that the roots changed."""
+        """Ask checks that go by value about new values; say whether one may answer now, so that the roots changed."""
         changed = False
-        while self._grows_louder():
+        while self._ask_new_values():
             changed = True
         if self.silent:
-            if self.silences is None:
-                self.silences = self._fall_silent(states)
-            loud = [stage for silence in self.silences for stage in silence.listen(states)]
-            self.silent = [stage for stage in self.silent if stage not in loud]
-            self.loud.update(loud)
-            self.roots = [*self.roots, *loud]
+            if self.silent_groups is None:
+                self.silent_groups = self._grouped(states)
+            answering = [look_up for group in self.silent_groups for look_up in group.ask(states)]
+            self.silent = [look_up for look_up in self.silent if look_up not in answering]
+            self.answering.update(answering)
+            self.roots = [*self.roots, *answering]
         return changed
 
-    def _fall_silent(self, states: Sequence[int]) -> list[Silence]:
+    def _grouped(self, states: Sequence[int]) -> list[SilentGroup]:
         """Group the checks that have not answered; where that takes many groups, contexts with the steps do better."""
-        groups = silences(self.silent, states)
+        groups = silent_groups(self.silent, states)
         if len(groups) <= GROUPS:
             return groups
         self.silent = []
-        self.roots = self.together([stage for stage in [*self._still_asked(), *self.bases] if stage not in self.quiet])
+        everything = [*self._still_asked(), *self.bases]
+        self.roots = self.together([look_up for look_up in everything if look_up not in self.by_value])
         return []
 
-    def _grows_louder(self) -> bool:
-        louder = [stage for stage, done in self.quiet.items() if not self._stays_quiet(stage, done)]
-        if self.listens and self.silences != []:
-            for stage in louder:
-                del self.quiet[stage]
-                self.silent.append(stage)
-                self.silences = None
+    def _ask_new_values(self) -> bool:
+        answering = [look_up for look_up, done in self.by_value.items() if not self._stays_silent(look_up, done)]
+        if self.sees_all_states and self.silent_groups != []:
+            for look_up in answering:
+                del self.by_value[look_up]
+                self.silent.append(look_up)
+                self.silent_groups = None
             return False
-        self.loud.update(louder)
-        if louder:
+        self.answering.update(answering)
+        if answering:
             self.arrange()
-        return bool(louder)
+        return bool(answering)
 
-    def _stays_quiet(self, stage: Stage, done: int) -> bool:
-        (field,) = stage.fields.values()
+    def _stays_silent(self, look_up: LookUp, done: int) -> bool:
+        (field,) = look_up.fields.values()
         values = min(len(field.values), field.low + 1)
-        self.quiet[stage] = values
-        return all(stage.unit.is_quiet(field, at) for at in range(done, values))  # type: ignore[attr-defined]
+        self.by_value[look_up] = values
+        return all(look_up.unit.is_silent_at(field, at) for at in range(done, values))  # type: ignore[attr-defined]
 
     def fields_of(self, mask: int) -> list[Field]:
         """Return the fields of a mask."""
         return [field for field in self.layout.fields if field.mask & mask]
 
-    def together(self, stages: list[Stage]) -> list[Stage]:
-        """Put stages into contexts: where one reads all that others read, and where few combinations are possible."""
-        if len(stages) < 2 and not self.most:
-            return stages
-        key = tuple([stage.serial for stage in stages])
+    def together(self, look_ups: list[LookUp]) -> list[LookUp]:
+        """Put look-ups into contexts: where one reads all that others read, and where few combinations are possible."""
+        if len(look_ups) < 2 and not self.most:
+            return look_ups
+        key = tuple([look_up.serial for look_up in look_ups])
         known = self.arrangements.get(key)
         if known is not None:
             return known
-        groups: list[tuple[int, list[Stage]]] = []
-        for stage in sorted(stages, key=lambda stage: -stage.mask.bit_count()):
-            wish = stage.mask
+        groups: list[tuple[int, list[LookUp]]] = []
+        for look_up in sorted(look_ups, key=lambda look_up: -look_up.mask.bit_count()):
+            wish = look_up.mask
             best, least = -1, self.most + 1
             for n, (mask, _) in enumerate(groups):
                 possible = 0 if not wish & ~mask else self._possible(mask | wish)
                 if possible < least:
                     best, least = n, possible
             if best < 0:
-                groups.append((wish, [stage]))
+                groups.append((wish, [look_up]))
             else:
                 mask, members = groups[best]
-                groups[best] = (mask | wish, [*members, stage])
+                groups[best] = (mask | wish, [*members, look_up])
         groups = [(self._wish(mask, members), members) for mask, members in groups]
         arranged = [
             members[0] if len(members) == 1 and mask == members[0].mask else self._group(mask, members)
@@ -194,13 +195,13 @@ class Space:
         self.arrangements[key] = arranged
         return arranged
 
-    def _wish(self, mask: int, stages: list[Stage]) -> int:
-        """Return the mask of the fields by which stages, and what is below them where that is cheap, are looked up."""
-        for stage in stages if self.most else ():
-            below = list(stage.everything())
-            if isinstance(stage, InboxStage):
-                firsts = (self.first_stages.get(unit) for unit in self.deliveries.values()
-                          if unit.process.name == stage.address)
+    def _wish(self, mask: int, look_ups: list[LookUp]) -> int:
+        """Return the mask of the fields of some look-ups, and of what is below them where that is cheap."""
+        for look_up in look_ups if self.most else ():
+            below = list(look_up.everything())
+            if isinstance(look_up, InboxLookUp):
+                firsts = (self.first_look_ups.get(unit) for unit in self.deliveries.values()
+                          if unit.process.name == look_up.address)
                 below += [inner for first in firsts if first is not None for inner in first.everything()]
             for inner in below:
                 if self._possible(mask | inner.mask) <= self.most:
@@ -211,7 +212,7 @@ class Space:
         """Return how many combinations the values met so far make possible for some fields."""
         return prod([len(field.values) for field in self.layout.fields if field.mask & mask])
 
-    def _group(self, mask: int, members: list[Stage]) -> Context:
+    def _group(self, mask: int, members: list[LookUp]) -> Context:
         key = (mask, *(member.serial for member in members))
         group = self.groups.get(key)
         if group is None:
@@ -222,44 +223,44 @@ class Space:
         """Forget what depends on how states are packed: all tables, but not what the units remember."""
         for channel in self.channels.values():
             channel.clear()
-        for stage in self.stages():
-            stage.repack()
+        for look_up in self.look_ups():
+            look_up.repack()
         self.orphans.clear()
-        self.silences = None
+        self.silent_groups = None
 
-    def stages(self) -> list[Stage]:
-        """Return every stage there is."""
+    def look_ups(self) -> list[LookUp]:
+        """Return every look-up there is."""
         bases = [*self.bases, *self.asked, *([self.bounds] if self.bounds is not None else [])]
-        found = [stage for base in bases for stage in base.everything()]
+        found = [look_up for base in bases for look_up in base.everything()]
         found += [root for root in self.roots if isinstance(root, Context)]
         found += self.groups.values()
-        found += [stage for orphan in self.orphans for stage in orphan.everything()]
+        found += [look_up for orphan in self.orphans for look_up in orphan.everything()]
         for unit in self.deliveries.values():
-            if (first := self.first_stages.get(unit)) is not None:
+            if (first := self.first_look_ups.get(unit)) is not None:
                 found += first.everything()
         return found
 
     def count(self) -> None:
         """Add up what all tables counted."""
-        for stage in self.stages():
-            self.retire(stage.table)
+        for look_up in self.look_ups():
+            self.retire(look_up.table)
 
-    def retire(self, table: dict[int, Found]) -> None:
+    def retire(self, table: dict[int, TableEntry]) -> None:
         """Add up what the entries of a table counted, before they are forgotten."""
         for found in table.values():
             if found.hits:
                 self.tally(found, found.hits)
                 found.hits = 0
 
-    def tally(self, found: Found, states: int) -> None:
+    def tally(self, found: TableEntry, states: int) -> None:
         """Count the edges that were found for so many states."""
         for edge in found.edges:
             action = edge.step.action
             self.actions[action] = self.actions.get(action, 0) + states * edge.step.ways
 
-    def changed(self, stage: Stage) -> None:
-        """Note that a stage reads other fields now."""
-        self.narrowed.append(stage)
+    def changed(self, look_up: LookUp) -> None:
+        """Note that a look-up reads other fields now."""
+        self.narrowed.append(look_up)
 
     def delivery(self, address: str, message: Message) -> Delivery:
         """Return the unit of one message's delivery."""
@@ -289,9 +290,9 @@ class Space:
             found.append(channel)
         return tuple(found)
 
-    def edges(self, state: int) -> list[Edge]:
+    def edges(self, state: int) -> list[PackedEdge]:
         """Return every edge of a state, in the order of the model: process by process, own steps first."""
-        edges: list[Edge] = []
+        edges: list[PackedEdge] = []
         ahead = list(reversed(self.bases))
         while ahead:
             found = ahead.pop().at(state)
@@ -301,14 +302,14 @@ class Space:
 
     def answers(self, state: int) -> list[Answer]:
         """Return what the checks answer in a state."""
-        return [answer for stage in self.asked for answer in self._last(stage, state).answers]
+        return [answer for look_up in self.asked for answer in self._last(look_up, state).answers]
 
     def is_outside(self, state: int) -> bool:
         """Say whether a state is out of bounds."""
         return self.bounds is not None and bool(self._last(self.bounds, state).answers)
 
-    def _last(self, stage: Stage, state: int) -> Found:
-        found = stage.at(state)
+    def _last(self, look_up: LookUp, state: int) -> TableEntry:
+        found = look_up.at(state)
         while found.children:
             found = found.children[0].at(state)
         return found

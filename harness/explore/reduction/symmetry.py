@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from harness.explore.packed.layout import Field, Layout
+from harness.explore.packed.layout import Field, PackedLayout
 from harness.model import FrozenMap, Value, parts, slot
 
 Renaming = Mapping[str, str]
@@ -49,7 +49,7 @@ def rename(value: Value, names: Renaming) -> Value:
 class Image:
     """One renaming: to which field each field goes, and to which id each id."""
 
-    def __init__(self, layout: Layout, names: Renaming) -> None:
+    def __init__(self, layout: PackedLayout, names: Renaming) -> None:
         self.names = names
         self.targets = [layout.where[_renamed_slot(field.slots[0], names)][0] for field in layout.fields]
         self.ids: list[dict[int, int]] = [{} for _ in layout.fields]
@@ -69,11 +69,11 @@ FEW = 100
 """Combinations up to which neighbouring orbits are looked up as one."""
 
 
-Part = tuple[int, int, "Node | None", int, Callable[[int], Any]]
+OrbitImage = tuple[int, int, "OrbitTable | None", int, Callable[[int], Any]]
 """The image of a part, the mask of what stays as it is, and the node to look in next with its mask and look-up."""
 
 
-class Node:
+class OrbitTable:
     """A table for one orbit, or one field of it, and the renamings that are still candidates."""
 
     __slots__ = ("candidates", "fields", "mask", "place", "table")
@@ -84,14 +84,14 @@ class Node:
         self.candidates = candidates
         self.fields = fields
         self.mask = sum(field.mask for field in fields)
-        self.table: dict[int, Part] = {}
+        self.table: dict[int, OrbitImage] = {}
 
 
 class Symmetry:
     """The quotient of a layout's states under renamings."""
 
     def __init__(
-        self, layout: Layout, groups: Iterable[tuple[str, ...]], order: Sequence[tuple[list[int], bool]] = ()
+        self, layout: PackedLayout, groups: Iterable[tuple[str, ...]], order: Sequence[tuple[list[int], bool]] = ()
     ) -> None:
         self.layout = layout
         self.images = [Image(layout, names) for names in renamings(groups)]
@@ -137,17 +137,17 @@ class Symmetry:
     def repack(self) -> None:
         """Forget what depends on how states are packed; the order of the orbits stays."""
         self.masks = [sum(field.mask for field in orbit) for orbit in self.orbits]
-        self.nodes: dict[tuple[int, int, tuple[int, ...]], Node] = {}
+        self.nodes: dict[tuple[int, int, tuple[int, ...]], OrbitTable] = {}
         self.root = self._node(0, 0, tuple(range(len(self.images))))
 
-    def _node(self, number: int, at: int, candidates: tuple[int, ...]) -> Node:
+    def _node(self, number: int, at: int, candidates: tuple[int, ...]) -> OrbitTable:
         key = (number, at, candidates)
         node = self.nodes.get(key)
         if node is None:
             fields = self.orbits[number]
             if self.splits[number] and (ordered := self._one_by_one(fields, candidates)):
                 fields = [ordered[at]]
-            node = self.nodes[key] = Node((number, at), candidates, fields)
+            node = self.nodes[key] = OrbitTable((number, at), candidates, fields)
         return node
 
     def _one_by_one(self, orbit: list[Field], candidates: tuple[int, ...]) -> list[Field]:
@@ -157,7 +157,7 @@ class Symmetry:
             return []
         return [field for _, field in sorted(zip(first, orbit, strict=True), key=lambda pair: pair[0])]
 
-    def fill(self, node: Node, state: int) -> Part:
+    def fill(self, node: OrbitTable, state: int) -> OrbitImage:
         """Work out the least image of a part of a state, and which candidates give it. Raises Overflow."""
         number, at = node.place
         bits, left = self._least_part(node, state)
@@ -175,7 +175,7 @@ class Symmetry:
         node.table[state & node.mask] = result
         return result
 
-    def _least_part(self, node: Node, state: int) -> tuple[int, tuple[int, ...]]:
+    def _least_part(self, node: OrbitTable, state: int) -> tuple[int, tuple[int, ...]]:
         """Return the least image of the node's fields, compared in the order of the fields it fills."""
         ids = [(field, (state >> field.shift) & field.low) for field in node.fields]
         best: list[tuple[int, int]] | None = None
@@ -194,7 +194,7 @@ class Symmetry:
     def least(self, state: int) -> int:
         """Return the state that stands for the class of a state."""
         image = 0
-        node: Node | None = self.root
+        node: OrbitTable | None = self.root
         mask: int = self.root.mask
         get: Callable[[int], Any] = self.root.table.get
         while node is not None:
