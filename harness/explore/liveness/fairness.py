@@ -88,7 +88,7 @@ class FairnessConditions:
         self.taken_by = [order[low:high] for low, high in pairwise(bounds)]
         """For each condition the edges that take it, by source."""
         self.urgent = np.zeros(edges.count, dtype=bool)
-        """States in which some fair step is enabled, so that nobody may stay there for ever."""
+        """States in which some fair step is enabled, so that no fair run stays there for ever."""
         self.urgent[edges.sources[self.of_edge >= 0]] = True
 
 

@@ -97,7 +97,7 @@ class UnitLookUp(LookUp):
 
     def fill(self, state: int) -> TableEntry:
         known = self.table.get(state & self.mask)
-        if known is not None:  # who asks may not know yet that the look-up reads less now
+        if known is not None:  # the caller may not know yet that the look-up reads less now
             return known
         return self._put(state, self.unit.at(state))
 
