@@ -135,19 +135,19 @@ def test_rewind_and_another_choice_make_a_branch(tab: Tab) -> None:
 
 
 def test_partition_is_made_between_two_heads_and_healed(tab: Tab) -> None:
-    """Both heads say whom they cannot hear, until the link is healed."""
+    """Both heads say whom they are partitioned from, until the link is healed."""
     tab.post("open", what=FIRST, budget="generous")
     page = tab.page
     page.click("[data-lane=b1]")
     page.click("[data-lane=c1]")
     page.click("#deed [data-verb=partition]")
     tab.at(1)
-    assert "cannot hear c1" in page.get_attribute("[data-lane=b1]", "aria-label")
-    assert "cannot hear b1" in page.get_attribute("[data-lane=c1]", "aria-label")
+    assert "partitioned from c1" in page.get_attribute("[data-lane=b1]", "aria-label")
+    assert "partitioned from b1" in page.get_attribute("[data-lane=c1]", "aria-label")
     assert page.locator("path.torn").count() == 1
     page.click("#deed [data-verb=heal]")
     tab.at(2)
-    assert "cannot hear" not in page.get_attribute("[data-lane=b1]", "aria-label")
+    assert "partitioned from" not in page.get_attribute("[data-lane=b1]", "aria-label")
 
 
 def test_message_is_held_released_copied_and_dropped(tab: Tab) -> None:

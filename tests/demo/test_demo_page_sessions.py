@@ -209,7 +209,7 @@ def test_disabled_verb_says_why_in_its_tooltip(tab: Tab) -> None:
     tab.post("take", label="SendFindCoordinatorRequest(c1,b2)")
     tab.post("take", label="Partition(b2,c1)")
     assert page.get_attribute(".message [data-verb=deliver]:disabled", "title") == (
-        "Deliver: b2 cannot hear c1; heal them first"
+        "Deliver: b2 is partitioned from c1; heal them first"
     )
     tab.post("take", label="Pause(b1)")
     page.keyboard.press("a")

@@ -178,7 +178,7 @@ def test_fault_of_a_strategy_that_is_chosen_again_by_hand_is_the_persons(site: S
 
 
 def outcome(site: Site, **how: object) -> str:
-    """Run, and return what the run came to."""
+    """Run, and return the outcome of it."""
     with tabs(site) as (tab,):
         tab.until(site.post("/api/run", {"speed": 0, **how}))
         said = tab.until_paused()["present"]["outcome"]

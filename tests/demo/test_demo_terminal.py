@@ -43,7 +43,7 @@ def test_step_by_hand_partition_heal_and_leave(person: Person) -> None:
     person.type("b2 c1" + ENTER)
     person.wait("step 3,", "Partition(b2,c1) [fault]")
     person.say("deliver m1")
-    person.wait("cannot deliver m1 now: b2 cannot hear c1; heal them first")
+    person.wait("cannot deliver m1 now: b2 is partitioned from c1; heal them first")
     person.say("heal c1 b2")
     person.wait("step 4,", "Heal(b2,c1) [heal]")
     person.say("deliver 1")

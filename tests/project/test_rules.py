@@ -186,6 +186,14 @@ def test_files_fit_in_a_head() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
+def test_files_of_the_page_fit_in_a_head() -> None:
+    """No script or style sheet of the demo has 400 lines, or a line of more than 120 characters."""
+    static = ROOT / "harness" / "demo" / "web" / "static"
+    files = [path for path in static.iterdir() if path.suffix in (".js", ".css")]
+    texts = {path.name: path.read_text(encoding="utf-8").splitlines() for path in files}
+    assert [name for name, lines in texts.items() if len(lines) >= 400 or max(map(len, lines)) > 120] == []
+
+
 @pytest.mark.parametrize(
     ("path", "source"),
     [

@@ -23,7 +23,7 @@ def why_no_message(model: Model, present: Json, verb: str, message: Json) -> str
         if gate["status"] != "up":
             return f"{message['to']} is {gate['status']}"
         if message["from"] in gate["partitioned_from"]:
-            return f"{message['to']} cannot hear {message['from']}; heal them first"
+            return f"{message['to']} is partitioned from {message['from']}; heal them first"
         waits = message["state"] == "waiting"
         return "it waits behind another message" if waits else f"{message['to']} does not take it in this state"
     if message["reliable"]:

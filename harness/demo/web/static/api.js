@@ -1,16 +1,16 @@
-// The server's verbs, and the stream in which it tells what has become of the session.
+// The server's verbs, and the stream in which it reports the changes of the session.
 
 /** Ask for something. Throws an Error with the server's one sentence. */
 export async function get(path, query) {
   const given = Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null);
   const tail = given.length ? `?${new URLSearchParams(given)}` : "";
-  return told(await reach(`/api/${path}${tail}`));
+  return answerOf(await reach(`/api/${path}${tail}`));
 }
 
 /** Do something to the session; what comes of it arrives by the stream. Throws an Error as `get` does. */
 export async function post(verb, body) {
   const isText = typeof body === "string";
-  return told(
+  return answerOf(
     await reach(`/api/${verb}`, {
       method: "POST",
       headers: { "Content-Type": isText ? "text/plain" : "application/json" },
@@ -22,7 +22,7 @@ export async function post(verb, body) {
 /** Fetch a file: its name and its content. Throws as `get` does. */
 export async function getFile(address) {
   const response = await reach(address);
-  if (!response.ok) await told(response);
+  if (!response.ok) await answerOf(response);
   const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") || "")?.[1];
   return { name: name || "download", content: await response.blob() };
 }
@@ -36,7 +36,7 @@ async function reach(address, how) {
   }
 }
 
-async function told(response) {
+async function answerOf(response) {
   const text = await response.text();
   let data = null;
   try {

@@ -4,7 +4,7 @@ import { fit, h, width } from "./dom.js";
 import { icon } from "./glyphs.js";
 import { wrap } from "./paged.js";
 import { changed, enabled, store } from "./store.js";
-import { apart } from "./telling.js";
+import { apart } from "./distinguishing.js";
 import { take } from "./verbs.js";
 
 const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
@@ -33,7 +33,7 @@ export function layChips(place, room) {
   }
 }
 
-/** The lines of a chip: what it is, in bold, and what tells it from the others. */
+/** The lines of a chip: what it is, in bold, and what distinguishes it from the others. */
 function words(one, place) {
   const { present } = store;
   const message = one.message && present.in_flight.find((other) => other.id === one.message);
@@ -93,7 +93,8 @@ function pack(place, lanes, said, most) {
 function gapIn(used, x, broad, wide) {
   const within = (left) => Math.max(6, Math.min(wide - 6 - broad, left));
   const tries = [x - broad / 2, ...used.flatMap(([from, to]) => [to + 6, from - 6 - broad])];
-  const free = tries.map(within).filter((left) => used.every(([from, to]) => left >= to + 5 || left + broad <= from - 5))
+  const free = tries.map(within)
+    .filter((left) => used.every(([from, to]) => left >= to + 5 || left + broad <= from - 5))
     .map((left) => ({ left, off: Math.abs(left + broad / 2 - x) }));
   return free.sort((a, b) => a.off - b.off)[0];
 }
@@ -104,7 +105,8 @@ function draw({ one, more, count, text, x, row, left, off }, tops) {
   const at = { left: `${left.toFixed(0)}px`, top: `${tops[row]}px` };
   if (!one) {
     return h("button", { key: `more ${more}`, type: "button", tabindex: "-1", class: "chip more",
-      title: `${count} steps of ${more || "hidden lifelines"}: they are listed in the panel`, place: { ...at, width: "44px" },
+      title: `${count} steps of ${more || "hidden lifelines"}: they are listed in the panel`,
+      place: { ...at, width: "44px" },
       onclick: () => {
         store.tab = "now";
         store.only = more;

@@ -16,7 +16,7 @@ const OVER = 600;
 let serial = 0;
 const serials = new WeakMap();
 
-/** Return a number that tells one step from another one at the same place of another branch. */
+/** Return a number that distinguishes one step from another one at the same place of another branch. */
 function serialOf(step) {
   if (!serials.has(step)) serials.set(step, (serial += 1));
   return serials.get(step);
@@ -51,7 +51,9 @@ export function picture(place, first, last) {
     .filter(({ message }) => place.isShown(message.from) || place.isShown(message.to));
   return s(
     "svg",
-    { width: place.wide, height: tall, viewBox: `0 ${begin} ${place.wide} ${tall}`, class: "run", "aria-hidden": "true" },
+    {
+      width: place.wide, height: tall, viewBox: `0 ${begin} ${place.wide} ${tall}`, class: "run", "aria-hidden": "true",
+    },
     rows(place, first, last),
     lifelines(place, first, last, below),
     ending(place, first, last),
@@ -267,7 +269,7 @@ function drawCourse(place, flight) {
   return [s("path", { d: outline, class: "touch" }), ...parts];
 }
 
-/** A line; a copy of a message has two strokes, which tells it without colour. */
+/** A line; a copy of a message has two strokes, so that it is known without colour. */
 function line(d, css) {
   return css.includes("copy")
     ? [s("path", { d, class: css }), s("path", { d, class: "hollow" })]
@@ -290,24 +292,25 @@ function waiting(flight, x, from, to, copy) {
 }
 
 /**
- * Name a message beside its leg: the whole type, and what tells it from the message of its type before and after it.
+ * Name a message beside its leg: the whole type, and what distinguishes it from those of its type before and after it.
  * Each leg has a height of its own, so that the text may be longer than the leg; other fields come where they fit.
  */
 function legend(place, flight) {
   const { message } = flight;
-  const telling = store.layout.kinds.apart(message);
+  const differing = store.layout.kinds.apart(message);
   return s("g", {
     key: `name${message.id}`, class: "flight named", "data-m": message.id,
-    memo: `${serialOf(message)}|${flight.how}|${telling.join(" ")}|${flight.track}|${place.key}`,
+    memo: `${serialOf(message)}|${flight.how}|${differing.join(" ")}|${flight.track}|${place.key}`,
   }, () => {
     const { xs, xt, tx, yl, start } = course(place, flight);
-    const away = !place.isShown(message.from) ? ` ← ${message.from}` : !place.isShown(message.to) ? ` → ${message.to}` : "";
+    const away = !place.isShown(message.from) ? ` ← ${message.from}`
+      : !place.isShown(message.to) ? ` → ${message.to}` : "";
     const [low, high] = [place.gutter + 2, place.label - 8];
     const type = fit(message.type + away, high - low, TYPE);
     const leg = (xs === xt ? place.lane(message.to) - 30 : Math.abs(tx - start) - 8) - width(type, TYPE) - 6;
     const others = Object.entries(message.fields || {}).map(([name, value]) => `${name}=${value}`);
-    const all = [...telling, ...others.filter((one) => !telling.includes(one))];
-    const least = telling.join(" ");
+    const all = [...differing, ...others.filter((one) => !differing.includes(one))];
+    const least = differing.join(" ");
     const fields = width(least, FONT) < leg ? whole(all, leg) : fit(least, high - low - width(type, TYPE) - 6, FONT);
     const long = width(type, TYPE) + (fields ? width(fields, FONT) + 6 : 0);
     // It begins at its sender where it is longer than the leg, and stays within the lanes.

@@ -1,11 +1,11 @@
-// Dialogs: what to open, the link to share, keys and signs; files in and out; light and dark.
+// Dialogs: what to open, the link to share, keys and signs; files in and out; light and dark theme.
 
 import { getFile, post } from "./api.js";
 import { h, render, s } from "./dom.js";
 import { SPEC } from "./diagram.js";
 import { dialog, note } from "./float.js";
 import { end, light, NAMES, sign } from "./glyphs.js";
-import { pictureOf } from "./snapshot.js";
+import { diagramFile } from "./snapshot.js";
 import { store } from "./store.js";
 import { copy, load, read } from "./verbs.js";
 import { KEYS } from "./keys.js";
@@ -23,12 +23,12 @@ export const FORMATS = [
 ];
 
 /** Have the browser download the run in a format. */
-export const exportAs = (as) => (as === "screen" || as === "whole" ? savePicture(as === "whole")
+export const exportAs = (as) => (as === "screen" || as === "whole" ? saveDiagram(as === "whole")
   : download(`/api/export?as=${as}`));
 
-function savePicture(whole) {
+function saveDiagram(whole) {
   const name = (store.session.scenario || store.session.model).replaceAll("/", "-");
-  save(`${name}.svg`, new Blob([pictureOf(whole)], { type: "image/svg+xml" }));
+  save(`${name}.svg`, new Blob([diagramFile(whole)], { type: "image/svg+xml" }));
 }
 
 /** Save the trail of the present. */
@@ -69,9 +69,9 @@ export function pickFile() {
 
 /** Show a link that carries the session. */
 export async function openShare() {
-  const told = await read("link");
-  if (!told) return;
-  const link = `${location.origin}/${told.link}`;
+  const found = await read("link");
+  if (!found) return;
+  const link = `${location.origin}/${found.link}`;
   dialog(
     "Link to this session", "narrow",
     h("p", {}, "The link carries the model and the trail up to the present. Whoever runs the demo at the same address ",
@@ -121,7 +121,7 @@ const MESSAGES = [
   ["delivered", [leg("leg"), end("delivered", 38, 12, -1)]],
   ["under way", [s("path", { d: "M4 5H16Q22 5 22 9V12", class: "leg" }), end("under way", 22, 19, 0)]],
   ["dropped", [leg("leg"), end("dropped", 32, 12, 0)]],
-  ["lost: nobody could hear it", [leg("leg"), end("lost", 32, 12, -1)]],
+  ["lost: its receiver was down or partitioned", [leg("leg"), end("lost", 32, 12, -1)]],
   ["held back", [leg("wait held", 40)]],
   ["a copy", [leg("leg copy", 30), leg("hollow", 30), end("delivered", 38, 12, -1)]],
   ["merged: it was there already", [leg("leg"), end("merged", 34, 12, 0)]],
@@ -149,7 +149,7 @@ function swatch(parts, wide = 24) {
   return s("svg", { ...size, class: "swatch run", "aria-hidden": "true" }, parts);
 }
 
-/** Go from light to dark or back, and remember it. */
+/** Switch between the light and the dark theme, and remember it. */
 export function turnTheme() {
   const dark = isDark();
   document.documentElement.dataset.theme = dark ? "light" : "dark";

@@ -1,5 +1,5 @@
-// Looking for a violation in the background: the dialog that begins it, how far it is, what it came to; and what a
-// run came to.
+// Looking for a violation in the background: the dialog that begins it, how far it is, its outcome; and the outcome
+// of a run.
 
 import { h } from "./dom.js";
 import { closeDialog, dialog } from "./float.js";
@@ -12,8 +12,8 @@ const closed = { finding: null, run: null };
 /** Ask how long to look, and begin. */
 export function openFind() {
   if (store.finding?.on) return;
-  const off = store.present.inject_faults ? "with faults, as the box for faults says" : "without faults; tick the box for faults"
-    + " to let runs inject some";
+  const off = store.present.inject_faults ? "with faults, as the box for faults says"
+    : "without faults; tick the box for faults to let runs inject some";
   dialog(
     "Find a violation", "narrow",
     h("form", { class: "open-form", key: "find", onsubmit: begin },
@@ -37,7 +37,7 @@ async function begin(event) {
   if (await ask("find", { runs: Number(runs.value), seed: Number(seed.value) })) closeDialog();
 }
 
-/** Describe the search that goes on, or what the last one came to; or nothing. */
+/** Describe the search that goes on, or the outcome of the last one; or nothing. */
 export function drawFinding() {
   const found = store.finding;
   if (!found?.outcome && !found?.on) return null;
@@ -68,7 +68,7 @@ function span(seconds) {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
 
-/** Describe what the last run came to, where no card of a violation says more; or nothing. */
+/** Describe the outcome of the last run, where no card of a violation says more; or nothing. */
 export function drawOutcome() {
   const { outcome, violation, running, step } = store.present;
   const key = `${store.session.epoch}|${step}|${outcome}`;
@@ -81,7 +81,7 @@ export function drawOutcome() {
 function card(id, what, text, close) {
   return h(
     "section",
-    { key: id, class: "outcome", id, "aria-label": `What the ${what} came to`, role: "status" },
+    { key: id, class: "outcome", id, "aria-label": `Outcome of the ${what}`, role: "status" },
     h("div", { class: "outcome-head" },
       h("p", { class: "outcome-text" }, `${text[0].toUpperCase()}${text.slice(1)}.`), h("span", { class: "push" }),
       h("button", { type: "button", class: "quiet-button", "aria-label": "Put away", onclick: () => {

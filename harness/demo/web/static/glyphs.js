@@ -55,7 +55,7 @@ export const NAMES = {
 export const ENDS = {
   delivered: "delivered",
   dropped: "dropped",
-  lost: "lost: nobody could hear it",
+  lost: "lost: its receiver was down or partitioned",
   held: "held back",
   merged: "the same message was there already",
   "under way": "under way",
@@ -192,11 +192,11 @@ export function icon(name) {
 const BADGES = {
   down: cross(6, 6, 3.5),
   paused: bars(6, 6, 4),
-  deaf: bolt(6, 6),
+  partitioned: bolt(6, 6),
   skew: hands(6, 6),
 };
 
-/** Draw the small mark on the head of a lifeline: down, paused, deaf, skew. */
+/** Draw the small mark on the head of a lifeline: down, paused, partitioned, skew. */
 export function badge(name) {
   return s("svg", { viewBox: "0 0 12 12", class: "badge", "aria-hidden": "true", focusable: "false" },
     s("path", { d: BADGES[name] }));

@@ -1,4 +1,4 @@
-// The heads of the lifelines: choose them, drag them to another place; and the dialog that shows, hides and orders them.
+// The heads of the lifelines: choose them, drag them elsewhere; and the dialog that shows, hides and orders them.
 
 import { h, render } from "./dom.js";
 import { dialog } from "./float.js";
@@ -34,10 +34,10 @@ function head(name, isRoving) {
   const gate = (store.present?.gates || {})[name];
   const kind = store.session.kinds_of_lifeline[name];
   const status = gate?.status && gate.status !== "up" ? gate.status : "";
-  const deaf = gate?.partitioned_from?.length ? `cannot hear ${gate.partitioned_from.join(", ")}` : "";
+  const cut = gate?.partitioned_from?.length ? `partitioned from ${gate.partitioned_from.join(", ")}` : "";
   const skew = gate?.skew && gate.skew !== 100 ? `clock at ${gate.skew} %` : "";
-  const notes = [kind, status, deaf, skew].filter(Boolean).join("; ");
-  const marks = [status, deaf && "deaf", skew && "skew"].filter(Boolean);
+  const notes = [kind, status, cut, skew].filter(Boolean).join("; ");
+  const marks = [status, cut && "partitioned", skew && "skew"].filter(Boolean);
   const tight = place.isTight(name) ? "tight" : "";
   return h(
     "button",
@@ -137,7 +137,8 @@ export function openLanes() {
         h("input", { type: "checkbox", id: `lane-show-${n}`, autofocus: n === 0, checked: !away.has(name),
           disabled: !away.has(name) && names.length - away.size === 1,
           onchange: (event) => act(() => hide(name, !event.target.checked))() }), name),
-      h("button", { type: "button", id: `lane-up-${n}`, class: "small", disabled: n === 0, "aria-label": `${name} to the left`,
+      h("button", { type: "button", id: `lane-up-${n}`, class: "small", disabled: n === 0,
+        "aria-label": `${name} to the left`,
         onclick: act(() => insert(name, names[n - 1]), `lane-up-${Math.max(1, n - 1)}`) }, "←"),
       h("button", { type: "button", id: `lane-down-${n}`, class: "small", disabled: n === names.length - 1,
         "aria-label": `${name} to the right`,

@@ -43,7 +43,7 @@ export const KEYS = [
       ["O T F", "open, tours, find a violation"],
       ["L Shift+S", "load, save a trail"],
       ["X K", "export, link"],
-      ["Shift+D", "light or dark"],
+      ["Shift+D", "light or dark theme"],
       ["?", "this help"],
     ],
   },

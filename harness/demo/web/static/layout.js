@@ -1,6 +1,6 @@
 // Where everything stands: heights of rows, and the life of each message from its leg to its end. Knows no page.
 
-import { Kinds } from "./telling.js";
+import { Kinds } from "./distinguishing.js";
 
 export const ROW = 24;
 export const LEG = 17;

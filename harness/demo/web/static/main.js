@@ -1,4 +1,4 @@
-// Begins: listens to the server, draws what it tells, and takes the keys of the whole page.
+// Begins: listens to the server, draws what it reports, and takes the keys of the whole page.
 
 import { listen } from "./api.js";
 import { openHelp, openShare, pickFile, recallTheme, saveTrail, takeFragment, turnTheme } from "./dialogs.js";
@@ -12,7 +12,7 @@ import { drawSearch, openSearch } from "./search.js";
 import { recallSplit } from "./splitter.js";
 import { drawStage, goToPresent } from "./stage.js";
 import { changed, onChange, store, takeChange, takeSession } from "./store.js";
-import { untell } from "./tips.js";
+import { putTipAway } from "./tips.js";
 import { back, drawTour, next } from "./tour.js";
 import { drawTop, drawTransport, openTours, wanted } from "./transport.js";
 import { forward, rewind, run, select, toggleRun, undo } from "./verbs.js";
@@ -41,8 +41,8 @@ function begin() {
   stream?.close();
   stream = listen({
     session: takeSession,
-    change: (told) => {
-      if (!takeChange(told)) begin();
+    change: (news) => {
+      if (!takeChange(news)) begin();
     },
     finding: takeFinding,
     bye: () => {
@@ -65,8 +65,8 @@ function begin() {
 }
 
 /** Note how far a search for a violation is; its card shows it. */
-function takeFinding(told) {
-  store.finding = told;
+function takeFinding(news) {
+  store.finding = news;
   changed();
 }
 
@@ -130,7 +130,7 @@ const KEY = {
   D: turnTheme,
   "?": openHelp,
   Escape: () => {
-    if (closeMenu() || untell()) return;
+    if (closeMenu() || putTipAway()) return;
     store.heads = [];
     select(null);
   },

@@ -40,7 +40,8 @@ function drawOpen() {
           words = event.target.value;
           drawOpen();
         } }),
-      sessions.length > 0 && h("section", { class: "open-sessions", key: "sessions", "aria-label": "Sessions you left" },
+      sessions.length > 0 && h("section",
+        { class: "open-sessions", key: "sessions", "aria-label": "Sessions you left" },
         h("h3", {}, "Sessions you left"), h("ul", {}, sessions.map(drawSession))),
       found ? h("select", { id: "open-what", key: "what", name: "what", size: "8", "aria-label": "What to open",
         value: found.name, onchange: (event) => {

@@ -191,7 +191,7 @@ export class Lines {
 
 /** Describe lines, as many as fit. */
 export function reading(id, lines, high, label) {
-  return paged(id, lines.items, Math.floor(high / 20), drawLine, { label, tall: 20, empty: "Nothing to tell." });
+  return paged(id, lines.items, Math.floor(high / 20), drawLine, { label, tall: 20, empty: "Nothing to show." });
 }
 
 function drawLine(line, cell) {

@@ -20,14 +20,15 @@ export function drawSearch() {
     return;
   }
   const at = hits.indexOf(store.selected);
-  const said = !words.trim() ? "" : !hits.length ? "none" : at < 0 ? `${hits.length} found` : `${at + 1} of ${hits.length}`;
+  const said = !words.trim() ? "" : !hits.length ? "none"
+    : at < 0 ? `${hits.length} found` : `${at + 1} of ${hits.length}`;
   const button = (id, sign, title, act) => h("button", { type: "button", id, class: "icon-button", title,
     "aria-label": title, disabled: !hits.length, onclick: act }, icon(sign));
   render(
     box,
     h("div", { class: "find-bar", key: "find" },
-      h("input", { id: "find-text", type: "search", value: words, "aria-label": "Search in the steps", autocomplete: "off",
-        placeholder: "action, actor, field=value", oninput: (event) => type(event.target.value) }),
+      h("input", { id: "find-text", type: "search", value: words, "aria-label": "Search in the steps",
+        autocomplete: "off", placeholder: "action, actor, field=value", oninput: (event) => type(event.target.value) }),
       h("span", { class: "find-count", role: "status" }, said),
       button("find-back", "fold", "The step before that is found (Shift+Enter)", () => go(-1)),
       button("find-next", "unfold", "The next step that is found (Enter)", () => go(1)),
@@ -71,7 +72,8 @@ function go(by) {
 }
 
 function found() {
-  if (known.words === words && known.version === store.version && known.epoch === store.session.epoch) return known.hits;
+  const { version, session } = store;
+  if (known.words === words && known.version === version && known.epoch === session.epoch) return known.hits;
   const all = words.toLowerCase().split(/\s+/).filter(Boolean);
   const hits = all.length ? store.steps.filter((step) => {
     const text = textOf(step);

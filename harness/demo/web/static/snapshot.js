@@ -1,4 +1,4 @@
-// The diagram as a file: the lifelines that are shown, in their order, the steps that are seen, in the colours of the page.
+// The diagram as a file: the lifelines that are shown, in their order, the steps that are seen, in the page's colours.
 
 import { render, s } from "./dom.js";
 import { picture } from "./diagram.js";
@@ -14,8 +14,8 @@ const STYLE = { fill: "rgb(0, 0, 0)", stroke: "none", "stroke-width": "1px", "st
 const LETTERS = ["font-family", "font-size", "font-weight"];
 const UNSEEN = ".touch, .nothing, .ground, .pill";
 
-/** Return the picture as the text of an SVG file: what is on the screen, or the whole run. */
-export function pictureOf(whole) {
+/** Return the diagram as the text of an SVG file: what is on the screen, or the whole run. */
+export function diagramFile(whole) {
   const { place, first, last, atEnd } = seen(whole);
   const layout = store.layout;
   const top = layout.length ? layout.tops[first] : 0;

@@ -15,14 +15,14 @@ const now = () => Math.round(document.getElementById("panel").getBoundingClientR
 export function recallSplit() {
   const kept = Number(localStorage.getItem("panel"));
   if (kept >= LEAST) root.style.setProperty("--panel", `${kept}px`);
-  tell();
+  announce();
 }
 
 function set(wide) {
   const kept = Math.round(Math.max(LEAST, Math.min(most(), wide)));
   root.style.setProperty("--panel", `${kept}px`);
   localStorage.setItem("panel", String(kept));
-  tell();
+  announce();
   changed();
 }
 
@@ -30,11 +30,11 @@ function set(wide) {
 function reset() {
   root.style.removeProperty("--panel");
   localStorage.removeItem("panel");
-  tell();
+  announce();
   changed();
 }
 
-function tell() {
+function announce() {
   bar.setAttribute("aria-valuemin", String(LEAST));
   bar.setAttribute("aria-valuemax", String(most()));
   bar.setAttribute("aria-valuenow", String(now()));
@@ -63,4 +63,4 @@ bar.addEventListener("keydown", (event) => {
   event.stopPropagation();
 });
 
-window.addEventListener("resize", tell);
+window.addEventListener("resize", announce);

@@ -9,7 +9,7 @@ import { geometry, hide, move, shown } from "./lanes.js";
 import { ROW } from "./layout.js";
 import { changed, clock, looked, store } from "./store.js";
 import { deedsBetween, deedsOn, rewind, select, take } from "./verbs.js";
-import { tellLane, tellMessage, tellStep, untell } from "./tips.js";
+import { showLaneTip, showMessageTip, showStepTip, putTipAway } from "./tips.js";
 
 const stage = document.getElementById("stage");
 const headsBox = document.getElementById("heads");
@@ -200,29 +200,29 @@ canvas.addEventListener("click", (event) => {
 canvas.addEventListener("pointermove", (event) => {
   const box = roll.getBoundingClientRect();
   const flight = event.target.closest("[data-m]");
-  if (flight) tellMessage(event.clientX, event.clientY, store.layout.byId.get(flight.dataset.m));
+  if (flight) showMessageTip(event.clientX, event.clientY, store.layout.byId.get(flight.dataset.m));
   else {
     const lane = laneAt(place, event.clientX - box.left);
-    if (lane) tellLane(event.clientX, event.clientY, store.layout.rowAt(event.clientY - box.top) + 1, lane);
-    else untell();
+    if (lane) showLaneTip(event.clientX, event.clientY, store.layout.rowAt(event.clientY - box.top) + 1, lane);
+    else putTipAway();
   }
 });
-canvas.addEventListener("pointerleave", untell);
+canvas.addEventListener("pointerleave", putTipAway);
 
 headsBox.addEventListener("pointerover", (event) => {
   const head = event.target.closest("[data-lane]");
   if (!head) return;
   const box = head.getBoundingClientRect();
   const below = Math.max(box.bottom, deedBox.getBoundingClientRect().bottom);
-  tellLane(box.left, below, store.steps.length, head.dataset.lane);
+  showLaneTip(box.left, below, store.steps.length, head.dataset.lane);
 });
-headsBox.addEventListener("pointerleave", untell);
+headsBox.addEventListener("pointerleave", putTipAway);
 
 presentBox.addEventListener("pointerover", (event) => {
   const button = event.target.closest("[data-message]");
-  if (button) tellMessage(event.clientX, event.clientY, store.layout.byId.get(button.dataset.message));
+  if (button) showMessageTip(event.clientX, event.clientY, store.layout.byId.get(button.dataset.message));
 });
-presentBox.addEventListener("pointerleave", untell);
+presentBox.addEventListener("pointerleave", putTipAway);
 
 stage.addEventListener("keydown", (event) => {
   if (event.target !== stage || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -252,14 +252,14 @@ function speak() {
   const what = store.selected === null ? "The present." : `Step ${step.n}: ${step.label}`;
   render(spoken, what + (store.lane ? ` Lifeline ${store.lane}.` : ""));
   if (store.selected === null) {
-    untell();
+    putTipAway();
     return;
   }
   requestAnimationFrame(() => requestAnimationFrame(() => {
     const box = roll.getBoundingClientRect();
     const y = box.top + store.layout.nodeY(step.n - 1);
-    if (store.lane) tellLane(box.left + place.x(store.lane), y, step.n, store.lane);
-    else tellStep(box.left + place.x(step.process), y, step);
+    if (store.lane) showLaneTip(box.left + place.x(store.lane), y, step.n, store.lane);
+    else showStepTip(box.left + place.x(step.process), y, step);
   }));
 }
 

@@ -1,4 +1,4 @@
-// What the page knows: the session as the server tells it, and what this tab alone has chosen to look at.
+// What the page knows: the session as the server reports it, and what this tab alone has chosen to look at.
 
 import { Layout } from "./layout.js";
 
@@ -24,7 +24,7 @@ export const store = {
   ended: false,
   /** The action that is asked about, or null for the first one. */
   why: null,
-  /** How far a search for a violation is, or what the last one came to; null before the first. */
+  /** How far a search for a violation is, or the outcome of the last one; null before the first. */
   finding: null,
 };
 
@@ -51,14 +51,14 @@ export function changed() {
 }
 
 /** Take over a whole session. */
-export function takeSession(told) {
-  const other = store.session?.epoch !== told.epoch || store.ended;
-  store.session = told;
-  store.steps = told.steps;
-  take(told);
+export function takeSession(news) {
+  const other = store.session?.epoch !== news.epoch || store.ended;
+  store.session = news;
+  store.steps = news.steps;
+  take(news);
   store.layout = new Layout();
-  store.layout.wordy = !Object.values(told.kinds_of_lifeline).includes("actor");
-  store.layout.start(told.initial?.sent);
+  store.layout.wordy = !Object.values(news.kinds_of_lifeline).includes("actor");
+  store.layout.start(news.initial?.sent);
   store.layout.follow(store.steps, 0);
   if (other) {
     store.heads = [];
@@ -71,23 +71,23 @@ export function takeSession(told) {
 }
 
 /** Take over a change: the first `keep` steps stay. Returns false where it does not fit what is known. */
-export function takeChange(told) {
-  if (!store.session || told.keep > store.steps.length) return false;
-  store.steps.length = told.keep;
-  store.steps.push(...told.steps);
-  take(told);
-  store.layout.follow(store.steps, told.keep);
+export function takeChange(news) {
+  if (!store.session || news.keep > store.steps.length) return false;
+  store.steps.length = news.keep;
+  store.steps.push(...news.steps);
+  take(news);
+  store.layout.follow(store.steps, news.keep);
   tidy();
   changed();
   return true;
 }
 
-function take(told) {
-  store.version = told.version;
-  store.present = told.present;
-  if (told.branches) store.branches = told.branches;
-  if (told.ahead !== undefined) store.ahead = told.ahead;
-  if (told.tour !== undefined) store.tour = told.tour;
+function take(news) {
+  store.version = news.version;
+  store.present = news.present;
+  if (news.branches) store.branches = news.branches;
+  if (news.ahead !== undefined) store.ahead = news.ahead;
+  if (news.tour !== undefined) store.tour = news.tour;
 }
 
 function tidy() {

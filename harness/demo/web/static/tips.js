@@ -1,4 +1,4 @@
-// What a pointer or the keyboard is told of a message, a step, or an actor at a moment.
+// Tips: what a message, a step, or an actor at a moment shows to a pointer or the keyboard.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -13,18 +13,18 @@ const states = new Map();
 let wanted = "";
 let waiting = 0;
 
-/** Tell nothing more. Returns whether something was told. */
-export function untell() {
+/** Put the tip away. Returns whether there was one. */
+export function putTipAway() {
   wanted = "";
   clearTimeout(waiting);
   return hideTip();
 }
 
-/** Tell the fields of a message and what became of it. */
-export function tellMessage(x, y, flight) {
+/** Show the fields of a message and what became of it. */
+export function showMessageTip(x, y, flight) {
   wanted = "";
   if (!flight) {
-    untell();
+    putTipAway();
     return;
   }
   const { message } = flight;
@@ -41,8 +41,8 @@ export function tellMessage(x, y, flight) {
   );
 }
 
-/** Tell a step. */
-export function tellStep(x, y, step) {
+/** Show a step. */
+export function showStepTip(x, y, step) {
   wanted = "";
   showTip(
     x,
@@ -54,8 +54,8 @@ export function tellStep(x, y, step) {
   );
 }
 
-/** Tell the state of a lifeline after a step, and what that step changed in it. */
-export function tellLane(x, y, n, name) {
+/** Show the state of a lifeline after a step, and what that step changed in it. */
+export function showLaneTip(x, y, n, name) {
   const at = Math.min(n, store.steps.length);
   const key = `${at}|${name}`;
   if (wanted === key && document.getElementById("tip").classList.contains("shown")) return;
@@ -86,8 +86,8 @@ export async function stateOf(n, name) {
   states.set(step, known);
   if (known.has(name)) return known.get(name);
   try {
-    const told = await get("state", { step: n, actor: name });
-    const slots = [...(told.actors[name] || []), ...(name === "environment" ? told.shared || [] : [])];
+    const found = await get("state", { step: n, actor: name });
+    const slots = [...(found.actors[name] || []), ...(name === "environment" ? found.shared || [] : [])];
     known.set(name, slots);
     return slots;
   } catch {

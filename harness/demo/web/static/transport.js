@@ -44,7 +44,7 @@ export function drawTop() {
         ({ label, hint, act: () => exportAs(as) })))),
     button("share", "Link", "A link that carries this session (K)", openShare),
     button("search", icon("find"), "Search in the steps (/)", openSearch),
-    button("theme", icon("theme"), "Light or dark (Shift+D)", turnTheme),
+    button("theme", icon("theme"), "Light or dark theme (Shift+D)", turnTheme),
     button("help", icon("help"), "Keys and signs (?)", openHelp),
   );
 }

@@ -65,7 +65,8 @@ function drawActor({ name }, cell) {
     groups.map(([word, ways], n) => h(
       "button",
       { ...cell(n + 1), type: "button", class: "small", disabled: !ways.length, "data-deed": word,
-        title: ways.length ? ways.map((one) => one.label).join("\n") : `${word}: ${why[verbs[n]] || "not possible now"}`,
+        title: ways.length ? ways.map((one) => one.label).join("\n")
+          : `${word}: ${why[verbs[n]] || "not possible now"}`,
         onclick: (event) => several(event.currentTarget, word, ways) },
       word)),
   );

@@ -7,7 +7,7 @@ import { Lines, reading, rewindPage } from "./paged.js";
 import { changed, clock, looked, store } from "./store.js";
 import { rewind, select } from "./verbs.js";
 
-const told = new WeakMap();
+const details = new WeakMap();
 let last = null;
 
 /** Draw the view into so much room. */
@@ -98,14 +98,14 @@ function guards(lines, title, list) {
 }
 
 function fetchStep(step) {
-  if (told.has(step)) return told.get(step);
-  told.set(step, null);
+  if (details.has(step)) return details.get(step);
+  details.set(step, null);
   get("step", { n: step.n }).then(
     (answer) => {
-      told.set(step, answer);
+      details.set(step, answer);
       changed();
     },
-    () => told.delete(step),
+    () => details.delete(step),
   );
   return null;
 }

@@ -16,7 +16,7 @@ export function drawWhy({ wide, high }) {
   fetchWhy(chosen);
   const lines = new Lines(wide);
   if (shown.error) lines.say(shown.error);
-  else if (shown.answer) tell(lines, shown.answer);
+  else if (shown.answer) showAnswer(lines, shown.answer);
   else lines.say("Looking…", "line-quiet");
   return [
     h("div", { class: "view-head" }, h("h2", {}, h("label", { for: "why-action" }, "Why not")),
@@ -40,7 +40,7 @@ export function actions() {
   return [...found].sort();
 }
 
-function tell(lines, answer) {
+function showAnswer(lines, answer) {
   const parts = [answer.spec, answer.model].filter((one) => one && (one.seen || one.enabled.length || one.not.length));
   if (!parts.length) lines.say("It was possible nowhere on the way to here, so there is no attempt to look at.");
   for (const part of parts) {

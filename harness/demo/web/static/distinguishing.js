@@ -1,4 +1,4 @@
-// Which fields tell messages of one type apart. Knows no page.
+// Which fields distinguish messages of one type. Knows no page.
 
 const LONG = 34;
 /** So many messages with the same fields, as to many followers at once, are looked past. */
@@ -83,7 +83,7 @@ export class Kinds {
     return null;
   }
 
-  /** Return what tells a message from those of its type that were sent before it and after it. */
+  /** Return what distinguishes a message from those of its type that were sent before it and after it. */
   apart(message) {
     const kind = this.byType.get(message.type);
     const at = kind?.at.get(message.id);
