@@ -26,8 +26,8 @@ from harness.model import Model, Refusal, Value, decode
 from harness.record import Event, History, Recorder, header_of
 from harness.record.events import INITIAL
 from harness.record.history import all_types, event_of
-from harness.verify.judge import Judged, Rejudge
-from harness.verify.judge_cache import Move, Recall
+from harness.verify.judge import JudgedFile, Rejudge
+from harness.verify.judge_cache import KnownEvent, Recall
 from harness.verify.refinement import where
 
 MOST_REMEMBERED = 30_000
@@ -45,7 +45,7 @@ COLUMNS = ["seed", "n", "at_us", "turn", "values", "violated"]
 MOST_RECALLED = 20_000
 """Events of a run that is judged with what is remembered; of longer ones the steps alone would fill the memory."""
 Row = tuple[int, int, int | None, str, list[str], str | None]
-Step = tuple[int, int | None, Move, Mapping[str, str]]
+Step = tuple[int, int | None, KnownEvent, Mapping[str, str]]
 """Number, time, what happens, and what is said to fail after it."""
 Progress = Callable[[int, int, str], None]
 K = TypeVar("K")
@@ -59,7 +59,7 @@ class RunFinding:
     cell: str
     seed: int
     kinds: tuple[str, ...]
-    """As `Judged.findings` names them, and `digest`."""
+    """As `JudgedFile.findings` names them, and `digest`."""
     sentence: str
 
 
@@ -198,7 +198,7 @@ class BlockJudge:
             sentence = _sentence(found)
         return (*found.findings, *(("digest",) if wrong else ())), sentence, found.refined is not None
 
-    def judged(self, run: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Judged, str]:
+    def judged(self, run: Mapping[str, Any], rows: Sequence[Row]) -> tuple[JudgedFile, str]:
         """Return what a run came to, and the digest of its events."""
         recall, end = self._rejudge.recall, _end(run, len(rows))
         recall.make_room()
@@ -231,7 +231,7 @@ def _failing(violated: str | None) -> str:
     return "" if violated is None else f',"violated":{violated}'
 
 
-def _sentence(found: Judged) -> str:
+def _sentence(found: JudgedFile) -> str:
     """Return the first thing that is wrong with a history."""
     said = [*found.differs, *(oddity.sentence for oddity in found.odd)]
     if found.explanation is not None:

@@ -11,7 +11,7 @@ import click
 from harness.campaign.requirements import require_java, require_packages
 from harness.cli import OneOf, heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
-from harness.cli.screen import Screen
+from harness.cli.screen import TerminalOutput
 from harness.model import Refusal
 from harness.record.counted import counted, some_of
 from harness.simulate import strategies
@@ -59,7 +59,7 @@ def campaign(
     checked_master(master)
     require_java()
     check_folder(out)
-    screen = Screen(quiet=as_json)
+    screen = TerminalOutput(quiet=as_json)
     with screen.progress("campaign") as progress:
         going = SparkCampaign(out, manifest, runs, progress, heard)
         with going.alone():

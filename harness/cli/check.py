@@ -19,7 +19,7 @@ from harness.cli import OneOf, whole
 from harness.cli.check_limits import PLAIN_STATES, Report, Watch, ended_by
 from harness.cli.check_options import PLAIN, SPARK, check_options, engine_for, on_spark, refuse_together
 from harness.cli.check_text import print_summary
-from harness.cli.check_what import Asked, asked_for
+from harness.cli.check_what import SearchTarget, search_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.explore.any_model import PlainSearch
 from harness.explore.checkpoint import Checkpoint
@@ -84,7 +84,7 @@ def check(
 
     Without --invariant every invariant that is claimed is checked. Actors and faults are searched by --engine plain.
     """
-    asked = asked_for(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
+    asked = search_target(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
     built = asked.searched(view)
     names = _invariants(built, asked, invariants)
     check_options(built, temporal, memory, {"--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints})
@@ -141,7 +141,7 @@ def check(
     return 1 if summary["violated"] else 0
 
 
-def _invariants(model: Model, asked: Asked, chosen: tuple[str, ...]) -> tuple[str, ...]:
+def _invariants(model: Model, asked: SearchTarget, chosen: tuple[str, ...]) -> tuple[str, ...]:
     known = [prop.name for prop in model.properties if prop.is_safety]
     for name in chosen:
         if name not in known:
@@ -200,11 +200,11 @@ def _progress(wanted: bool, most: int) -> Iterator[Report]:
     if not (wanted and sys.stderr.isatty()):
         yield lambda distinct, generated, depth, queue: None
         return
-    from harness.cli.screen import Screen
+    from harness.cli.screen import TerminalOutput
 
     queues: dict[int, int] = {}
     begin: list[float] = []
-    with Screen().progress("searching", noun="states") as progress:
+    with TerminalOutput().progress("searching", noun="states") as progress:
         def report(distinct: int, generated: int, depth: int, queue: int) -> None:
             queues[depth] = queue
             now, expanded = time.monotonic(), distinct - queue
@@ -274,7 +274,7 @@ def _trail(
 
 
 def _summary(
-    asked: Asked, model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float
+    asked: SearchTarget, model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float
 ) -> dict[str, Any]:
     from harness.record.trail import faults_to_json
 
@@ -300,7 +300,7 @@ def _summary(
 
 
 def _counterexamples(
-    asked: Asked, names: tuple[str, ...], result: Result,
+    asked: SearchTarget, names: tuple[str, ...], result: Result,
     lassos: Mapping[str, Lasso | None], fairness: str, out: Path, summary: dict[str, Any],
 ) -> dict[str, str]:
     """Write the counterexamples as trails and histories, and tell of them; return their tables by property."""

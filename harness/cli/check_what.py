@@ -18,7 +18,7 @@ WITH_TARGETS = (*LINK_KINDS, "pause", "crash")
 
 
 @attrs.frozen(eq=False)
-class Asked:
+class SearchTarget:
     """A model to search. `make` builds it."""
 
     name: str
@@ -55,14 +55,14 @@ class Asked:
         return tuple(prop.name for prop in model.properties if prop.is_temporal and prop.name in claims)
 
 
-def asked_for(
+def search_target(
     what: str, sizes: Mapping[str, int], settings: Mapping[str, str], network: str | None,
     faults: tuple[str, ...], targets: tuple[str, ...], timers: tuple[str, ...],
-) -> Asked:
+) -> SearchTarget:
     """Return what is to be searched: what a scenario says, but for what is given. Raises Refusal."""
     spec, scenario = _found(what)
     base = scenario or Scenario(what, spec.title, what)
-    asked = Asked(
+    asked = SearchTarget(
         what, spec, scenario, {**base.sizes, **sizes}, {**base.settings, **settings}, network or base.network,
         base.faults, {},
     )
@@ -98,7 +98,7 @@ def _timers(given: tuple[str, ...]) -> dict[str, int]:
     return {} if given == (ANY,) else _numbers(given, "--timers", "1 or RequestTimeout=1")
 
 
-def _faults(asked: Asked, given: tuple[str, ...], targets: tuple[str, ...]) -> Faults:
+def _faults(asked: SearchTarget, given: tuple[str, ...], targets: tuple[str, ...]) -> Faults:
     """Return the scenario's faults, or none, with those given instead. Raises Refusal."""
     base = Faults() if NONE in given else asked.faults
     numbers = _numbers((text for text in given if text != NONE), "--faults", "drop=1,crash=1")

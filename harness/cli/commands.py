@@ -19,7 +19,7 @@ import click
 from harness.cli import OneOf, after_the_run, heard, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
-from harness.cli.screen import Screen
+from harness.cli.screen import TerminalOutput
 from harness.explore.flaw import fewest_steps
 from harness.model import (
     Refusal,
@@ -38,7 +38,7 @@ from harness.render import FORMS, render, tla
 from harness.simulate import strategies
 from harness.simulate.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
 from harness.simulate.replay import DEADLOCK, replay_plain
-from harness.simulate.rows import Row
+from harness.simulate.rows import ScoreboardRow
 from harness.simulate.scoreboard import scoreboard
 from harness.simulate.session import Plan, Run, Session, drive, everything, plan_of, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
@@ -68,7 +68,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, thorough: bool, out: Path
     Where nothing is expected, part of a scenario's runs are made, some of them are compared step by step with the
     model's spec, and the row says what their silence is worth; --thorough makes all of them.
     """
-    screen = Screen(quiet=as_json)
+    screen = TerminalOutput(quiet=as_json)
     chosen = chosen_scenarios(scenario)
     check_folder(out)
     with screen.board(chosen) as (progress, finished):
@@ -94,7 +94,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, thorough: bool, out: Path
     raise KeyboardInterrupt(f"interrupted; {kept}")
 
 
-def _write_board(out: Path, board: dict[str, Any], rows: Sequence[Row], planned: int) -> None:
+def _write_board(out: Path, board: dict[str, Any], rows: Sequence[ScoreboardRow], planned: int) -> None:
     write_atomically(out / "scoreboard.json", [json.dumps(board, ensure_ascii=False, sort_keys=True, indent=1)])
     write_atomically(out / "scoreboard.txt", scoreboard(rows, planned))
 
@@ -133,7 +133,7 @@ def simulate(
     model = spec.make({**base.sizes, **pairs(sizes, int)}, {**base.settings, **pairs(settings, str)},
                       base.network, base.faults)
     check_folder(out)
-    screen, source = Screen(quiet=as_json), strategies.Strategies(strategy)
+    screen, source = TerminalOutput(quiet=as_json), strategies.Strategies(strategy)
     tables, covered = collecting(model, coverage, within, source)
     numbers = range(seeds) if seeds is not None else range(seed or 0, (seed or 0) + 1)
     made = _Made(base.expected)
@@ -278,7 +278,7 @@ def replay(trail: Path, runtime: str, as_json: bool) -> int:
     if as_json:
         emit(result)
     else:
-        Screen().replayed(result, read)
+        TerminalOutput().replayed(result, read)
     return 0 if run.verdict.ok else 1
 
 
@@ -301,7 +301,7 @@ def shrink(trail: Path, out: Path, as_json: bool) -> int:
     if as_json:
         emit(result)
     else:
-        Screen().shrunk(result, shrunk.trail)
+        TerminalOutput().shrunk(result, shrunk.trail)
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_file, cli, emit, pairs
-from harness.cli.screen import Screen
+from harness.cli.screen import TerminalOutput
 from harness.explore.graph_file import Graph, build_graph, graph_lines, hidden
 from harness.model import Model, Refusal, find_model, unknown
 from harness.record.counted import counted
@@ -45,7 +45,7 @@ def graph(
     hiding = hidden(built, names)
     check_file(out)
     most, refusal = (MOST_STATES, _too_many) if form == "json" else (MOST_DRAWN, _too_many_to_draw)
-    screen = Screen(quiet=as_json)
+    screen = TerminalOutput(quiet=as_json)
     with screen.progress("searching", noun="states") as progress:
         found = build_graph(
             built, hiding, most, lambda number: Refusal(refusal(built, number, form)),

@@ -11,7 +11,7 @@ import click
 from harness.campaign.requirements import require_packages
 from harness.cli import OneOf
 from harness.cli.group import AS_JSON, check_folder, cli, emit
-from harness.cli.screen import Screen
+from harness.cli.screen import TerminalOutput
 from harness.model import Refusal
 from harness.record.counted import counted
 
@@ -45,7 +45,7 @@ def import_(files: tuple[Path, ...], kind: str, out: Path, name: str, check: boo
         raise Refusal("expected a name with --name, found none")
     check_free(out)
     check_folder(out.resolve().parent)
-    with Screen(quiet=as_json).progress("importing", "files") as progress:
+    with TerminalOutput(quiet=as_json).progress("importing", "files") as progress:
         found = import_files(paths, kind, out, name, time.strftime("%Y-%m-%d", time.gmtime()), progress)
     violating = [one for one in found if one.violated is not None]
     if as_json:

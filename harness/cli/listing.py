@@ -13,7 +13,7 @@ import click
 
 from harness.cli.facts import Catalogue, Listed, built, commands, in_full, values
 from harness.cli.group import AS_JSON, cli, emit
-from harness.cli.screen import Screen
+from harness.cli.screen import TerminalOutput
 from harness.model import ModelSpec, Refusal, Scenario, Tour, did_you_mean, model_specs, scenarios, tours
 from harness.model.faults import FAULT_KINDS
 from harness.record import faults_to_json
@@ -36,13 +36,13 @@ def list_(words: tuple[str, ...], as_json: bool) -> None:
         if as_json:
             emit(_json(named, every, True))
         else:
-            Screen().print(in_full(named, every, Screen().width))
+            TerminalOutput().print(in_full(named, every, TerminalOutput().width))
         return
     chosen = _about(every, words)
     if as_json:
         emit(_json(chosen, every, False))
     else:
-        Screen().print(_briefly(chosen, Screen().width))
+        TerminalOutput().print(_briefly(chosen, TerminalOutput().width))
 
 
 def _about(every: Catalogue, words: Sequence[str]) -> Catalogue:

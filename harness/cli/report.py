@@ -13,7 +13,7 @@ import click
 from harness.campaign.requirements import require_packages
 from harness.cli import heard, whole
 from harness.cli.group import AS_JSON, check_file, cli, emit
-from harness.cli.screen import Screen
+from harness.cli.screen import TerminalOutput
 from harness.record.counted import agreeing, counted, some_of
 from harness.simulate.lines import wrapped
 
@@ -64,7 +64,7 @@ def report(
     checked_master(master)
     page = out or folder / "report.html"
     check_file(page)
-    with spark_session(master) as spark, Screen(quiet=as_json).progress("judging again", "events") as progress:
+    with spark_session(master) as spark, TerminalOutput(quiet=as_json).progress("judging again", "events") as progress:
         again = None if quick else partial(rejudge, progress=progress, heard=heard)
         made = write_report(spark, stores[0], page, stores[1] if since is not None else None, most, again)
     if as_json:

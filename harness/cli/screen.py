@@ -22,7 +22,7 @@ from harness.model import Scenario
 from harness.record import Trail
 from harness.record.counted import counted, some_of
 from harness.simulate.lines import length, wrapped
-from harness.simulate.rows import Row
+from harness.simulate.rows import ScoreboardRow
 from harness.simulate.scoreboard import MARKS, PLAIN_WIDTH, Shape, summary
 
 WIDEST = 120
@@ -39,7 +39,7 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:,.0f}/s" if task.speed else "")
 
 
-class Screen:
+class TerminalOutput:
     """The terminal; a quiet one shows no results. Progress goes to stderr, where that is a terminal."""
 
     def __init__(self, quiet: bool = False) -> None:
@@ -72,7 +72,7 @@ class Screen:
             yield bar, report
 
     @contextmanager
-    def board(self, chosen: Sequence[Scenario]) -> Iterator[tuple[Report, Callable[[Row], None]]]:
+    def board(self, chosen: Sequence[Scenario]) -> Iterator[tuple[Report, Callable[[ScoreboardRow], None]]]:
         """Show progress, and each row of the scoreboard as soon as it is done, below the table's head.
 
         Yields `report` as `progress` does, and `finished(row)`, which writes to a terminal, a file or a pipe at once.
@@ -81,7 +81,7 @@ class Screen:
         with self._bar("hunting", "runs") as (bar, report):
             head = shape.head()
 
-            def finished(row: Row) -> None:
+            def finished(row: ScoreboardRow) -> None:
                 lines = [*head, *shape.row(row, self.width, _coloured)]
                 head.clear()
                 if bar.disable:
@@ -93,7 +93,7 @@ class Screen:
 
             yield report, finished
 
-    def summary(self, rows: Sequence[Row], planned: int, out: Path) -> None:
+    def summary(self, rows: Sequence[ScoreboardRow], planned: int, out: Path) -> None:
         """Print what the rows come to that were shown, and where the scoreboard was written."""
         lines = summary(rows, planned, self.width)
         if any(row.trail for row in rows):

@@ -14,12 +14,12 @@ import click
 
 from harness.cli import OneOf, heard, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, cli, emit, pairs
-from harness.cli.screen import Screen
+from harness.cli.screen import TerminalOutput
 from harness.model import Refusal, Scenario, find_runnable
 from harness.record.counted import counted, some_of
 from harness.simulate import strategies
 from harness.simulate.session import everything, plan_of
-from harness.verify.judge import Judge, Judged
+from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.refinement import Refined
 from harness.verify.simulated_runs import Totals, refine_runs
 
@@ -83,9 +83,9 @@ def _is_model(name: str) -> bool:
 
 
 def _files(paths: list[Path], as_json: bool) -> int:
-    judge, judged, refused = Judge(), list[Judged](), list[str]()
+    judge, judged, refused = FileJudge(), list[JudgedFile](), list[str]()
     interrupted = False
-    with Screen(quiet=as_json).progress("verifying", "files") as progress:
+    with TerminalOutput(quiet=as_json).progress("verifying", "files") as progress:
         try:
             for path in paths:
                 try:
@@ -112,7 +112,7 @@ def _files(paths: list[Path], as_json: bool) -> int:
     return 0 if all(one.ok for one in judged) else 1
 
 
-def _verdict_lines(one: Judged) -> list[str]:
+def _verdict_lines(one: JudgedFile) -> list[str]:
     """Return what a file came to: a line with the verdict, then lines for what is wrong and what is not judged."""
     claimed = [broken for broken in one.broken if broken.claimed]
     said = [f"violates {broken.name} at step {broken.step}" for broken in claimed]
@@ -145,7 +145,7 @@ def _verdict_lines(one: Judged) -> list[str]:
     return lines
 
 
-def _departed(one: Judged, is_wrong: bool) -> str:
+def _departed(one: JudgedFile, is_wrong: bool) -> str:
     """Say what it means that the model's own actors do not do what is recorded."""
     if is_wrong:
         return "the model's own actors do not do this"
@@ -169,7 +169,7 @@ def _simulate(
         base = scenario or Scenario(name, "", name)
         model = spec.make({**base.sizes, **sizes}, {**base.settings, **settings}, base.network, base.faults)
         plan = plan_of(base) if scenario is not None else everything(model)
-        with Screen(quiet=as_json).progress("refining") as progress:
+        with TerminalOutput(quiet=as_json).progress("refining") as progress:
             totals = refine_runs(model, plan, range(seeds), strategy, progress=progress)
         if totals.interrupted:
             heard()

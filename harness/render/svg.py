@@ -18,7 +18,7 @@ from harness.render.svg_layout import (
     NODE,
     ROW,
     TEXT_CHARS,
-    Layout,
+    DiagramLayout,
     label_column,
     lay_out,
 )
@@ -72,7 +72,7 @@ def _path(d: str, css: str, full: str = "") -> str:
     return f'<path class="{css}" d="{d}">{title}</path>' if title else f'<path class="{css}" d="{d}"/>'
 
 
-def _head(story: Story, layout: Layout, title: str) -> list[str]:
+def _head(story: Story, layout: DiagramLayout, title: str) -> list[str]:
     y = MARGIN + 14
     found = [_text(MARGIN, y, title, "title")]
     for n, line in enumerate(layout.head, 1):
@@ -82,7 +82,7 @@ def _head(story: Story, layout: Layout, title: str) -> list[str]:
     return found + _names(layout, layout.top - 32)
 
 
-def _names(layout: Layout, y: float) -> list[str]:
+def _names(layout: DiagramLayout, y: float) -> list[str]:
     found = []
     for name, x in layout.lanes.items():
         half = len(name) * HEADING_CHAR / 2 + 7
@@ -91,7 +91,7 @@ def _names(layout: Layout, y: float) -> list[str]:
     return found
 
 
-def _ground(layout: Layout, row: Row) -> list[str]:
+def _ground(layout: DiagramLayout, row: Row) -> list[str]:
     """The background of a row: a band for every other one, a framed box where an invariant begins to fail."""
     y = layout.rows[row.n] - ROW / 2
     lines = layout.captions[row.n]
@@ -103,7 +103,7 @@ def _ground(layout: Layout, row: Row) -> list[str]:
     return [f'<rect class="bad" x="3" y="{y + 1:.1f}" width="{layout.width - 6:.0f}" height="{height:.1f}" rx="4"/>']
 
 
-def _caption(layout: Layout, row: Row) -> list[str]:
+def _caption(layout: DiagramLayout, row: Row) -> list[str]:
     """Why the row is framed, on a ground of its own so that no line runs through it."""
     found = []
     for n, line in enumerate(layout.captions[row.n]):
@@ -114,7 +114,7 @@ def _caption(layout: Layout, row: Row) -> list[str]:
     return found
 
 
-def _divider(layout: Layout, y: float) -> list[str]:
+def _divider(layout: DiagramLayout, y: float) -> list[str]:
     text = "fair ending: no more faults, everyone gets their turn"
     start = MARGIN + len(text) * ACTION_CHAR + 12
     return [
@@ -123,7 +123,7 @@ def _divider(layout: Layout, y: float) -> list[str]:
     ]
 
 
-def _lifeline(story: Story, layout: Layout, column: str) -> list[str]:
+def _lifeline(story: Story, layout: DiagramLayout, column: str) -> list[str]:
     """A lifeline: dotted while its actor is paused, a gap with closed ends while it is down."""
     x = layout.lanes[column]
     found = []
@@ -146,7 +146,7 @@ def _segment(x: float, start: float, end: float, status: str) -> list[str]:
     return [_path(f"M{x:.1f},{start:.1f}V{end:.1f}", css)]
 
 
-def _flight(story: Story, layout: Layout, flight: Flight, track: float) -> list[str]:
+def _flight(story: Story, layout: DiagramLayout, flight: Flight, track: float) -> list[str]:
     """A message: out to its track, down while it is under way, across to whoever receives it, or to a cross."""
     source = flight.source if flight.source in layout.lanes else flight.dest
     x, start = layout.lanes[source], layout.rows[flight.sent_at]
@@ -180,7 +180,7 @@ def _end(x: float, y: float, flight: Flight) -> str:
     return _path(f"M{x - 4:.1f},{y - 4:.1f}l8,8m0,-8l-8,8", "cross")
 
 
-def _label(story: Story, layout: Layout, flight: Flight, full: str) -> list[str]:
+def _label(story: Story, layout: DiagramLayout, flight: Flight, full: str) -> list[str]:
     """The label of a message that ended: type above the line, fields below; what was lost names its fate."""
     column, side = label_column(story, flight)
     room = layout.room[column][0 if side < 0 else 1]
@@ -207,7 +207,7 @@ def _label(story: Story, layout: Layout, flight: Flight, full: str) -> list[str]
     return []
 
 
-def _step(layout: Layout, row: Row) -> list[str]:
+def _step(layout: DiagramLayout, row: Row) -> list[str]:
     """What stands beside a row, and the mark on its actor's lifeline."""
     y = layout.rows[row.n]
     found = []
@@ -244,7 +244,7 @@ def _node(x: float, y: float, kind: str, number: str, full: str) -> list[str]:
     return [*found, _text(x, y + 3.5, number, "number")]
 
 
-def _foot(story: Story, layout: Layout) -> list[str]:
+def _foot(story: Story, layout: DiagramLayout) -> list[str]:
     found = _names(layout, layout.bottom + 16)
     y = layout.bottom + 66
     kinds = [kind for kind in KINDS if any(row.event.kind == kind for row in story.rows)]

@@ -38,7 +38,7 @@ NARROWEST = 720.0
 
 
 @attrs.frozen
-class Layout:
+class DiagramLayout:
     """Positions in pixels: `lanes` by column, `rows` by step (the middle of the row), `tracks` by flight."""
 
     width: float
@@ -62,7 +62,7 @@ class Layout:
     """Per column, where the tracks to its left and to its right end."""
 
 
-def lay_out(story: Story, head: list[str], foot: list[str]) -> Layout:
+def lay_out(story: Story, head: list[str], foot: list[str]) -> DiagramLayout:
     """Return where everything stands."""
     number = {name: n for n, name in enumerate(story.columns)}
     sides = [_side(number, flight) for flight in story.flights]
@@ -86,7 +86,7 @@ def lay_out(story: Story, head: list[str], foot: list[str]) -> Layout:
         for flight, side, track in zip(story.flights, sides, slots, strict=True)
     )
     height = bottom + 86 + len(foot_lines) * CAPTION + MARGIN
-    return Layout(
+    return DiagramLayout(
         width, height, top, bottom, lanes, rows, dividers, captions, tracks, head_lines, foot_lines, text_left, room,
         edges,
     )

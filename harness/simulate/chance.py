@@ -86,7 +86,7 @@ class Led:
         return answer
 
 
-class Asked:
+class InteractiveChance:
     """Chance decided by somebody else: `ask(n, label)` returns the index, as a person at a terminal does."""
 
     def __init__(self, ask: Callable[[int, str], int]) -> None:

@@ -54,7 +54,7 @@ UNKNOWN = 1.0
 
 
 @attrs.define(eq=False)
-class Kept:
+class KeptTrail:
     """A trail that reached something new: after which steps, what that was worth, and how often it was used."""
 
     labels: tuple[str, ...]
@@ -69,7 +69,7 @@ class Kept:
 
 
 @attrs.define(eq=False)
-class Earned:
+class Credit:
     """What a beginning, a way or an action gained, over how many steps."""
 
     gain: float = 0.0
@@ -85,15 +85,15 @@ class Earned:
         return self.gain / self.steps if self.steps else math.inf
 
 
-class Campaign:
+class GuidedSearch:
     """The runs of one guided search: what they reached, and what is kept of them."""
 
     def __init__(self) -> None:
         self.coverage: Coverage | None = None
-        self.kept: list[Kept] = []
-        self.beginnings = {name: Earned() for name in BEGINNINGS}
-        self.ways = {name: Earned() for name in WAYS}
-        self.actions: dict[str, Earned] = {}
+        self.kept: list[KeptTrail] = []
+        self.beginnings = {name: Credit() for name in BEGINNINGS}
+        self.ways = {name: Credit() for name in WAYS}
+        self.actions: dict[str, Credit] = {}
         """Credit per step: for what was new after an action, and less for what was new soon after that."""
 
     def run(self, seed: int) -> GuidedStrategy:
@@ -114,7 +114,7 @@ class Campaign:
 
     def acted(self, recent: Sequence[str], is_new: bool) -> None:
         """Count the last of a run's recent actions; if it led to something new, all of them have a share in that."""
-        self.actions.setdefault(recent[-1], Earned()).add(0.0, 1)
+        self.actions.setdefault(recent[-1], Credit()).add(0.0, 1)
         if is_new:
             credit = 1.0
             for action in reversed(recent):
@@ -129,7 +129,7 @@ class Campaign:
         self.ways[run.way].add(gained, run.steps, LEFT)
         if gain:
             news = tuple(sorted({*gain.states, *gain.turns})) or (len(run.labels),)
-            self.kept.append(Kept(tuple(run.labels), tuple(run.led.drawn), news, worth))
+            self.kept.append(KeptTrail(tuple(run.labels), tuple(run.led.drawn), news, worth))
         if len(self.kept) > KEPT:
             self.kept.remove(min(self.kept, key=lambda kept: kept.energy))
 
@@ -139,7 +139,7 @@ class GuidedStrategy(Watcher):
 
     name = "guided"
 
-    def __init__(self, campaign: Campaign, seed: int) -> None:
+    def __init__(self, campaign: GuidedSearch, seed: int) -> None:
         self.seed = seed
         self.labels: list[str] = []
         """The steps so far, up to `LONGEST`."""
@@ -207,12 +207,12 @@ class GuidedStrategy(Watcher):
             return []
         return [n for n, option in enumerate(options) if option.kind not in UNFAIR]
 
-    def _drawn(self) -> Kept:
+    def _drawn(self) -> KeptTrail:
         """Return one of the kept trails: the one of most energy of a few."""
         few = [self._kept[self._seeded.index(len(self._kept), "kept trail")] for _ in range(DRAWN)]
         return max(few, key=lambda kept: kept.energy)
 
-    def _changed(self, parent: Kept) -> list[str]:
+    def _changed(self, parent: KeptTrail) -> list[str]:
         """Return the labels that a run begins with: those of a kept trail up to something new in it, or changed."""
         chance, labels = self._seeded, list(parent.labels)
         cut = parent.news[chance.index(len(parent.news), "news")]

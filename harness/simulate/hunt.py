@@ -26,7 +26,7 @@ from harness.model import Refusal, Scenario, find_scenario, scenarios, unknown
 from harness.record import HistoryFile, Trail, header_of
 from harness.simulate.raised import RAISED
 from harness.simulate.replay import replay_plain
-from harness.simulate.rows import Row
+from harness.simulate.rows import ScoreboardRow
 from harness.simulate.session import Plan, Run, Session, drive, without_choices
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import Strategy
@@ -69,7 +69,7 @@ class Hunt:
         self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
         progress: Callable[[int, int, str], None] = lambda done, planned, message: None,
         check: Check | None = None, hold: Hold | None = None, thorough: bool = False,
-        finished: Callable[[Row], None] = lambda row: None,
+        finished: Callable[[ScoreboardRow], None] = lambda row: None,
     ) -> None:
         self.chosen = chosen
         self.out = out
@@ -80,7 +80,7 @@ class Hunt:
         self.hold = hold
         self.thorough = thorough
         self.finished = finished
-        self.rows: list[Row] = []
+        self.rows: list[ScoreboardRow] = []
         self.interrupted = False
         self.failure: str | None = None
         self._times = SILENCE if thorough else BRIEF
@@ -90,12 +90,12 @@ class Hunt:
         self._began: dict[str, float] = {}
         self._topped: dict[str, float] = {}
         """Processor time of runs that were made once more, since the first ones did not reach all witnesses."""
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[HuntJob] = deque()
         self._made = counter()
         """The runs made so far, counted by all workers."""
         self._planned = sum(self._share(s, name) for s in chosen for name in NAMES)
 
-    def run(self) -> list[Row]:
+    def run(self) -> list[ScoreboardRow]:
         """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
         try:
             for scenario in self.chosen:
@@ -116,7 +116,7 @@ class Hunt:
     def _work(self, pool: Executor | None) -> None:
         """Carry jobs out until none is left; what comes of them may be further jobs, which come first."""
         jobs = self._jobs
-        pending: dict[Future[Any], Job] = {}
+        pending: dict[Future[Any], HuntJob] = {}
         while jobs or pending:
             if pool is None:
                 self._do(jobs.popleft())
@@ -131,7 +131,7 @@ class Hunt:
                 pending.pop(future).then(future.result())
                 self._report()
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: HuntJob) -> None:
         """Carry a job out in this process."""
         self._begun(job)
         here = attrs.evolve(job, call=carry_out_all, arguments=(job.arguments[0], self._made, self.hold))
@@ -139,11 +139,11 @@ class Hunt:
         job.then(job.call(*job.arguments))
         self._report()
 
-    def _begun(self, job: Job) -> Job:
+    def _begun(self, job: HuntJob) -> HuntJob:
         self._began.setdefault(job.scenario.name, perf_counter())
         return job
 
-    def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[Job]:
+    def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[HuntJob]:
         """Return the jobs that make so many runs of a scenario under each strategy; guided ones learn by themselves."""
         held = 0
         if scenario.expected is None and self.hold is not None:
@@ -151,7 +151,7 @@ class Hunt:
         tasks = [Task(scenario.name, name, runs[name], 0 if name == "guided" else held) for name in NAMES]
         apart = [task for task in tasks if task.strategy == "guided"]
         together = [task for task in tasks if task.strategy != "guided"]
-        return [Job(scenario, work, (batch, self.hold), partial(self._took, scenario, batch))
+        return [HuntJob(scenario, work, (batch, self.hold), partial(self._took, scenario, batch))
                 for batch in (together, apart)]
 
     def _took(self, scenario: Scenario, tasks: Sequence[Task], found: Sequence[Tried]) -> None:
@@ -170,7 +170,7 @@ class Hunt:
             self._jobs.extendleft(self._batches(scenario, again))
             return
         best = self._found[scenario.name] = _worst(tried.values())
-        job = Job(scenario, finish, (scenario.name, best, self.check, self.hold), partial(self._judge, scenario))
+        job = HuntJob(scenario, finish, (scenario.name, best, self.check, self.hold), partial(self._judge, scenario))
         self._hunt_twin(scenario)
         self._jobs.appendleft(job)
 
@@ -240,7 +240,7 @@ class Hunt:
         missing = _missing(scenario, tried)
         found = self._found_at(scenario)
         cpu = sum(t.cpu_seconds for t in tried) + finished.cpu_seconds + self._topped.get(scenario.name, 0)
-        row = Row(
+        row = ScoreboardRow(
             scenario.name, scenario.title, scenario.expected, False, None, None, tried, missing=missing,
             runs_needed=min((self._times * at for at in found.values()), default=0),
             flawed=next((s.name for s in self._flawed(scenario)), None),
@@ -254,12 +254,12 @@ class Hunt:
         self.rows.append(row)
         self.finished(row)
 
-    def _silent(self, row: Row) -> Row:
+    def _silent(self, row: ScoreboardRow) -> ScoreboardRow:
         """Return the row of a scenario in which nothing was found."""
         enough = row.due is None or row.due >= self._times or any(t.exhausted for t in row.tried)
         return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough)
 
-    def _written(self, row: Row, best: Tried, finished: Finished) -> Row:
+    def _written(self, row: ScoreboardRow, best: Tried, finished: Finished) -> ScoreboardRow:
         """Return the row of a scenario in which something was found, and write that down."""
         row = attrs.evolve(row, violated=best.violated, reason=finished.reason)
         shrunk = finished.shrunk
@@ -278,7 +278,7 @@ class Hunt:
 
 
 @attrs.frozen
-class Job:
+class HuntJob:
     """Something that a worker does for a scenario, and who takes what comes of it."""
 
     scenario: Scenario

@@ -12,7 +12,7 @@ from harness.simulate.tasks import REFINEMENT, Tried
 
 
 @attrs.frozen
-class Row:
+class ScoreboardRow:
     """A line of the scoreboard."""
 
     scenario: str

@@ -10,7 +10,7 @@ from harness.model import Scenario
 from harness.record.counted import counted
 from harness.simulate.lines import in_steps, wrapped
 from harness.simulate.raised import RAISED
-from harness.simulate.rows import Row
+from harness.simulate.rows import ScoreboardRow
 from harness.simulate.strategies import NAMES
 from harness.simulate.tasks import REFINEMENT
 
@@ -47,7 +47,7 @@ class Shape:
         return cls(max(longest, len("scenario")), any(scenario.checked is not None for scenario in chosen))
 
     @classmethod
-    def of_rows(cls, rows: Sequence[Row]) -> Shape:
+    def of_rows(cls, rows: Sequence[ScoreboardRow]) -> Shape:
         """Return the shape of a table of these rows."""
         longest = max((len(row.scenario) for row in rows), default=0)
         return cls(max(longest, len("scenario")), any(row.checked is not None for row in rows))
@@ -59,7 +59,7 @@ class Shape:
         return [f"{'':{self.name + 11}}{over}".rstrip(),
                 f"    {'scenario':{self.name}}   runs{heads}      steps{'  spec' * self.spec}"]
 
-    def row(self, row: Row, width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
+    def row(self, row: ScoreboardRow, width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
         """Return the lines of a row."""
         line = f"{mark(row.as_expected)}  {row.scenario:{self.name}} {row.runs:6}{_found(row)} {_steps(row):>10}"
         lines = [f"{line}{_spec(row):>6}" if row.checked is not None else line]
@@ -72,7 +72,7 @@ class Shape:
         return lines
 
 
-def scoreboard(rows: Sequence[Row], planned: int, width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
+def scoreboard(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
     """Return the lines of the scoreboard: a table of the scenarios, what was found, and a sentence that sums it up."""
     shape = Shape.of_rows(rows)
     lines = shape.head()
@@ -81,7 +81,7 @@ def scoreboard(rows: Sequence[Row], planned: int, width: int = PLAIN_WIDTH, mark
     return [*lines, *summary(rows, planned, width)]
 
 
-def summary(rows: Sequence[Row], planned: int, width: int = PLAIN_WIDTH) -> list[str]:
+def summary(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDTH) -> list[str]:
     """Return the lines below the table: what was found, what silence proves, and a sentence that sums it up."""
     lines = []
     for row in rows:
@@ -94,7 +94,7 @@ def summary(rows: Sequence[Row], planned: int, width: int = PLAIN_WIDTH) -> list
     return [*lines, "", f"{good} of {counted(len(rows), 'scenario')} as expected{left}"]
 
 
-def _silence(row: Row) -> str:
+def _silence(row: ScoreboardRow) -> str:
     """Say what the silence of a row's runs is worth."""
     if row.due is not None:
         said = f"the flaw of {row.flawed} would have been found about {counted(round(row.due), 'time')}"
@@ -109,7 +109,7 @@ def _column(strategy: str) -> int:
     return max(len(strategy) + 1, 6)
 
 
-def _found(row: Row) -> str:
+def _found(row: ScoreboardRow) -> str:
     """After how many runs each strategy found what there was to find; a miss is a dash."""
     tried = {t.strategy: t for t in row.tried}
     shown = bool(row.expected or row.violated)
@@ -117,24 +117,24 @@ def _found(row: Row) -> str:
     return "".join(cell.rjust(_column(name)) for name, cell in zip(NAMES, cells, strict=True))
 
 
-def _steps(row: Row) -> str:
+def _steps(row: ScoreboardRow) -> str:
     if row.steps_found is not None:
         return f"{row.steps_found} -> {row.steps_shrunk}"
     return "not found" if row.expected else "silent"
 
 
-def _spec(row: Row) -> str:
+def _spec(row: ScoreboardRow) -> str:
     """The length of the shortest way to the flaw in the spec that has it, too."""
     return "-" if row.checked_steps is None else str(row.checked_steps)
 
 
-def _missed(row: Row) -> str:
+def _missed(row: ScoreboardRow) -> str:
     """Which strategies did not find what was found, in how many runs."""
     missed = (f"{tried.strategy} ({counted(tried.runs, 'run')})" for tried in row.missed)
     return f"missed by {', '.join(missed)}"
 
 
-def _outcome(row: Row) -> str:
+def _outcome(row: ScoreboardRow) -> str:
     """What a scenario that is not just silent came to."""
     if row.as_expected:
         return f"violates {row.violated}"
@@ -155,7 +155,7 @@ def _outcome(row: Row) -> str:
     return f"NOT AS EXPECTED: {said}"
 
 
-def _finding(row: Row, width: int) -> list[str]:
+def _finding(row: ScoreboardRow, width: int) -> list[str]:
     """Return the lines that tell what was found and how to replay it."""
     if row.trail is None:
         return ["", f"{row.scenario}: {row.violated}", *wrapped(row.reason, width, "  ")] if row.reason else []

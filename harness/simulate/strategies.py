@@ -8,7 +8,7 @@ from __future__ import annotations
 from harness.model import Refusal, unknown
 from harness.simulate.chance import Enumerating
 from harness.simulate.coverage import Coverage, Covered, Known
-from harness.simulate.guided import Campaign
+from harness.simulate.guided import GuidedSearch
 from harness.simulate.strategy import PctStrategy, RandomStrategy, Strategy, SystematicStrategy
 from harness.simulate.tables import Tables
 
@@ -26,10 +26,10 @@ class Strategies:
         self.name = name
         self._enumerating = Enumerating(depth) if name == "systematic" else None
         self.coverage: Coverage | None = None
-        self.campaign: Campaign | None = None
+        self.campaign: GuidedSearch | None = None
         """What guided runs have learned so far."""
         if name == "guided":
-            self.campaign = Campaign()
+            self.campaign = GuidedSearch()
 
     def cover(self, tables: Tables, known: Known | None = None) -> Coverage:
         """Collect from now on what the runs on some tables reach."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from harness.record import Trail
-from harness.simulate.chance import Asked, Chance, Enumerating, Seeded
+from harness.simulate.chance import Chance, Enumerating, InteractiveChance, Seeded
 from harness.simulate.tables import Node, Option, Tables
 
 
@@ -106,7 +106,7 @@ class InteractiveStrategy:
 
     def __init__(self, ask: Callable[[Sequence[Option]], int]) -> None:
         self._ask = ask
-        self.chance: Chance = Asked(lambda n, label: 0)
+        self.chance: Chance = InteractiveChance(lambda n, label: 0)
 
     def pick(self, options: Sequence[Option]) -> int:
-        return Asked(lambda n, label: self._ask(options)).index(len(options), "step")
+        return InteractiveChance(lambda n, label: self._ask(options)).index(len(options), "step")

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from harness.model import brief_value
-from harness.verify.guard_trace import Call, Guard
+from harness.verify.guard_trace import Call, FailedGuard
 from harness.verify.stops import deciding, missed
 
 WIDEST_VALUE = 60
@@ -37,7 +37,7 @@ class Evaluated:
 
 def guard_of(
     call: Call, telling: bool = False, wanted: Iterable[str] = (), args: tuple[str, ...] = ()
-) -> tuple[Guard, int]:
+) -> tuple[FailedGuard, int]:
     """Return the guard at which a call stopped, and how many it passed before; `telling` values of fields, too.
 
     `wanted` are the names of the action, or of the function, that it did not come to: where some branches lead there,
@@ -65,7 +65,7 @@ def guard_of(
         0, len(passed) - 1)
 
 
-def turn_refused(call: Call, wanted: Iterable[str], args: tuple[str, ...]) -> tuple[Guard, int] | None:
+def turn_refused(call: Call, wanted: Iterable[str], args: tuple[str, ...]) -> tuple[FailedGuard, int] | None:
     """Return the guard at which the turn of a loop ended that is about some arguments, and how many the call passed.
 
     For calls that gave steps with other arguments. None where no such turn is known.
@@ -107,9 +107,9 @@ def _like(call: Call, one: Evaluated, args: tuple[str, ...]) -> int:
 
 def _comprehended(
     call: Call, function: ast.FunctionDef, wanted: Iterable[str], args: tuple[str, ...]
-) -> tuple[int, Guard] | None:
+) -> tuple[int, FailedGuard] | None:
     """Return when a comprehension that would make the step was come to, and what of it is false; or None."""
-    found: tuple[int, Guard] | None = None
+    found: tuple[int, FailedGuard] | None = None
     names = frozenset(wanted)
     for node in ast.walk(function):
         if not isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp) or not _names([node.elt]) & names:
@@ -119,7 +119,7 @@ def _comprehended(
         why = missed(node, {**call.globals, **call.seen[at]}, args) if at is not None else None
         if at is not None and why is not None and (found is None or found[0] < at):
             values = tuple(f"{name} = {brief_value(value)}" for name, value in why.values.items() if _is_plain(value))
-            found = at, Guard(Path(call.code.co_filename).name, why.line, why.text, values)
+            found = at, FailedGuard(Path(call.code.co_filename).name, why.line, why.text, values)
     return found
 
 
@@ -129,7 +129,7 @@ def _line_of(function: ast.FunctionDef, call: Call, node: ast.expr) -> int | Non
     return next((n for n in range(len(call.lines) - 1, -1, -1) if first <= call.lines[n] <= end), None)
 
 
-def decisions(calls: list[Call], action: str, args: tuple[str, ...]) -> list[tuple[Guard, bool]]:
+def decisions(calls: list[Call], action: str, args: tuple[str, ...]) -> list[tuple[FailedGuard, bool]]:
     """Return the guards on the way to the first step of this name that calls made, and how each came out.
 
     Of a guard that was evaluated several times, in a loop, the last time counts.
@@ -141,7 +141,7 @@ def decisions(calls: list[Call], action: str, args: tuple[str, ...]) -> list[tup
     return []
 
 
-def _on_the_way(call: Call, at: int) -> list[tuple[Guard, bool]]:
+def _on_the_way(call: Call, at: int) -> list[tuple[FailedGuard, bool]]:
     found = _on_the_way(call.parent, call.began_at) if call.parent is not None else []
     function = _function(call.code)
     last: dict[ast.If, Evaluated] = {}
@@ -179,7 +179,7 @@ def _is_plain(value: Any) -> bool:
 
 def _guard(
     call: Call, first: int, end: int, names: tuple[str, ...], at: int | None = None, test: ast.expr | None = None
-) -> Guard:
+) -> FailedGuard:
     """Return the guard in some lines, as it was when it was evaluated as line number `at` of those executed."""
     file = call.code.co_filename
     text = _source(file, first, end)
@@ -192,10 +192,10 @@ def _guard(
     if not asked:
         asked = [inner for line, inner in before if _assigns(call.code, line) & set(names)]
     inner = _ending(asked[-1]) if asked else None
-    return Guard(Path(file).name, first, text, tuple(values), inner)
+    return FailedGuard(Path(file).name, first, text, tuple(values), inner)
 
 
-def _ending(call: Call) -> Guard:
+def _ending(call: Call) -> FailedGuard:
     """Return where a decision function that was asked came to its answer."""
     line = call.returned or call.code.co_firstlineno
     function = _function(call.code)
@@ -203,7 +203,8 @@ def _ending(call: Call) -> Guard:
         branch = one.branch
         if one.taken and _covers(branch.body, line):
             return _guard(call, branch.lineno, branch.body[0].lineno - 1, ())
-    return Guard(Path(call.code.co_filename).name, line, _source(call.code.co_filename, *_statement(function, line)))
+    text = _source(call.code.co_filename, *_statement(function, line))
+    return FailedGuard(Path(call.code.co_filename).name, line, text)
 
 
 def _source(file: str, first: int, end: int) -> str:

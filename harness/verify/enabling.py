@@ -26,7 +26,7 @@ MANY = 400
 
 
 @attrs.frozen
-class Instance:
+class ActionInstance:
     """An action of the spec as somebody can take it: what it writes there, and a state where it is possible."""
 
     process: str
@@ -64,9 +64,9 @@ class Asking:
         self._telling = telling
         """Whether values of fields are given, too."""
         self._processes = {process.name: process for process in model.everyone()}
-        self._known: list[Instance] | None = None
+        self._known: list[ActionInstance] | None = None
 
-    def instances(self, around: Ids) -> list[Instance]:
+    def instances(self, around: Ids) -> list[ActionInstance]:
         """Return what actions wrote where they were possible: in states of runs, near this one, from the start on."""
         if self._known is not None:
             return self._known
@@ -88,13 +88,13 @@ class Asking:
                 key = (option.process, step.action, step.args, slots)
                 if slots and key not in found:
                     message = type(option.message) if option.message is not None else None
-                    found[key] = Instance(option.process, step.action, step.args, slots, message, node.state)
+                    found[key] = ActionInstance(option.process, step.action, step.args, slots, message, node.state)
                 if len(waiting) < self._most:
                     waiting.append(tables.follow(node, n))
         self._known = list(found.values())
         return self._known
 
-    def attempts(self, known: Instance, before: Ids) -> Iterable[Attempt]:
+    def attempts(self, known: ActionInstance, before: Ids) -> Iterable[Attempt]:
         """Yield what an action stops at in a state, for each way in which its process comes to ask for it."""
         process = self._processes[known.process]
         called = known.action if known.process.startswith(known.action) else f"{known.action} of {known.process}"
@@ -121,7 +121,7 @@ class Asking:
                     said = f"{root.co_name} is not asked: {outer.code.co_name} stops at {guard.sentence()}"
                     yield Attempt(called, said, passed)
 
-    def _root(self, process: Process, known: Instance) -> tuple[CodeType | None, list[CodeType]]:
+    def _root(self, process: Process, known: ActionInstance) -> tuple[CodeType | None, list[CodeType]]:
         """Return the function that an action is, and those around it, found where the action is possible."""
         messages: Iterable[Message | None] = [None]
         if known.message is not None:
@@ -153,7 +153,7 @@ def _root_of(call: Call, source: Call | None, action: str) -> tuple[CodeType, li
     return chain[at].code, [around.code for around in chain[at + 1 :]]
 
 
-def _stopped(called: str, call: Call, known: Instance, telling: bool) -> Attempt:
+def _stopped(called: str, call: Call, known: ActionInstance, telling: bool) -> Attempt:
     """Return an attempt that ends in a function of its own."""
     guard, passed = guard_of(call, telling, (known.action,), known.args)
     named = call.code.co_varnames[: call.code.co_argcount]

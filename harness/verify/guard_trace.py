@@ -47,7 +47,7 @@ class Call:
 
 
 @attrs.frozen
-class Guard:
+class FailedGuard:
     """The condition at which a call stopped, or another line where there is none."""
 
     file: str
@@ -55,7 +55,7 @@ class Guard:
     text: str
     values: tuple[str, ...] = ()
     """The local variables in it: `name = value`."""
-    inner: Guard | None = None
+    inner: FailedGuard | None = None
     """The line of the decision function that it asks, where it asks one."""
 
     def sentence(self) -> str:

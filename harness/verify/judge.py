@@ -33,7 +33,7 @@ from harness.simulate.raised import KIND as RAISED_KIND
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
 from harness.verify.explanation import Explanation, explain
-from harness.verify.judge_cache import Move, Place, Recall
+from harness.verify.judge_cache import KnownEvent, Place, Recall
 from harness.verify.refinement import ROOM, Refined, Refiner
 from harness.verify.scan import Broken, Scan, verdict_text
 from harness.verify.well_formed import Oddity
@@ -43,7 +43,7 @@ NO_FILE = Path("-")
 
 
 @attrs.frozen
-class Judged:
+class JudgedFile:
     """What a file came to."""
 
     path: Path
@@ -111,13 +111,13 @@ class Replayed:
     verdict: Mapping[str, Any]
 
 
-class Judge:
+class FileJudge:
     """Judges files; those of one model at one size share what was learned about it."""
 
     def __init__(self) -> None:
         self._tables: dict[str, tuple[Tables, Refiner | None]] = {}
 
-    def file(self, path: Path) -> Judged:
+    def file(self, path: Path) -> JudgedFile:
         """Judge a trail or a history. Raises Refusal."""
         first = parse_line(path, "trail or history", 1, next(each_text(path, "trail or history")))
         found = first.get("format")
@@ -128,11 +128,11 @@ class Judge:
         said = format_said(first)
         raise Refusal(f"{path} is neither a trail nor a history: its first line {said}; give another file")
 
-    def recorded(self, history: History, model: Model, path: Path = NO_FILE) -> Judged:
+    def recorded(self, history: History, model: Model, path: Path = NO_FILE) -> JudgedFile:
         """Judge a history that was read from somewhere else than a file of its own."""
         return self._judge(path, "history", model, history.header, history.end, history.events, None)
 
-    def _history(self, path: Path) -> Judged:
+    def _history(self, path: Path) -> JudgedFile:
         model = model_of_history(path)
         header, end, events = open_history(path, model)
         beside = path.with_name(path.name.removesuffix(".history.jsonl") + ".trail.jsonl")
@@ -144,7 +144,7 @@ class Judge:
                 replayed = self._replayed(trail, header, model, Recorder(keep=False))
         return self._judge(path, "history", model, header, end, events, replayed)
 
-    def _trail(self, path: Path) -> Judged:
+    def _trail(self, path: Path) -> JudgedFile:
         trail = read_trail(path)
         model = trail.build()
         header = header_of(trail, model, "plain")
@@ -174,7 +174,7 @@ class Judge:
     def _judge(
         self, path: Path, kind: str, model: Model, header: Mapping[str, Any], end: Mapping[str, Any],
         events: Iterable[Event], replayed: Replayed | None,
-    ) -> Judged:
+    ) -> JudgedFile:
         scan = Scan(model, *self._of(header, model), header)
         for event in events:
             scan.look(event)
@@ -184,7 +184,7 @@ class Judge:
 class Rejudge:
     """Judges many histories of one model at one size, and remembers what it saw of their steps.
 
-    What it says is what `Judge.recorded` says of the same history.
+    What it says is what `FileJudge.recorded` says of the same history.
     """
 
     def __init__(self, model: Model) -> None:
@@ -192,7 +192,7 @@ class Rejudge:
         self.model = model
         self.recall = Recall(model, tables, Refiner(model, tables, True) if model.refinement is not None else None)
 
-    def recorded(self, history: History) -> Judged:
+    def recorded(self, history: History) -> JudgedFile:
         """Judge a history without what is remembered, and remember nothing but what the tables do."""
         scan = Scan(self.model, self.recall.tables, self.recall.refiner, history.header)
         for event in history.events:
@@ -201,8 +201,8 @@ class Rejudge:
 
     def moves(
         self, header: Mapping[str, Any], end: Mapping[str, Any],
-        moves: Iterable[tuple[int, int | None, Move, Mapping[str, str]]],
-    ) -> Judged:
+        moves: Iterable[tuple[int, int | None, KnownEvent, Mapping[str, str]]],
+    ) -> JudgedFile:
         """Judge a run given as the number, time, move, and failing invariants of each event, numbered from 0 on."""
         recall = self.recall
         scan = Scan(self.model, recall.tables, recall.refiner, header)
@@ -221,7 +221,7 @@ class Rejudge:
 def _judged(
     scan: Scan, model: Model, path: Path, kind: str, header: Mapping[str, Any], end: Mapping[str, Any],
     replayed: Replayed | None,
-) -> Judged:
+) -> JudgedFile:
     """Return what a run came to whose events were all looked at."""
     refiner, tables = scan.refiner, scan.tables
     broken, differs = list(scan.broken.values()), list(scan.differences(end["verdict"]))
@@ -237,7 +237,7 @@ def _judged(
     explanation = None
     if refiner is not None and refined is not None and refined.failure is not None:
         explanation = explain(refiner, refined.failure)
-    return Judged(
+    return JudgedFile(
         path, kind, model.name, scan.steps, len(tables.invariants), tuple(broken), tuple(differs), scan.odd,
         scan.departed, refined, explanation, unjudged,
     )

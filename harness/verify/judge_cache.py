@@ -1,9 +1,9 @@
 """Judging many histories of one model: what was seen of a step that was met before is not looked at again.
 
-Runs of a model repeat the same steps over and over, mostly in states that were never met. A `Move` is what an event
-tells but for its number and its time. What rules and actors say of it is remembered by the values of the slots that
+Runs of a model repeat the same steps over and over, mostly in states that were never met. A `KnownEvent` is an
+event without its number and its time. What rules and actors say of it is remembered by the values of the slots that
 they read; what invariants say, by those that these read; a `Place` is a state that was met, with what was seen of each
-move that was made there. What is said is what `Scan.look` says; a test compares them.
+event that happened there. What is said is what `Scan.look` says; a test compares them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from harness.verify.scan import Seen, failing_in, unusual_start
 from harness.verify.well_formed import departure, wrong_step, wrong_with, wrong_writes
 
 MOST_PLACES = 40_000
-"""States with their moves that are remembered; beyond, these start over, and nothing else."""
-BYTES_PER_MOVE, BYTES_PER_CHARACTER = 2_000, 3
-"""What a move and its text take, on CPython 3.11 and rounded up."""
+"""States with their events that are remembered; beyond, these start over, and nothing else."""
+BYTES_PER_EVENT, BYTES_PER_CHARACTER = 2_000, 3
+"""What an event and its text take, on CPython 3.11 and rounded up."""
 
 
-class Move:
-    """What an event tells but for its number and time, and what is known of it whatever the state."""
+class KnownEvent:
+    """An event without its number and time, and what is known of it whatever the state."""
 
     __slots__ = ("always", "departs", "event", "mask", "op", "taken", "text", "writes", "wrong")
 
@@ -65,7 +65,7 @@ class Place:
         self.failing = failing
         self.checked = checked
         """What each check of the invariants says; None where one of them fails on the state."""
-        self.met: dict[Move, tuple[Seen, Place]] = {}
+        self.met: dict[KnownEvent, tuple[Seen, Place]] = {}
 
 
 class Recall:
@@ -75,7 +75,7 @@ class Recall:
         self.model = model
         self.tables = tables
         self.refiner = refiner
-        self.moves: dict[Any, Move] = {}
+        self.moves: dict[Any, KnownEvent] = {}
         """Moves by whatever tells them apart for who makes them."""
         self._wrong: dict[Any, ReadMemo] = {}
         self._places: dict[Ids, Place] = {}
@@ -100,7 +100,7 @@ class Recall:
             place.met.clear()  # places lead to each other in circles
         self._places.clear()
 
-    def move(self, key: Any, turn: str, text: str, event: Event, texts: Mapping[str, str]) -> Move:
+    def move(self, key: Any, turn: str, text: str, event: Event, texts: Mapping[str, str]) -> KnownEvent:
         """Remember a move by a key. `turn` is its text but for the values that it writes, and `texts` are these."""
         tables = self.tables
         writes = []
@@ -110,9 +110,9 @@ class Recall:
             writes.append((at, tables.intern_value(at, value) if known is None else known))
         taken = self.refiner.taken(event) if self.refiner is not None else None
         rules = self._rules(turn, event, writes, texts)
-        found = Move(tables, event, text, tuple(writes), self.model, rules, taken, texts)
+        found = KnownEvent(tables, event, text, tuple(writes), self.model, rules, taken, texts)
         self.moves[key] = found
-        tables.used += BYTES_PER_MOVE + BYTES_PER_CHARACTER * len(text)
+        tables.used += BYTES_PER_EVENT + BYTES_PER_CHARACTER * len(text)
         return found
 
     def _rules(
@@ -127,14 +127,14 @@ class Recall:
             found = self._wrong[key] = ReadMemo(self.tables, lambda view: tuple(wrong_step(model, view, event, texts)))
         return found
 
-    def start(self, move: Move) -> tuple[Seen, Place]:
+    def start(self, move: KnownEvent) -> tuple[Seen, Place]:
         """Return what is seen of the first event of a run."""
         state = state_after(self.tables, None, move.event)
         place = self._place(state, None, 0)
         wrong = tuple(wrong_with(self.model, {}, move.event))
         return Seen(state, place.failing, wrong, unusual_start(self.tables, state), move.taken), place
 
-    def see(self, before: Place, move: Move) -> tuple[Seen, Place]:
+    def see(self, before: Place, move: KnownEvent) -> tuple[Seen, Place]:
         """Return what is seen of a move in a place, and the place after it."""
         state = before.state
         after = list(state)

@@ -25,7 +25,7 @@ from support.source_mutants import (
     searched,
 )
 
-from harness.verify.judge import Judge
+from harness.verify.judge import FileJudge
 
 ENOUGH = 25
 """So many mutants there are at least."""
@@ -34,9 +34,9 @@ FORGOTTEN = [mutant for mutant in MUTANTS if "persisted" in mutant.old and "vola
 
 
 @cache
-def judge_of(campaign: str) -> Judge:
+def judge_of(campaign: str) -> FileJudge:
     """One judge for all runs of a campaign: what it has learned of the right source stays."""
-    return Judge()
+    return FileJudge()
 
 
 def catchers(mutant: Mutant | None, campaign: str, within: int, folder: Path) -> list[str]:

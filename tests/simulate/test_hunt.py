@@ -17,7 +17,7 @@ from harness.model import Checked, Scenario, System, find_scenario, register, re
 from harness.record import read_trail
 from harness.simulate.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
 from harness.simulate.replay import replay_plain
-from harness.simulate.rows import Row
+from harness.simulate.rows import ScoreboardRow
 from harness.simulate.scoreboard import scoreboard
 from harness.simulate.shrink import perturbing_part
 from harness.simulate.strategies import NAMES
@@ -29,21 +29,21 @@ CHOSEN = ("happy-path", "fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copi
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScoreboardRow]:
     """The rows of a hunt over a few scenarios, made in this process."""
     hunting = Hunt(chosen_scenarios(CHOSEN), tmp_path_factory.mktemp("out"), RUNS, processes=0, hold=held)
     return {row.scenario: row for row in hunting.run()}
 
 
 @pytest.fixture(scope="module")
-def thorough(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+def thorough(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScoreboardRow]:
     """The rows of a thorough hunt over two flaws and their repaired twins."""
     chosen = chosen_scenarios(["s3-wiped-metadata", "s4-copied-tail"])
     hunting = Hunt(chosen, tmp_path_factory.mktemp("thorough"), RUNS, processes=0, thorough=True)
     return {row.scenario: row for row in hunting.run()}
 
 
-def test_hunt_over_a_few_scenarios_is_as_expected(rows: dict[str, Row]) -> None:
+def test_hunt_over_a_few_scenarios_is_as_expected(rows: dict[str, ScoreboardRow]) -> None:
     """Rows come in the order of the table, a repaired twin with its flawed row; all are as expected."""
     assert list(rows) == [
         "happy-path", "fenced-by-own-duplicate", "s3-wiped-metadata", "s3-wiped-metadata-repaired", "s4-copied-tail",
@@ -53,7 +53,9 @@ def test_hunt_over_a_few_scenarios_is_as_expected(rows: dict[str, Row]) -> None:
 
 
 @pytest.mark.parametrize("name", ["s3-wiped-metadata", "s4-copied-tail"])
-def test_twin_is_silent_over_twenty_times_the_runs_that_found_the_flaw(name: str, thorough: dict[str, Row]) -> None:
+def test_twin_is_silent_over_twenty_times_the_runs_that_found_the_flaw(
+    name: str, thorough: dict[str, ScoreboardRow]
+) -> None:
     """In a thorough hunt, for each strategy that found the flaw, unless the twin has no more runs of it."""
     twin = {tried.strategy: tried for tried in thorough[f"{name}-repaired"].tried}
     found = {tried.strategy: tried.found_at for tried in thorough[name].tried if tried.found_at}
@@ -74,7 +76,7 @@ def test_silent_runs_of_a_twin_would_have_found_the_flaw_several_times(name: str
 
 
 @pytest.mark.parametrize("name", ["fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copied-tail"])
-def test_finding_is_a_short_trail_that_replays(name: str, rows: dict[str, Row]) -> None:
+def test_finding_is_a_short_trail_that_replays(name: str, rows: dict[str, ScoreboardRow]) -> None:
     """The trail of a row violates what was expected, and is as long as the row says."""
     row = rows[name]
     assert row.trail is not None
@@ -85,7 +87,7 @@ def test_finding_is_a_short_trail_that_replays(name: str, rows: dict[str, Row]) 
     assert Path(row.history or "").exists()
 
 
-def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, Row]) -> None:
+def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, ScoreboardRow]) -> None:
     """Names are written in full, misses are dashes, and each finding has its reason, trail and replay command."""
     lines = scoreboard(tuple(rows.values()), len(rows), 80)
     paths = ("  trail   ", "  replay  ")
@@ -111,7 +113,7 @@ def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, Ro
     assert lines[-1] == f"{len(rows)} of {len(rows)} scenarios as expected"
 
 
-def test_scoreboard_shows_a_strategy_that_missed_and_a_fair_ending(rows: dict[str, Row]) -> None:
+def test_scoreboard_shows_a_strategy_that_missed_and_a_fair_ending(rows: dict[str, ScoreboardRow]) -> None:
     """A miss is a dash; a fair ending is told apart from the steps that the trail was shrunk to."""
     row = rows["s4-copied-tail"]
     missed = [attrs.evolve(tried, found_at=None) if tried.strategy == "pct" else tried for tried in row.tried]
@@ -233,7 +235,7 @@ def test_worker_that_is_killed_ends_the_hunt_with_what_is_finished(tmp_path: Pat
     assert "a worker process was killed" in (hunting.failure or "")
 
 
-def test_hunt_in_other_processes_finds_the_same(rows: dict[str, Row], tmp_path: Path) -> None:
+def test_hunt_in_other_processes_finds_the_same(rows: dict[str, ScoreboardRow], tmp_path: Path) -> None:
     """Where the runs are made changes nothing but the time."""
     found = {row.scenario: row for row in Hunt(chosen_scenarios(["s3-wiped-metadata"]), tmp_path, RUNS, 2).run()}
     for name, row in found.items():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from harness.model import Model, Refusal, State, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail
-from harness.simulate.chance import Asked, Enumerating, Seeded
+from harness.simulate.chance import Enumerating, InteractiveChance, Seeded
 from harness.simulate.session import Plan, Session, plan_of, run_plain
 from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.strategy import InteractiveStrategy, PctStrategy, RandomStrategy, Strategy
@@ -285,7 +285,7 @@ def test_asked_chance_hears_what_is_decided() -> None:
         heard.append((n, label))
         return n - 1
 
-    assert Asked(ask).index(3, "initial state") == 2
+    assert InteractiveChance(ask).index(3, "initial state") == 2
     assert heard == [(3, "initial state")]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from harness.verify.judge import Judge
+from harness.verify.judge import FileJudge
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a program, too
 
@@ -134,7 +134,7 @@ class Survey:
     def __init__(self, seeds: int, folder: Path) -> None:
         self.seeds = seeds
         self.folder = folder
-        self.judges: dict[str, Judge] = {}
+        self.judges: dict[str, FileJudge] = {}
         self.right: dict[str, list[str]] = {}
         self.witnesses: dict[str, set[str]] = {}
 
@@ -175,7 +175,7 @@ class Survey:
 
     def compare(self, folder: Path, name: str, seen: dict[str, Any]) -> tuple[Finding | None, int]:
         """Return the first finding about a campaign's runs, and how many were looked at that are other ones."""
-        judge, others = self.judges.setdefault(name, Judge()), 0
+        judge, others = self.judges.setdefault(name, FileJudge()), 0
         for seed, (mine, right) in enumerate(zip(digests(folder), self.right[name], strict=False)):
             if mine == right:
                 continue

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from harness.verify.judge import Judge, Judged
+from harness.verify.judge import FileJudge, JudgedFile
 from support.campaigns import SEARCHES
 from support.paths import ROOT
 
@@ -111,7 +111,7 @@ def record(root: Path, out: Path, campaigns: Iterable[str], seeds: int) -> dict[
     return campaigns_seen
 
 
-def findings(judge: Judge, folder: Path, seen: dict[str, Any], campaign: str) -> Iterator[Finding]:
+def findings(judge: FileJudge, folder: Path, seen: dict[str, Any], campaign: str) -> Iterator[Finding]:
     """Judge the recorded runs of a campaign by the right source, in order, and yield what is wrong with them."""
     for seed in range(seen["runs"]):
         run = judge.file(folder / campaign / f"{seed:04}.history.jsonl")
@@ -122,7 +122,7 @@ def findings(judge: Judge, folder: Path, seen: dict[str, Any], campaign: str) ->
         yield Finding("exception", seen["raised"], campaign, seen["runs"])
 
 
-def wrong_with(run: Judged) -> list[tuple[str, str]]:
+def wrong_with(run: JudgedFile) -> list[tuple[str, str]]:
     """Return the claimed properties that fail and the step that the spec does not allow, the earliest first."""
     wrong = [(broken.step, 0, broken.name, broken.reason) for broken in run.broken if broken.claimed]
     if (why := run.explanation) is not None:
@@ -139,7 +139,7 @@ def searched(root: Path, search: str) -> dict[str, Any]:
     return {**{name: said[name] for name in COUNTED}, "trails": [one["trail"] for one in said["violated"]]}
 
 
-def findings_of_search(judge: Judge, root: Path, trails: Iterable[str]) -> Iterator[Finding]:
+def findings_of_search(judge: FileJudge, root: Path, trails: Iterable[str]) -> Iterator[Finding]:
     """Record what a search has found and judge that by the right source: the properties may share what is wrong."""
     for trail in trails:
         python(root, "-c", HISTORY, trail)

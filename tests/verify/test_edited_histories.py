@@ -24,7 +24,7 @@ from harness.record import Recorder, header_of, write_history
 from harness.simulate.session import Run, plan_of, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from harness.verify.judge import Judge, Judged
+from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.well_formed import RULES
 
 Counts = tuple[int, int, int, int, int]
@@ -44,7 +44,7 @@ class Recorded:
     model: Model
     run: Run
     path: Path
-    judge: Judge
+    judge: FileJudge
 
     def families(self) -> Iterator[tuple[str, list[Edit]]]:
         """Yield every family of edits of the history."""
@@ -59,7 +59,7 @@ class Recorded:
     def put_right(self, edit: Edit) -> Lines:
         return put_right(self.model, edit())
 
-    def judged(self, edit: Edit) -> Judged:
+    def judged(self, edit: Edit) -> JudgedFile:
         """Judge the edited history, from a file with its own digest; a legal one must be a run of the model."""
         path = written(self.path, edit(), self.path.with_name("edited.history.jsonl"))
         one = self.judge.file(path)
@@ -78,12 +78,12 @@ def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Recorded:
     run = run_plain(Tables(model), attrs.evolve(plan_of(scenario), steps=steps), RandomStrategy(seed), recorder)
     path = tmp_path / "run.history.jsonl"
     write_history(path, header_of(run.trail, model, "plain"), recorder, run.verdict.to_json())
-    found = Recorded(model, run, path, Judge())
+    found = Recorded(model, run, path, FileJudge())
     assert found.judge.file(path).ok
     return found
 
 
-def strongest(one: Judged) -> str:
+def strongest(one: JudgedFile) -> str:
     """Return what finds an edit, the judges in their order."""
     found = next((kind for kind in JUDGES if kind in one.findings), "legal")
     assert (found == "legal") == one.ok, one.findings

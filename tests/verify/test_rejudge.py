@@ -24,7 +24,7 @@ from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.verify import judge_cache as recall_module
 from harness.verify import refinement as refine
-from harness.verify.judge import Judge, Judged
+from harness.verify.judge import FileJudge, JudgedFile
 
 FEW = 3
 """Edits of a family that are judged."""
@@ -89,7 +89,7 @@ def rows_of(events: Lines) -> list[Row]:
     return rows
 
 
-def both(recorded: Recorded, bench: BlockJudge, judge: Judge, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def both(recorded: Recorded, bench: BlockJudge, judge: FileJudge, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what judging with and without what was seen before says of a history, as JSON objects."""
     end = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
     verdict = {name: end["verdict"].get(name) for name in ("violated", "reason", "step", "kind")}
@@ -99,7 +99,7 @@ def both(recorded: Recorded, bench: BlockJudge, judge: Judge, path: Path) -> tup
     return told(found), told(judge.recorded(read_history(path, recorded.model), recorded.model))
 
 
-def told(judged: Judged) -> dict[str, Any]:
+def told(judged: JudgedFile) -> dict[str, Any]:
     """Return all that was found but ids, which mean something in their own tables only."""
     refined = judged.refined
     more = () if refined is None else (
@@ -109,7 +109,7 @@ def told(judged: Judged) -> dict[str, Any]:
 
 def test_edited_histories_come_to_the_same_with_and_without_memory(recorded: Recorded, settled: None) -> None:
     """Good runs, edits of one of them, and the good runs again: findings, sentences and explanations are equal."""
-    bench, judge = BlockJudge(recorded.cell), Judge()
+    bench, judge = BlockJudge(recorded.cell), FileJudge()
     kinds = set()
     for path in recorded.paths:
         one, other = both(recorded, bench, judge, path)
@@ -130,7 +130,7 @@ def test_steps_that_were_met_are_not_looked_at_again(recorded: Recorded, monkeyp
     looked: list[int] = []
     see = recall_module.Recall.see
     monkeypatch.setattr(recall_module.Recall, "see", lambda *given: looked.append(0) or see(*given))
-    bench, judge = BlockJudge(recorded.cell), Judge()
+    bench, judge = BlockJudge(recorded.cell), FileJudge()
     both(recorded, bench, judge, recorded.paths[0])
     once = len(looked)
     assert 0 < once < len(events_of(recorded.paths[0]))
@@ -146,7 +146,7 @@ def test_full_memory_starts_over_and_nothing_else_changes(
     for module, name, value in small:
         monkeypatch.setattr(module, name, value)
         monkeypatch.setattr(refine, "ROOM", recall_module.ROOM)
-        bench, judge = BlockJudge(recorded.cell), Judge()
+        bench, judge = BlockJudge(recorded.cell), FileJudge()
         for edit in some(recorded.edits(), 5):
             edited = written(recorded.paths[0], edit(), recorded.paths[0].with_name("edited.history.jsonl"))
             one, other = both(recorded, bench, judge, edited)

@@ -21,7 +21,7 @@ from harness.simulate.session import Plan, Run, resolve, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import run_on_trio
-from harness.verify.judge import Judge, Judged
+from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.scan import Scan
 
 Line = dict[str, Any]
@@ -53,8 +53,8 @@ def edited(source: Path, edit: Edit, name: str = "edited.history.jsonl") -> Path
     return written(source, events, source.with_name(name))
 
 
-def judged(path: Path) -> Judged:
-    return Judge().file(path)
+def judged(path: Path) -> JudgedFile:
+    return FileJudge().file(path)
 
 
 def swap(n: int) -> Edit:
@@ -463,14 +463,14 @@ def test_interrupt_keeps_what_is_judged(tmp_path: Path, monkeypatch: pytest.Monk
     """Ctrl-C ends a folder early: what was judged is printed, and the sentence says how many files that were."""
     for seed in range(5):
         recorded(tmp_path / f"{seed}.history.jsonl", seed=seed)
-    file = Judge.file
+    file = FileJudge.file
 
-    def interrupted(judge: Judge, path: Path) -> Judged:
+    def interrupted(judge: FileJudge, path: Path) -> JudgedFile:
         if path.name == "3.history.jsonl":
             signal.raise_signal(signal.SIGINT)
         return file(judge, path)
 
-    monkeypatch.setattr(Judge, "file", interrupted)
+    monkeypatch.setattr(FileJudge, "file", interrupted)
     outcome = call("verify", tmp_path, "--json")
     assert outcome.code == 130
     assert (outcome.json["interrupted"], len(outcome.json["files"])) == (True, 3)

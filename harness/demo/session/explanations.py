@@ -15,7 +15,7 @@ from harness.model import Kind, Model, Process, Step, Value, View
 from harness.simulate.chance import Seeded
 from harness.simulate.tables import Tables
 from harness.verify.conditions import decisions
-from harness.verify.enabling import Asking, Instance
+from harness.verify.enabling import ActionInstance, Asking
 from harness.verify.explanation import explain
 from harness.verify.guard_trace import watch
 from harness.verify.refinement import Failure, Refiner
@@ -113,11 +113,11 @@ class _Level:
             "not": [stop for _, stop in best[:MOST_SHOWN]], "more": max(0, len(best) - MOST_SHOWN),
         }
 
-    def _instances(self, action: str, states: list[Ids]) -> list[Instance]:
+    def _instances(self, action: str, states: list[Ids]) -> list[ActionInstance]:
         """Return the instances of an action, from states of the run where nothing else has it."""
         if not self._walked:
             self._walked = self._walks()
-        found: list[Instance] = []
+        found: list[ActionInstance] = []
         for _ in range(2):
             if self._asking is not None:
                 known = self._asking.instances(states[-1])
@@ -143,7 +143,7 @@ class _Level:
                 node = self.tables.follow(node, able[chance.index(len(able), "step")])
         return list(found)
 
-    def _attempt(self, instance: Instance, here: Ids) -> tuple[int, Json] | None:
+    def _attempt(self, instance: ActionInstance, here: Ids) -> tuple[int, Json] | None:
         """Return how many guards an instance passes, and what it stops at."""
         assert self._asking is not None
         shut = self._shut(instance.process, here)

@@ -10,6 +10,7 @@ from support.paths import TRAILS
 
 from harness.model import NO_FAULTS, Faults, Scenario, State, find_model, find_scenario, model_of, scenarios
 from harness.record import Recorder, read_trail
+from harness.record.references import References
 from harness.simulate.replay import replay_plain
 from harness.simulate.session import Plan, Run, plan_of, run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
@@ -102,13 +103,15 @@ class World:
         self.model = find_model("cluster").make(sizes, settings, faults=faults)
         self.state: State = self.model.initial_states()[0]
         self.taken: list[str] = []
+        self.references = References()
 
     def take(self, *labels: str) -> None:
         """Take steps; each label must be the beginning of exactly one that is possible."""
-        for label in labels:
+        for label in map(self.references.full, labels):
             (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
             self.state = self.model.apply(self.state, choice)
             self.taken.append(choice.step.name)
+            self.references.note(len(self.taken), choice.step.sent)
 
     def settle(self, *without: str) -> None:
         """Take every step of the protocol that needs no timer, but those whose labels begin so, until none is left."""
@@ -238,7 +241,7 @@ def test_entry_survives_though_its_client_was_told_not_coordinator() -> None:
     run = replay_plain(trail)
     assert run.verdict.ok and run.witnessed >= {"RefusedEntrySurvives", "CoordinatorResigned"}
     here = World(trail.sizes, trail.settings)
-    here.take(*(chosen.label.partition(" @")[0] for chosen in trail.choices[:11]))
+    here.take(*(chosen.label for chosen in trail.choices[:11]))
     assert here.state["c1"].record.last_error is Error.NOT_COORDINATOR
     (refused,) = log_of(here.broker("b1"), "p1")
     here.take(*(chosen.label for chosen in trail.choices[11:]))
