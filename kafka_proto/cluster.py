@@ -32,7 +32,7 @@ SIZES = {
     "txn-log-partitions": Size(1, maximum=4, doc="partitions of the transaction log"),
     "topic-partitions": Size(1, maximum=4, doc="partitions that a transaction adds"),
     "transactional-ids": Size(1, maximum=4, doc="transactional ids"),
-    "elections": Size(1, minimum=0, maximum=6, doc="elections that nobody needs (0: none)"),
+    "elections": Size(1, minimum=0, maximum=6, doc="spurious elections (0: none)"),
 }
 SETTINGS = {
     "disk": Setting(

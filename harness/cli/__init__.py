@@ -36,7 +36,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         code = _say(_sentence(error), WRONG_USE)
     except KeyboardInterrupt as error:
-        heard()
+        interrupt_handled()
         code = _say(str(error) or "interrupted; nothing was written", INTERRUPTED)
     except MemoryError:
         code = _say("the machine has no memory left for this; use smaller sizes, --symmetry or --memory", WRONG_USE)
@@ -47,7 +47,7 @@ def main() -> NoReturn:
         _forget_stdout()
         why = error.strerror or error
         code = _say(f"cannot go on: {why}; check where the output goes and try again", WRONG_USE)
-    heard()
+    interrupt_handled()
     sys.exit(code)
 
 
@@ -74,7 +74,7 @@ def _interrupt(*_: Any) -> NoReturn:
     """End the work under way. What follows is short, so that further interrupts are not listened to.
 
     The interpreter drops an exception that is raised in one of its callbacks, so this one is raised again every second
-    until it is `heard`.
+    until it is `interrupt_handled`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -84,7 +84,7 @@ def _interrupt(*_: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def heard() -> None:
+def interrupt_handled() -> None:
     """Note that an interrupt has come to where it is dealt with."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)

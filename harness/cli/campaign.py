@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from harness.campaign.requirements import require_java, require_packages
-from harness.cli import OneOf, heard, whole
+from harness.cli import OneOf, interrupt_handled, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
 from harness.model import Refusal
@@ -42,7 +42,7 @@ def campaign(
     sizes: tuple[str, ...], settings: tuple[str, ...], keep: str, coverage: float | None, block: int | None,
     master: str, out: Path, as_json: bool,
 ) -> int:
-    """Make many runs on Spark, and tables of what they came to.
+    """Make many runs on Spark, and tables of their results.
 
     Runs that are there already are not made again: a campaign that was interrupted goes on where it was. Violations
     are data: the exit code is 0 when all runs were made.
@@ -61,7 +61,7 @@ def campaign(
     check_folder(out)
     screen = TerminalOutput(quiet=as_json)
     with screen.progress("campaign") as progress:
-        going = SparkCampaign(out, manifest, runs, progress, heard)
+        going = SparkCampaign(out, manifest, runs, progress, interrupt_handled)
         with going.alone():
             if going.open():
                 going.begin("starting Spark")

@@ -43,10 +43,10 @@ def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None
         click.echo(f"  {counts}")
         for line in _how(summary):
             click.echo(f"  {line}")
-        told_of = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
-        for note in told_of:
+        unmet = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
+        for note in unmet:
             click.echo(f"  {note}")
-        if rest := len(violated.get("fairness", ())) - len(told_of):
+        if rest := len(violated.get("fairness", ())) - len(unmet):
             click.echo(f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled")
         click.echo(tables[violated["property"]])
         click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")

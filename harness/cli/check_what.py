@@ -14,7 +14,7 @@ from harness.record.trail import build_model
 
 NONE, ANY = "none", "any"
 WITH_TARGETS = (*LINK_KINDS, "pause", "crash")
-"""Kinds of faults that hurt an actor, not a message."""
+"""Kinds of faults that affect an actor, not a message."""
 
 
 @attrs.frozen(eq=False)
@@ -113,7 +113,7 @@ def _faults(asked: SearchTarget, given: tuple[str, ...], targets: tuple[str, ...
         chosen = attrs.evolve(chosen, targets=tuple(model.actors))
     if targets and not chosen.reaches(*WITH_TARGETS):
         kinds = ", ".join(WITH_TARGETS)
-        raise Refusal(f"--target says which actors {kinds} may hurt, but --faults has none of these; add one")
+        raise Refusal(f"--target says which actors {kinds} may affect, but --faults has none of these; add one")
     build_model(asked.spec.name, asked.sizes, asked.settings, model.network.name, chosen, ())
     for kind, number in numbers.items():
         if number and (why := _cannot(kind, model)):

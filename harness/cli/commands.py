@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import click
 
-from harness.cli import OneOf, after_the_run, heard, whole
+from harness.cli import OneOf, after_the_run, interrupt_handled, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
@@ -75,7 +75,7 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, thorough: bool, out: Path
         hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps, hold=held, thorough=thorough,
                        finished=finished)
         rows = hunting.run()
-        heard()
+        interrupt_handled()
     complete = not hunting.interrupted and hunting.failure is None
     board = {"scenarios": [row.to_json() for row in rows], "interrupted": hunting.interrupted,
              "failure": hunting.failure}
@@ -149,7 +149,7 @@ def simulate(
             else:
                 _simulate(tables, plan, source, numbers, runtime, made, progress)
         except KeyboardInterrupt:
-            heard()
+            interrupt_handled()
             made.interrupted = True
     if made.kept is None:
         raise KeyboardInterrupt("interrupted before the first run ended; nothing was written")

@@ -1,4 +1,4 @@
-"""The commands `kafka-proto report` and `compare`: what a campaign came to, and what is different about another one."""
+"""The commands `kafka-proto report` and `compare`: the results of a campaign, and how those of another one differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.campaign.requirements import require_packages
-from harness.cli import heard, whole
+from harness.cli import interrupt_handled, whole
 from harness.cli.group import AS_JSON, check_file, cli, emit
 from harness.cli.screen import TerminalOutput
 from harness.record.counted import agreeing, counted, some_of
@@ -46,7 +46,7 @@ SHRINK = click.option("--shrink", "most", type=whole(0), default=8, show_default
 def report(
     folder: Path, since: Path | None, out: Path | None, check: bool, quick: bool, most: int, master: str, as_json: bool
 ) -> int:
-    """Write what a campaign came to as one HTML page, and tell the most of it.
+    """Write the results of a campaign as one HTML page, and print a summary.
 
     Every stored history is judged again, from its events alone. The witnesses of violations are written beside the
     page as trails, to be replayed.
@@ -65,7 +65,7 @@ def report(
     page = out or folder / "report.html"
     check_file(page)
     with spark_session(master) as spark, TerminalOutput(quiet=as_json).progress("judging again", "events") as progress:
-        again = None if quick else partial(rejudge, progress=progress, heard=heard)
+        again = None if quick else partial(rejudge, progress=progress, interrupt_handled=interrupt_handled)
         made = write_report(spark, stores[0], page, stores[1] if since is not None else None, most, again)
     if as_json:
         emit(_json(made))

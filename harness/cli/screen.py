@@ -97,11 +97,11 @@ class TerminalOutput:
         """Print what the rows come to that were shown, and where the scoreboard was written."""
         lines = summary(rows, planned, self.width)
         if any(row.trail for row in rows):
-            lines.append("kafka-proto show TRAIL tells what was found step by step")
+            lines.append("kafka-proto show TRAIL prints what was found step by step")
         self.print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
 
     def simulated(self, result: Mapping[str, Any], trail: Trail, interrupted: bool) -> None:
-        """Print what `simulate` came to."""
+        """Print the outcome of `simulate`."""
         verdict, expected, runs = result["verdict"], result["expected"], counted(result["runs"], "run")
         if verdict["ok"]:
             said = f"no violation in {runs}" + (f" (expected is one of {expected})" if expected else "")
@@ -141,7 +141,7 @@ class TerminalOutput:
         return lines
 
     def replayed(self, result: Mapping[str, Any], trail: Trail) -> None:
-        """Print what `replay` came to."""
+        """Print the outcome of `replay`."""
         verdict = result["verdict"]
         said = "no violation" if verdict["ok"] else f"violates {verdict['violated']} at step {verdict['step']}"
         lines = self._wrapped(f"{result['model']} on {result['runtime']}, {length(trail)}: {said}")
@@ -155,7 +155,7 @@ class TerminalOutput:
         self.print([*lines, f"  digest {result['digest']}"])
 
     def shrunk(self, result: Mapping[str, Any], trail: Trail) -> None:
-        """Print what `shrink` came to."""
+        """Print the outcome of `shrink`."""
         proof = ", proved shortest at this size" if result["proved_shortest"] else ""
         said = f"{result['violates']}: {result['had']} -> {length(trail)}{proof} ({counted(result['tried'], 'try')})"
         self.print([*self._wrapped(said), f"  {result['replay']}"])

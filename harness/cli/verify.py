@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli import OneOf, heard, whole
+from harness.cli import OneOf, interrupt_handled, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
 from harness.model import Refusal, Scenario, find_runnable
@@ -97,7 +97,7 @@ def _files(paths: list[Path], as_json: bool) -> int:
                 wrong = sum(not one.ok for one in judged)
                 progress(len(judged) + len(refused), len(paths), f"{wrong:,} with findings")
         except KeyboardInterrupt:
-            heard()
+            interrupt_handled()
             interrupted = True
     if as_json:
         emit({"files": [one.to_json() for one in judged], "refused": refused, "interrupted": interrupted})
@@ -113,7 +113,7 @@ def _files(paths: list[Path], as_json: bool) -> int:
 
 
 def _verdict_lines(one: JudgedFile) -> list[str]:
-    """Return what a file came to: a line with the verdict, then lines for what is wrong and what is not judged."""
+    """Return the outcome of a file: a line with the verdict, then lines for what is wrong and what is not judged."""
     claimed = [broken for broken in one.broken if broken.claimed]
     said = [f"violates {broken.name} at step {broken.step}" for broken in claimed]
     if one.explanation is not None:
@@ -172,7 +172,7 @@ def _simulate(
         with TerminalOutput(quiet=as_json).progress("refining") as progress:
             totals = refine_runs(model, plan, range(seeds), strategy, progress=progress)
         if totals.interrupted:
-            heard()
+            interrupt_handled()
         results.append({"what": name, **totals.to_json()})
         if not as_json:
             click.echo("\n".join(_summary(name, totals)))
@@ -186,7 +186,7 @@ def _simulate(
 
 
 def _summary(name: str, totals: Totals) -> list[str]:
-    """Return what simulated runs came to, as lines."""
+    """Return the outcome of simulated runs, as lines."""
     moved = sum(totals.actions.values()) + sum(totals.extensions.values())
     said = f"all of {counted(totals.runs, 'run')} follow the spec"
     if totals.runs == 1:

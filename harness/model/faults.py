@@ -81,7 +81,7 @@ class Timed:
 
 @attrs.frozen
 class Faults:
-    """How much of each fault the scheduler may choose, which actors it may hurt, and the rules it does not choose."""
+    """How much of each fault the scheduler may choose, which actors it may affect, and the rules it does not choose."""
 
     drop: int = 0
     duplicate: int = 0
@@ -133,7 +133,7 @@ def pay(
 
 
 class NetworkFaults(Process):
-    """Hurts the messages under way to one destination: Drop, Duplicate, Delay, Reorder; Release is never limited."""
+    """Faults of the messages under way to one destination: Drop, Duplicate, Delay, Reorder; Release is never limited."""
 
     def __init__(self, dest: str, network: Network) -> None:
         self.name = f"network[{dest}]"

@@ -1,8 +1,9 @@
 """Refinement: how a composition of actors is held against a spec, step by step.
 
-A spec is smaller than the truth. A mapping says which state of the spec a state of the actors stands for; then each
-step of the actors is a step of the spec, a stutter, or one of the spec's named **extension actions**, which say what
-the truth does beyond the spec, each with a reason and a setting of the spec model of its own.
+A mapping says which state of the spec a state of the actors stands for; then each step of the actors is a step of the
+spec, a stutter, or one of the spec's named **extension actions**: behaviour that the spec abstracts from, each with a
+reason and a setting of the spec model of its own. A mapping is a pure function: what it gave is remembered by the
+harness, never by protocol code.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Refinement:
     the mapping sees the fields of the receiver's local state that this step will change as it will leave them (of maps
     the keys that it will change). One that is lost or ignored never counts."""
     extensions: Mapping[str, str] = attrs.field(factory=dict)
-    """The names of the spec's extension actions, and why the truth has each."""
+    """The names of the spec's extension actions, and why the actors have each."""
     steps: int = 1
     """The most steps of the spec that one step of the actors may be."""
     by: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)

@@ -3,7 +3,7 @@
 A guard is the condition of an `if` or `while`, of a `case` with an `if`, and what a function that says `-> bool`
 returns. Only a protocol's own files have guards: the harness, the standard library and attrs have none. While protocol
 code runs, `sys.settrace` tells which line comes after the condition's: one of the body means that it was true. What a
-condition inside an expression (`a if b else c`, a comprehension's `if`) came to is not seen by lines, and not reported.
+condition inside an expression (`a if b else c`, a comprehension's `if`) is not seen by lines, and not reported.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ BEGINNINGS = ("nothing", "cut", "splice", "drop", "repeat", "insert", "swap")
 """What a run begins with: nothing, a kept trail up to something new in it, or a kept trail after a change."""
 WAYS = ("novel", "random", "pct", "sparing", "gainful")
 """How it goes on: looking one step ahead, into states that no run has reached as long as there are any; as the
-strategies of these names; at random, but rarely hurting or disturbing anybody (most faults come too early to matter);
+strategies of these names; at random, but rarely with a fault or perturbation (most faults come too early to matter);
 like that, but rather by actions that often led to something new. The first spares and prefers actions, too."""
 KEPT = 256
 """Trails that a campaign keeps; the one of least energy goes first."""
@@ -36,7 +36,7 @@ LONGEST = 2_000
 DRAWN = 3
 """Trails that are drawn to take the best of."""
 SPARED = 12
-"""One step in so many may hurt or disturb somebody, where a run spares them."""
+"""One step in so many may be a fault or a perturbation, where a run spares them."""
 LEFT = 0.97
 """What is left of the earlier gains of a beginning or way each time that there is another one: it may be exhausted."""
 TURN, GUARD = 4, 16
@@ -202,7 +202,7 @@ class GuidedStrategy(Watcher):
         return among[weighed(self._seeded, weights(rates, *(LED if self.way == "novel" else ACTED)))]
 
     def _spared(self, options: Sequence[Option]) -> list[int]:
-        """Return the options that hurt and disturb nobody, most of the time."""
+        """Return the options that are neither faults nor perturbations, most of the time."""
         if not self._seeded.index(SPARED, "spare"):
             return []
         return [n for n, option in enumerate(options) if option.kind not in UNFAIR]

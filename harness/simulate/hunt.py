@@ -155,7 +155,7 @@ class Hunt:
                 for batch in (together, apart)]
 
     def _took(self, scenario: Scenario, tasks: Sequence[Task], found: Sequence[Tried]) -> None:
-        """Take in what tasks came to; go on with the scenario when all of its strategies are through."""
+        """Take in the results of tasks; go on with the scenario when all of its strategies are through."""
         tried = self._tried[scenario.name]
         for task, one in zip(tasks, found, strict=True):
             self._planned += one.runs - task.runs

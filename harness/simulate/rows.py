@@ -1,4 +1,4 @@
-"""A line of the hunt's scoreboard: what was expected of a scenario, what its runs came to, what a silent one says."""
+"""A line of the hunt's scoreboard: what was expected of a scenario, the outcome of its runs, what a silent one says."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ScoreboardRow:
 
     @property
     def missed(self) -> tuple[Tried, ...]:
-        """What the strategies came to that did not find what another one, or a search, found or was expected to."""
+        """The outcome of the strategies that did not find what another one, or a search, found or was expected to."""
         return tuple(t for t in self.tried if not t.found_at) if self.expected or self.violated else ()
 
     @property

@@ -135,7 +135,7 @@ def _missed(row: ScoreboardRow) -> str:
 
 
 def _outcome(row: ScoreboardRow) -> str:
-    """What a scenario that is not just silent came to."""
+    """The outcome of a scenario that is not just silent."""
     if row.as_expected:
         return f"violates {row.violated}"
     if row.checked is not None and row.checked_steps is None and row.violated == row.expected:

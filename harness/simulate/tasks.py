@@ -61,7 +61,7 @@ class Task:
 
 @attrs.frozen
 class Tried:
-    """What the runs of one strategy came to."""
+    """The outcome of the runs of one strategy."""
 
     scenario: str
     strategy: str
@@ -86,7 +86,7 @@ class Tried:
 
 @attrs.frozen
 class Finished:
-    """What shrinking and searching for a scenario came to."""
+    """The outcome of shrinking and searching for a scenario."""
 
     shrunk: Shrunk | None
     reason: str | None

@@ -196,7 +196,7 @@ def _guard(
 
 
 def _ending(call: Call) -> FailedGuard:
-    """Return where a decision function that was asked came to its answer."""
+    """Return where a decision function that was asked reached its answer."""
     line = call.returned or call.code.co_firstlineno
     function = _function(call.code)
     for one in reversed(_evaluated(function, call.lines) if function is not None else []):

@@ -95,7 +95,7 @@ class Asking:
         return self._known
 
     def attempts(self, known: ActionInstance, before: Ids) -> Iterable[Attempt]:
-        """Yield what an action stops at in a state, for each way in which its process comes to ask for it."""
+        """Yield what an action stops at in a state, for each way in which its process asks for it."""
         process = self._processes[known.process]
         called = known.action if known.process.startswith(known.action) else f"{known.action} of {known.process}"
         called = known.process if known.process.startswith(known.action) else called

@@ -44,7 +44,7 @@ NO_FILE = Path("-")
 
 @attrs.frozen
 class JudgedFile:
-    """What a file came to."""
+    """The outcome of judging a file."""
 
     path: Path
     kind: str
@@ -105,7 +105,7 @@ class JudgedFile:
 
 @attrs.frozen
 class Replayed:
-    """What the replay of a trail came to."""
+    """The outcome of replaying a trail."""
 
     digest: str
     verdict: Mapping[str, Any]
@@ -222,7 +222,7 @@ def _judged(
     scan: Scan, model: Model, path: Path, kind: str, header: Mapping[str, Any], end: Mapping[str, Any],
     replayed: Replayed | None,
 ) -> JudgedFile:
-    """Return what a run came to whose events were all looked at."""
+    """Return the outcome of a run whose events were all looked at."""
     refiner, tables = scan.refiner, scan.tables
     broken, differs = list(scan.broken.values()), list(scan.differences(end["verdict"]))
     unjudged: tuple[str, ...] = ()

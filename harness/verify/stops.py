@@ -1,4 +1,4 @@
-"""What a condition came to inside a comprehension: the items it was asked for, and the one that decided.
+"""How a condition came out inside a comprehension: the items it was asked for, and the one that decided.
 
 Nothing of this is seen in the lines that were executed, so the expression is evaluated again with the variables that
 were known then: the functions of a protocol are pure.

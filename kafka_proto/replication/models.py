@@ -42,7 +42,7 @@ ASYNC_ISR_SIZES = {
 
 def beyond(extensions: Mapping[str, str]) -> Setting:
     """Return the setting that switches extension actions on."""
-    return Setting(tuple(extensions), several=True, doc="what actors do beyond the spec, see docs/models.md")
+    return Setting(tuple(extensions), several=True, doc="behaviour that the spec abstracts from, see docs/models.md")
 
 
 ACTOR_SIZES = {

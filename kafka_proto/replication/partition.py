@@ -50,7 +50,7 @@ __all__ = [
 
 
 def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
-    """Return what a message about the partition comes to, or None if it is not one for a replica."""
+    """Return the outcome of a message about the partition, or None if it is not one for a replica."""
     match message:
         case LeaderAndIsr():
             return obey(k, s, message)

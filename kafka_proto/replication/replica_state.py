@@ -102,7 +102,7 @@ class Completed:
 
 @attrs.frozen
 class Outcome:
-    """What a function of a replica's state comes to."""
+    """The outcome of a function of a replica's state."""
 
     state: ReplicaState
     sent: tuple[Message, ...] = ()

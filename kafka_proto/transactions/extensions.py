@@ -1,7 +1,7 @@
 """What running actors do beyond diary 02: named extension actions of its spec composition, each with its reason.
 
 With any of them on, requests carry numbers, messages travel in a bag (copies count), and a leader may have stopped
-serving: it neither answers as coordinator nor runs callbacks. Steps that nobody needs (a crash, a lost message) are
+serving: it neither answers as coordinator nor runs callbacks. Spurious steps (a crash, a lost message) are
 paid for, so that a search ends; a model that recorded steps are held against has no bound.
 """
 
@@ -80,7 +80,7 @@ MORE_REQUESTS = 3
 
 @attrs.frozen
 class Extensions:
-    """Which extension actions are on, and how many steps that nobody needs there may be; None means any number."""
+    """Which extension actions are on, and how many spurious steps there may be; None means any number."""
 
     on: frozenset[str] = frozenset()
     bound: int | None = None

@@ -28,10 +28,10 @@ def repairs(*flaws: str) -> Setting:
 
 EXTEND = {
     "extend": Setting(
-        tuple(EXTENSIONS), several=True, doc="extension actions: what actors do beyond the spec, see docs/models.md"
+        tuple(EXTENSIONS), several=True, doc="extension actions: what the spec abstracts from, see docs/models.md"
     ),
     "bound": Setting(
-        ("0", "1", "2", "3", "4"), doc="extension steps that nobody needs (a crash, a lost message) in a run; or else 1"
+        ("0", "1", "2", "3", "4"), doc="spurious extension steps (a crash, a lost message) in a run; or else 1"
     ),
 }
 

@@ -209,7 +209,7 @@ def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
 def test_signal_ends_the_process_in_order(
     number: signal.Signals, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that would search for minutes ends soon, says what it came to, and leaves a checkpoint."""
+    """A process that would search for minutes ends soon, says what it found, and leaves a checkpoint."""
     monkeypatch.setattr(command_line, "COMMAND", (sys.executable, "-c", HASTY))
     folder = tmp_path / "kept"
     with started("check", *LARGE, "--engine", engine, "--checkpoint", folder, "--json", "--out", tmp_path) as process:

@@ -398,7 +398,7 @@ KINDS = {
 
 
 def mending(state: State) -> Iterable[str]:
-    """Yield the beginnings of the labels of what must be possible, as far as something is hurt."""
+    """Yield the beginnings of the labels of what must be possible, as far as a fault was injected."""
     for name, value in state.items():
         who = name.partition("[")[2].rstrip("]")
         if name.startswith("held"):
@@ -412,7 +412,7 @@ def mending(state: State) -> Iterable[str]:
 @pytest.mark.parametrize("network", ["bag", "fifo"])
 @pytest.mark.parametrize("name", ["peers", "transactions/repaired/actors"])
 def test_faults_keep_to_their_budget_and_mending_is_always_offered(name: str, network: str) -> None:
-    """Along random walks no kind happens more often than its budget says, and everything hurt can be mended."""
+    """Along random walks no kind happens more often than its budget says, and every fault can be mended."""
     ends = ("a", "z") if name == "peers" else ("b1", "c1")
     faults = attrs.evolve(EVERYTHING, drop=0, crash=2, targets=ends, rules=(Rule("delay", nth=2),))
     for seed in range(6):
@@ -486,7 +486,7 @@ def test_timed_fault_that_is_not_possible_at_its_moment_happens_as_soon_as_it_is
 
 @pytest.mark.parametrize("seed", range(5))
 def test_timed_fault_keeps_its_moment_beside_a_budget(seed: int) -> None:
-    """Faults of the budget neither pay for a timed fault nor move it, and hurt their own targets only."""
+    """Faults of the budget neither pay for a timed fault nor move it, and affect their own targets only."""
     faults = Faults(crash=1, one_way=1, targets=("a",), timed=(Timed("crash", ("z",), 5, 12),))
     found = times(faults, seed)
     assert (found["Crash(z)"], found["Restart(z)"]) == ([5], [12])

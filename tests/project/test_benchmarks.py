@@ -1,4 +1,4 @@
-"""The benchmarks that judge: they run, they say what they came to, and a name that nobody knows is refused."""
+"""The benchmarks that judge: they run, they say what they measured, and a name that nobody knows is refused."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def add(monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
 
 
 def hunted(tmp_path: Path, *names: str) -> tuple[Outcome, str]:
-    """Hunt scenarios by the command line; return what it came to, and stdout as one line."""
+    """Hunt scenarios by the command line; return the outcome, and stdout as one line."""
     outcome = call("hunt", *names, "--seeds", 20, "--out", tmp_path)
     return outcome, " ".join(outcome.out.split())
 

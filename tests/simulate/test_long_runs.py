@@ -208,7 +208,7 @@ def endless(*arguments: object, limit_bytes: int | None = None) -> subprocess.Po
 
 
 def outcome_of(process: subprocess.Popen[str], patience_s: int = PATIENCE_S) -> tuple[Outcome, int]:
-    """Wait for the end; return what it came to, and the most memory it had in kB."""
+    """Wait for the end; return the outcome, and the most memory it had in kB."""
     with process:
         out, err = process.communicate(timeout=patience_s)
     *said, memory = err.splitlines()

@@ -237,7 +237,7 @@ def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower:
 
 
 def heard(k: Replica, s: ReplicaState, message: Message) -> Outcome:
-    """What a message comes to that is one for a replica."""
+    """The outcome of a message for a replica."""
     outcome = partition.receive(k, s, message)
     assert outcome is not None
     return outcome

@@ -42,7 +42,7 @@ def test_runs_of_kip_320_follow_the_spec() -> None:
 
 
 def test_extensions_are_used_and_counted() -> None:
-    """What running replicas do beyond the spec happens, and is counted apart."""
+    """Behaviour of running replicas that the spec abstracts from happens, and is counted apart."""
     used = {name for name, count in timed_campaign().extensions.items() if count}
     assert used >= {"EmptyFetch", "FollowEmptyLog", "ForgetHighWatermark"}
     assert {action.name for action in ACTIONS["kip-320"]} == set(timed_campaign().extensions)
