@@ -65,7 +65,7 @@ def report(
     page = out or folder / "report.html"
     check_file(page)
     with spark_session(master) as spark, TerminalOutput(quiet=as_json).progress("judging again", "events") as progress:
-        again = None if quick else partial(rejudge, progress=progress, interrupt_handled=interrupt_handled)
+        again = None if quick else partial(rejudge, progress=progress, heard=interrupt_handled)
         made = write_report(spark, stores[0], page, stores[1] if since is not None else None, most, again)
     if as_json:
         emit(_json(made))

@@ -133,7 +133,7 @@ def pay(
 
 
 class NetworkFaults(Process):
-    """Faults of the messages under way to one destination: Drop, Duplicate, Delay, Reorder; Release is never limited."""
+    """Faults of the messages under way to one address: Drop, Duplicate, Delay, Reorder; Release is never limited."""
 
     def __init__(self, dest: str, network: Network) -> None:
         self.name = f"network[{dest}]"
