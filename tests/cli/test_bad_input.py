@@ -154,8 +154,8 @@ def with_choice(n: int, /, **fields: Any) -> Edit:
 
 HUGE = 10**30
 HEADERS: list[tuple[str, Edit, str]] = [
-    ("another version", with_header(version=3), "is of format version 3, this program reads version"),
-    ("no version", without_header("version"), "is of format version null, this program reads version"),
+    ("another version", with_header(version=3), "is of format version 3, this program reads version 1"),
+    ("no version", without_header("version"), "is of format version null, this program reads version 1"),
     ("another format", with_header(format="kafka-proto/map"), 'says "format": "kafka-proto/map"'),
     ("an unknown model", with_header(model="transactions/nope"), "there is no model 'transactions/nope'"),
     ("a model that is no text", with_header(model=["x"]), '"model" should be text, found ["x"]'),
