@@ -183,10 +183,11 @@ def check_format(path: Path, header: Mapping[str, Any], wanted: str, versions: S
     if header.get("format") != wanted:
         said = format_said(header)
         raise Refusal(f'{path} is no {wanted.split("/")[1]}: its first line {said}, not "{wanted}"; give another file')
-    if header.get("version") not in versions:
+    version = header.get("version")
+    if type(version) is not int or version not in versions:
         known = " and ".join(map(str, versions))
         raise Refusal(
-            f"{path} is of format version {shown(header.get('version'))}, this program reads version {known}; "
+            f"{path} is of format version {shown(version)}, this program reads version {known}; "
             "record it again or use the program that wrote it"
         )
 
