@@ -126,7 +126,7 @@ def judged_again(opened: CampaignTables) -> None:
     """Judge every stored history again, and print how many agree."""
     found = rejudge(opened)
     runs, wrong = sum(one.runs for one in found), sum(one.disagreeing for one in found)
-    print(f"judged again          {runs:>10,} histories, of which {runs - wrong:,} agree with what was told of them")
+    print(f"judged again          {runs:>10,} histories, of which {runs - wrong:,} agree with what is recorded of them")
 
 
 def searches(cores: int) -> None:

@@ -41,7 +41,7 @@ class TextColumn:
 
 
 class BlockRows:
-    """What the runs of a block come to."""
+    """The rows of a block: its runs, their events and violations, and what they reached."""
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell

@@ -58,9 +58,9 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What tells the cell from all others."""
-        told = {name: value for name, value in self.to_json().items() if name != "sweep"}
-        return _digest([compact(told).encode()])
+        """The digest that identifies the cell."""
+        identity = {name: value for name, value in self.to_json().items() if name != "sweep"}
+        return _digest([compact(identity).encode()])
 
     @property
     def is_foreign(self) -> bool:
@@ -134,7 +134,7 @@ def _cell(
         elif name in spec.sizes or name in FAULT_KINDS:
             (sizes if name in spec.sizes else faults)[name] = _whole(name, value)
             if name not in spec.sizes and name in TIMED_KINDS and not (faults.get("targets") or faults.get("links")):
-                raise Refusal(f"{what} names nobody whom {name} may hurt, so it cannot be swept")
+                raise Refusal(f"{what} names no target for {name}, so it cannot be swept")
         else:
             known = (*spec.settings, *spec.sizes, *FAULT_KINDS)
             raise Refusal(unknown(f"{name} of {what} cannot be swept", name, known, "what can is"))

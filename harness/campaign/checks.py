@@ -152,8 +152,8 @@ def _reached(tables: CampaignTables, coverage: DataFrame) -> list[Reached]:
 def _told(what: str, rows: Sequence[Any], curve: tuple[Point, ...]) -> Reached:
     actions = {row["name"]: row["count"] for row in rows if row["kind"] == "action"}
     never = tuple(row["name"] for row in rows if row["kind"] == "offered" and row["name"] not in actions)
-    told = sorted((row for row in rows if row["kind"] == "guard"), key=lambda row: _place(row["name"]))
-    guards = {row["name"]: list(row["outcomes"]) for row in told}
+    guard_rows = sorted((row for row in rows if row["kind"] == "guard"), key=lambda row: _place(row["name"]))
+    guards = {row["name"]: list(row["outcomes"]) for row in guard_rows}
     return Reached(
         what, actions, never, sum(bool(outcomes) for outcomes in guards.values()),
         tuple((name, outcomes[0]) for name, outcomes in guards.items() if len(outcomes) == 1),

@@ -1,6 +1,6 @@
-"""Violations in clusters: those that come to the same when they are shortened, each cluster with its shortest witness.
+"""Violations in clusters: those that shrink to the same signature, each cluster with its shortest witness.
 
-Violating runs are many, and their trails long. They are first told apart by what a row says (property, action of the
+Violating runs are many, and their trails long. They are first grouped by what a row says (property, action of the
 step that violates it, faults before it); the shortest run of each such group is shrunk, and groups whose witnesses
 have the same signature then are one cluster: same property, same actions involved, same kinds of faults.
 """
@@ -36,7 +36,7 @@ class ViolationCluster:
     actions: tuple[str, ...]
     """The actions of the witness, faults among them, each once, by name."""
     faults: tuple[str, ...]
-    """Those of them that hurt or disturb somebody."""
+    """Those of them that are faults or perturbations."""
     violations: int
     runs: int
     cell: str

@@ -1,4 +1,4 @@
-"""Files that come to their place complete and outlive a power cut, and what tells them from damaged ones."""
+"""Files that are renamed into place complete and survive a power cut, with the digests by which damage is noticed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def to_disk(path: Path) -> None:
 
 
 def stamp(path: Path) -> dict[str, Any]:
-    """Return what tells a file from a damaged one. Raises OSError."""
+    """Return the size and digest by which damage to a file is noticed. Raises OSError."""
     sha = hashlib.blake2b(digest_size=DIGEST)
     with path.open("rb") as file:
         while data := file.read(1 << 22):

@@ -77,7 +77,7 @@ def slots_of(turn: str) -> list[str]:
 
 
 class Joiner:
-    """Puts events together, and remembers what it knows of a turn."""
+    """Joins the columns of events again, and remembers the parts of each turn."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, list[str]]] = {}

@@ -45,7 +45,7 @@ HEAD = re.compile(r'\{"n":\d+,(?:"at_us":(\d+),)?')
 
 @attrs.frozen
 class Imported:
-    """What one file came to."""
+    """One file that was read: its run."""
 
     file: str
     cell: str
@@ -77,7 +77,7 @@ def import_files(
 ) -> list[Imported]:
     """Make a folder of tables of histories. Raises Refusal where a file is none, or the folder is in use.
 
-    `kind` is one of `KINDS`; `what` names the system that Jepsen tested; `progress` hears of files done and planned.
+    `kind` is one of `KINDS`; `what` names the system that Jepsen tested; `progress` gets files done and planned.
     """
     check_free(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -180,8 +180,9 @@ def _from_history(path: Path) -> _Run:
         actions[n] = event.action if n else ""
         if event.kind in PERTURBING:
             faults[n] = event.action
-    told = end["verdict"]
-    verdicts = () if told["ok"] else (Verdict(told["violated"], told["reason"], told["step"], told["kind"]),)
+    verdict = end["verdict"]
+    verdicts = () if verdict["ok"] else (
+        Verdict(verdict["violated"], verdict["reason"], verdict["step"], verdict["kind"]),)
     return _Run(_cell(header), events, verdicts, end["digest"], faults, actions, _trail(path, header))
 
 
@@ -219,7 +220,7 @@ def _trail(path: Path, header: Mapping[str, Any]) -> str | None:
 
 
 def _cell(header: Mapping[str, Any]) -> Cell:
-    """Return the cell that a history's header tells of."""
+    """Return the cell of a history's header."""
     what = header["scenario"] or header["model"]
     package = find_model(header["model"]).build.__module__.partition(".")[0]
     scenario = find_scenario(what)

@@ -40,7 +40,7 @@ LOOK = 0.25
 """Seconds between two looks at how far it is."""
 STOPPED = "histories are not judged: "
 MOST_SHOWN = 5
-"""Runs of a block that are told of one by one."""
+"""Runs of a block that are listed one by one."""
 COLUMNS = ["seed", "n", "at_us", "turn", "values", "violated"]
 MOST_RECALLED = 20_000
 """Events of a run that is judged with what is remembered; of longer ones the steps alone would fill the memory."""
@@ -65,14 +65,14 @@ class RunFinding:
 
 @attrs.frozen
 class Rejudged:
-    """What judging the stored histories of a cell came to."""
+    """The outcome of judging the stored histories of a cell."""
 
     cell: str
     what: str
     runs: int
     events: int
     kinds: Mapping[str, int]
-    """How many runs there are with each kind of finding. `property` is a violation that the run's row tells as well."""
+    """How many runs there are with each kind of finding. `property` is a violation that the run's row has as well."""
     refined: int
     """Runs that were held against a spec."""
     disagreeing: int
@@ -82,16 +82,16 @@ class Rejudged:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found but violations that the runs' rows tell as well."""
+        """Whether nothing was found but violations that the runs' rows have as well."""
         return not self.disagreeing
 
 
 def rejudge(
     tables: CampaignTables, progress: Progress = lambda *_: None, heard: Callable[[], None] = lambda: None
 ) -> list[Rejudged]:
-    """Judge every stored history again, on Spark; return what that came to for each cell. Raises Refusal.
+    """Judge every stored history again, on Spark; return the outcome for each cell. Raises Refusal.
 
-    `progress(events done, events stored, message)` hears of it. An interrupt ends it; `heard` is told that it came.
+    `progress(events done, events stored, message)` is called meanwhile. An interrupt ends it; then `heard` is called.
     """
     kept = [block for block in tables.blocks if "events" in block.files]
     folder, cells = str(tables.store.folder.resolve()), tables.cells
@@ -166,7 +166,7 @@ def judge_block(folder: Path, block: Block, cell: Cell) -> Rejudged:
 
 
 def _judge_of(cell: Cell) -> RunJudge:
-    """Return who judges the runs of a cell. What this code cannot build any more it cannot judge, and that is told."""
+    """Return who judges the runs of a cell. What this code cannot build any more is a finding."""
     if cell.is_foreign:
         return logs.judged
     try:
@@ -199,7 +199,7 @@ class BlockJudge:
         return (*found.findings, *(("digest",) if wrong else ())), sentence, found.refined is not None
 
     def judged(self, run: Mapping[str, Any], rows: Sequence[Row]) -> tuple[JudgedFile, str]:
-        """Return what a run came to, and the digest of its events."""
+        """Return the judgement on a run, and the digest of its events."""
         recall, end = self._rejudge.recall, _end(run, len(rows))
         recall.make_room()
         header = {**self._header, "seed": run["seed"]}
@@ -212,7 +212,7 @@ class BlockJudge:
 
 
 def _end(run: Mapping[str, Any], events: int) -> dict[str, Any]:
-    """Return the end line of a history as the run's row tells it."""
+    """Return the end line of a history as the run's row has it."""
     verdict: dict[str, Any] = {"ok": run["violated"] is None}
     if not verdict["ok"]:
         verdict |= {name: run[name] for name in ("violated", "reason", "step", "kind")}

@@ -38,7 +38,7 @@ def missing(manifest: Manifest, runs: int, committed: Iterable[Block]) -> list[B
 def _gaps(cell: Cell, size: int, runs: int, made: Sequence[Block]) -> Iterator[tuple[int, int]]:
     """Yield the seeds that a cell lacks, from the first up to the last, which is not one of them, in blocks."""
     if any(block.runs < block.last - block.first for block in made):
-        return  # a systematic search came to its end
+        return  # a systematic search has ended
     at = 0
     for block in [*sorted(made, key=lambda block: block.first), None]:
         until = runs if block is None else min(block.first, runs)

@@ -1,4 +1,4 @@
-"""A Spark job in a thread of its own, so that interrupts are heard and progress is seen meanwhile."""
+"""A Spark job in a thread of its own, so that interrupts are handled and progress is shown meanwhile."""
 
 from __future__ import annotations
 
@@ -60,4 +60,4 @@ def last_words(error: Exception, begin: str) -> str:
                 "PYSPARK_PYTHON name the Python that has it")
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and "Py4J" not in line]
-    return f"{begin}Spark gave up, {(errors or lines or ['for no reason told'])[-1][:300]}; see its log"
+    return f"{begin}Spark gave up, {(errors or lines or ['no reason given'])[-1][:300]}; see its log"

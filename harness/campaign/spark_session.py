@@ -39,7 +39,7 @@ SETTINGS = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     "spark.driver.memory": "1g",
 }
-"""Tables are small beside the runs that they tell of; shuffles are, too."""
+"""Tables are small beside the runs that they describe; shuffles are, too."""
 LEAN = "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a Java that only hands bytes on: compiling itself well, beside the workers, costs it more than that brings."""
 

@@ -1,7 +1,7 @@
 """The folder of a campaign: what it is, which blocks of runs are committed, and the Parquet files of these.
 
 A block is committed by its marker in `blocks/`, which comes last and names the block's files with their digests.
-Files come to their place complete, by renaming, once they are on the disk; readers take those that a marker names, and
+Files are renamed into place complete, once they are on the disk; readers take those that a marker names, and
 no others.
 """
 
@@ -42,7 +42,7 @@ class Block:
     first: int
     last: int
     runs: int
-    """Fewer than there are seeds where a systematic search came to its end."""
+    """Fewer than there are seeds where a systematic search has ended."""
     failing: int
     errors: int
     steps: int
@@ -118,9 +118,9 @@ class CampaignStore:
             if others:
                 raise Refusal(f"{self.folder} holds {others[0]}, but no {MANIFEST}; give a new folder with --out")
             return False
-        told, mine = compact(self._read_manifest()), compact(manifest.to_json())
-        if told != mine:
-            raise Refusal(f"{self.folder} holds another campaign: {_difference(json.loads(told), json.loads(mine))}; "
+        kept, mine = compact(self._read_manifest()), compact(manifest.to_json())
+        if kept != mine:
+            raise Refusal(f"{self.folder} holds another campaign: {_difference(json.loads(kept), json.loads(mine))}; "
                           "give another place with --out")
         return True
 
@@ -265,15 +265,15 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
                     data["block"])
 
 
-def _difference(told: dict[str, Any], mine: dict[str, Any]) -> str:
+def _difference(kept: dict[str, Any], mine: dict[str, Any]) -> str:
     """Return in words how two manifests differ."""
-    before, now = (sorted({cell["what"] for cell in data["cells"].values()}) for data in (told, mine))
+    before, now = (sorted({cell["what"] for cell in data["cells"].values()}) for data in (kept, mine))
     if before != now:
         return f"its scenarios and models are {', '.join(before)}"
-    codes = [{cell["code"] for cell in data["cells"].values()} for data in (told, mine)]
+    codes = [{cell["code"] for cell in data["cells"].values()} for data in (kept, mine)]
     if codes[0] != codes[1]:
         return "its runs were made by another version of the code"
     for name in ("keep", "coverage", "block"):
-        if told[name] != mine[name]:
-            return f"its {name} is {told[name]}, not {mine[name]}"
+        if kept[name] != mine[name]:
+            return f"its {name} is {kept[name]}, not {mine[name]}"
     return "its strategies, settings, sizes or steps differ"

@@ -54,7 +54,7 @@ class EventBuffer(Recorder):
     def __init__(self) -> None:
         super().__init__(keep=False)
         self.events: list[tuple[int, int | None, Happening, str]] = []
-        """Number, time, what happened, and what failed, as a recorder hears of them."""
+        """Number, time, what happened, and what failed, as a recorder gets them."""
         self._joined = 0
 
     def event(self, n: int, at_us: int | None, what: Happening, failing: str) -> None:
@@ -162,7 +162,7 @@ def _strategies(strategies: Strategies, task: BlockTask) -> Iterator[tuple[int, 
 
 
 def _so_far(cell: Cell, seed: int, session: Session | None) -> Trail:
-    """Return the trail of a run that did not come to its end."""
+    """Return the trail of a run that did not end."""
     trail = cell.trail(seed)
     if session is None:
         return trail

@@ -16,7 +16,7 @@ from harness.render.text import wrap
 LINE = 46
 """Characters of a line in a box."""
 MOST_LINES = 9
-"""Lines that tell what is new in a state; what is more is counted."""
+"""Lines about what is new in a state; what is more is counted."""
 
 
 @attrs.frozen

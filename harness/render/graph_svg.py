@@ -20,7 +20,7 @@ SPACING = 20.0
 TURN = 8.0
 """How far from the middle of its label an arrow within a layer goes down and up."""
 HEAD = 17.0
-LEGEND = "double frame: initial; a box tells what is new since the state of its thick arrow; dashed: not a layer down"
+LEGEND = "double frame: initial; a box lists what is new since the state of its thick arrow; dashed: not a layer down"
 
 STYLE = """
 text { font-family: ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #1b1f24; font-size: 11px; }

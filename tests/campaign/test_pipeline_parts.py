@@ -120,7 +120,7 @@ def test_the_code_of_a_cell_is_that_of_its_protocol() -> None:
         ([FLAWED], ("brokers=many",), "swept over whole numbers"),
         ([FLAWED], ("brokers=99",), "must be between"),
         ([FLAWED], ("brokers=2", "brokers=3"), "swept twice"),
-        ([FLAWED], ("crash=1",), "names nobody whom crash may hurt"),
+        ([FLAWED], ("crash=1",), "names no target for crash"),
     ],
 )
 def test_what_cannot_be_a_cell_is_refused(whats: list[str], sweeps: tuple[str, ...], said: str) -> None:
@@ -188,7 +188,7 @@ def test_a_systematic_block_goes_on_where_the_one_before_ended() -> None:
 
 
 def test_a_poisoned_seed_becomes_a_row_with_its_trail(raising: Cell) -> None:
-    """A run in which protocol code raises tells where, and the choices so far; the other runs are as ever."""
+    """A run in which protocol code raises has where, and the choices so far; the other runs are as ever."""
     tables = made(raising, 30)
     rows = {row["outcome"]: row for row in tables["runs"]}
     assert len(tables["runs"]) == 30 and set(rows) == {"ok", "error"}

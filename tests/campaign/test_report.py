@@ -204,7 +204,8 @@ def test_stored_histories_are_judged_again_unless_that_is_left_out(
     """The terminal, the page and the JSON object say how many agree; the quick report says nothing of it."""
     kept = CampaignTables(spark(), CampaignStore(campaign)).frame("runs").where("kept").count()
     assert f"{kept} stored histories judged again from" in told.out and "all agree" in told.out
-    assert "Histories judged again" in page_of(campaign) and "all agree with what was told of them" in page_of(campaign)
+    page = page_of(campaign)
+    assert "Histories judged again" in page and "all agree with what is recorded of them" in page
     quick = call("report", campaign, "--no-rejudge", "--out", tmp_path / "quick.html", "--json").json
     assert quick["judged_again"] is None
     assert "judged again" not in (tmp_path / "quick.html").read_text(encoding="utf-8")

@@ -70,9 +70,9 @@ def made(shape: str, parts: list[Any]) -> Any:
     return tuple(parts)
 
 
-reserved = st.sampled_from(["", "0", "1", "true", "null", "None", "$set", "$map", "$type", "[]"])
+reserved = st.sampled_from(["", "0", "1", "true", "null", "None", "$set", "$map", "$type", "$bytes", "[]"])
 texts = st.one_of(reserved, st.text(max_size=5))
-scalars = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.integers(), texts)
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.integers(), st.binary(max_size=3), texts)
 shapes = st.sampled_from(["tuple", "set", "map", "leaf", "other", "ping"])
 values = st.recursive(scalars, lambda inner: st.builds(made, shapes, st.lists(inner, max_size=4)), max_leaves=8)
 
@@ -172,9 +172,9 @@ class NotFrozen:
     pass
 
 
-@pytest.mark.parametrize("value", [[], {}, set(), b"", 1j, NotFrozen(), ([],), frozenset({b""})])
+@pytest.mark.parametrize("value", [[], {}, set(), bytearray(), 1j, NotFrozen(), ([],), frozenset({1j})])
 def test_encode_refuses_what_is_no_value(value: Any) -> None:
-    """Mutable collections, bytes and plain objects are no values, wherever they hide."""
+    """Mutable collections, mutable bytes and plain objects are no values, wherever they hide."""
     with pytest.raises(TypeError, match="is not a protocol value"):
         encode(value)
 

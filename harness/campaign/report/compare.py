@@ -1,7 +1,7 @@
 """Two campaigns side by side: which violations are new, which are gone, and which rates have changed.
 
 Cells are paired by their names: scenario or model, strategy, swept values. What else is different about them (settings,
-faults, code) is told, and is what a comparison is for. A rate has changed where the Wilson intervals of 95 percent do
+faults, code) is listed, and is what a comparison is for. A rate has changed where the Wilson intervals of 95 percent do
 not overlap: with as many runs on both sides this is so for about one in 180 pairs of equal rates.
 """
 
@@ -88,7 +88,7 @@ class Comparison:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell about any run."""
+        """Whether no run is different."""
         return not (self.cells or self.clusters or self.only_before or self.only_after or self.actions)
 
     def to_json(self) -> dict[str, Any]:

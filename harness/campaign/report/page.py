@@ -1,4 +1,4 @@
-"""The page of a report: what a campaign came to, in one HTML file that needs nothing from anywhere.
+"""The page of a report: the outcome of a campaign in one HTML file that needs no other file.
 
 Numbers come from `summary`, plots from `plots`; here they become sentences and tables. Everything that a table or a
 protocol says is escaped.
@@ -21,7 +21,7 @@ from harness.campaign.report.witnesses import MOST_DRAWN, Witness
 from harness.record.counted import counted
 
 MOST_MIXES = 40
-"""Fault mixes of a scenario that are told, those of the most runs first."""
+"""Fault mixes of a scenario that are listed, those of the most runs first."""
 MOST_FAULT_PLOTS = 12
 MOST_NAMES = 60
 """Guards or actions that are listed by name."""
@@ -61,7 +61,7 @@ def _head(summary: Summary) -> Iterator[Markup]:
                    f"Started on {days} (UTC), by the code {codes}.", "quiet")
     if summary.stale:
         yield tag("p", f"The code of {', '.join(summary.stale)} has changed since these runs were made. What is "
-                       "replayed now may come to something else; what does not fit any more is told as found.", "bad")
+                       "replayed now may end differently; what does not fit any more is shown as found.", "bad")
     yield tag("p", "Commands are for the folder that this page lies in.", "quiet")
 
 
@@ -73,11 +73,11 @@ def said_again(again: Sequence[Rejudged]) -> str:
         return "no histories are stored, so none are judged again"
     agree = "all agree" if not wrong else f"{runs - wrong:,} agree, {wrong:,} DISAGREE"
     return (f"{runs:,} stored {'history' if runs == 1 else 'histories'} judged again from "
-            f"{counted(events, 'event')} alone: {agree} with what was told of {'it' if runs == 1 else 'them'}")
+            f"{counted(events, 'event')} alone: {agree} with what is recorded of {'it' if runs == 1 else 'them'}")
 
 
 def _again(again: Sequence[Rejudged], is_stale: bool) -> Iterator[Markup]:
-    """Tell what judging the stored histories again came to."""
+    """Show the outcome of judging the stored histories again."""
     said = said_again(again)
     yield tag("p", f"{said[:1].upper()}{said[1:]}.")
     if not again:
@@ -92,7 +92,7 @@ def _again(again: Sequence[Rejudged], is_stale: bool) -> Iterator[Markup]:
     yield table(("scenario or model", "#histories", "#events", "#agree", "#held to a spec", "found again"), rows)
     wrong = [(one.what, found.seed, ", ".join(found.kinds), found.sentence) for one in again for found in one.findings]
     if wrong:
-        yield tag("p", "These do not agree; of each cell the first few are told.", "bad")
+        yield tag("p", "These do not agree; of each cell the first few are listed.", "bad")
         yield table(("scenario or model", "#seed", "kind", "what is wrong"), wrong)
 
 
@@ -166,7 +166,7 @@ def _steps(one: ViolationCluster) -> str:
 
 
 def _faults(rates: Sequence[Rate]) -> Iterator[Markup]:
-    """Tell the rate with and without each fault, for scenarios that violate something, and all fault mixes."""
+    """Show the rate with and without each fault, for scenarios that violate something, and all fault mixes."""
     whats = list(dict.fromkeys(rate.what for rate in rates))
     failing = [what for what in whats if any(rate.failing for rate in rates if rate.what == what)]
     if not failing:
@@ -239,9 +239,9 @@ def _coverage(summary: Summary) -> Iterator[Markup]:
         lists = [("Possible, but never taken", list(one.never)),
                  ("Guards that came out one way", [f"always {str(way).lower()}: {name}" for name, way in one.one_way]),
                  ("Guards that were not evaluated", list(one.unseen))]
-        told = [part for title, names in lists if names for part in (tag("p", title), _list(names))]
-        if told:
-            yield details(f"{one.what}: what was not reached", *told)
+        missed = [part for title, names in lists if names for part in (tag("p", title), _list(names))]
+        if missed:
+            yield details(f"{one.what}: what was not reached", *missed)
 
 
 def _list(names: Sequence[str]) -> Markup:

@@ -1,6 +1,6 @@
 """Plots as SVG texts for a page: the only home of matplotlib.
 
-What is seen is told by markers, line ends and words; colours repeat it. Ink is the colour of the page's text, so that
+What is seen is shown by markers, line ends and words; colours repeat it. Ink is the colour of the page's text, so that
 plots are readable in light and in dark. Equal numbers give equal bytes.
 """
 

@@ -1,4 +1,4 @@
-"""What a campaign came to, gathered from its tables: all that a report shows and that two campaigns are compared by.
+"""The outcome of a campaign, gathered from its tables: all that a report shows and that two campaigns are compared by.
 
 Nothing is rendered here. The clusters of a campaign are kept in its folder, so that they are shrunk once, by the code
 that made the runs.
@@ -35,7 +35,7 @@ MOST_SHOWN = 10
 
 @attrs.frozen
 class Tally:
-    """What the runs of a cell came to."""
+    """The outcome of the runs of a cell."""
 
     cell: Cell
     runs: int
@@ -52,13 +52,13 @@ class Tally:
 
     @property
     def name(self) -> str:
-        """What tells the cell from the others of its campaign: scenario, strategy, swept values."""
+        """What distinguishes the cell from the others of its campaign: scenario, strategy, swept values."""
         return ", ".join(part for part in (self.cell.what, self.cell.strategy, self.sweep) if part)
 
 
 @attrs.frozen
 class ScenarioVerdict:
-    """What the runs of a scenario or model came to, held against what is expected of it."""
+    """The outcome of the runs of a scenario or model, held against what is expected of it."""
 
     what: str
     title: str
@@ -188,7 +188,7 @@ def summarize(tables: CampaignTables, most: int = SHRUNK) -> Summary:
 def _tallies(tables: CampaignTables, runs: DataFrame) -> tuple[Tally, ...]:
     from pyspark.sql import functions as f
 
-    told = {row["cell"]: row for row in runs.groupBy("cell").agg(
+    counted = {row["cell"]: row for row in runs.groupBy("cell").agg(
         f.count("*").alias("runs"), f.count_if(f.col("outcome") == "violated").alias("failing"),
         f.count_if(f.col("outcome") == "error").alias("errors"), f.sum("steps").alias("steps"),
         f.array_distinct(f.flatten(f.collect_set("witnessed"))).alias("witnessed"),
@@ -200,7 +200,7 @@ def _tallies(tables: CampaignTables, runs: DataFrame) -> tuple[Tally, ...]:
     found = [
         Tally(cell, row["runs"], row["failing"], row["errors"], row["steps"] or 0, properties.get(key, {}),
               tuple(sorted(row["witnessed"])))
-        for key, cell in tables.cells.items() if key in told for row in (told[key],)
+        for key, cell in tables.cells.items() if key in counted for row in (counted[key],)
     ]
     return tuple(sorted(found, key=lambda tally: natural(tally.name)))
 
@@ -211,7 +211,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def _verdict(tallies: Sequence[Tally]) -> ScenarioVerdict:
-    """Return what the cells of one scenario or model came to."""
+    """Return the outcome of the cells of one scenario or model."""
     what = tallies[0].cell.what
     scenario = find_scenario(what)
     is_judged = scenario is not None and all(_is_usual(tally.cell) for tally in tallies)

@@ -44,9 +44,9 @@ def write_witnesses(summary: Summary, page: Path) -> tuple[list[Witness], list[W
     items: tuple[ViolationCluster | Poisoned, ...] = (*summary.clusters, *summary.poisoned)
     for item in items:
         is_cluster = isinstance(item, ViolationCluster)
-        told = item.property if isinstance(item, ViolationCluster) else "error"
+        violated = item.property if isinstance(item, ViolationCluster) else "error"
         numbers[item.what] = numbers.get(item.what, 0) + 1
-        name = re.sub(r"[^A-Za-z0-9._-]", "-", f"{item.what}-{numbers[item.what]}-{told}")
+        name = re.sub(r"[^A-Za-z0-9._-]", "-", f"{item.what}-{numbers[item.what]}-{violated}")
         if not item.trail:
             found[0 if is_cluster else 1].append(Witness("", "", "", None))
             continue

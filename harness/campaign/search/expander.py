@@ -36,7 +36,7 @@ SEARCHERS = (
 )
 """The code that states, keys and counts of a search depend on, beside that of the protocol."""
 STOPPED = "the search cannot go on: "
-"""How a worker's last words begin."""
+"""How the message of a failed worker begins."""
 T = TypeVar("T")
 
 
@@ -238,7 +238,7 @@ def grow(task: LevelTask, files: Sequence[str]) -> Iterator[tuple[int, bytes | E
 def settle(
     task: LevelTask, part: int, came: Iterator[tuple[int, bytes | Expansion]], seen: Sequence[str], target: str
 ) -> Iterator[tuple[Expansion, dict[str, Any] | None]]:
-    """Keep of the states that came to a part those that are new, in a file; yield the counts and the file's row."""
+    """Keep those states sent to a part that are new, in a file; yield the counts and the file's row."""
     began, expansion = _cpu(), Expansion()
     visited = Keys.joined(_read_keys(Path(task.folder, file)) for file in seen)
     fresh: list[pa.Table] = []

@@ -1,6 +1,6 @@
 """States as columns that every process can read: of each field the canonical text of its value, in a dictionary.
 
-Numbers of values are a process's own, so they never travel. What tells states from one another everywhere is a key of
+Numbers of values are a process's own, so they never travel. What identifies a state everywhere is a key of
 128 bits: of each field a digest of its number and text, all of them together by exclusive or. Two states that differ
 in a field have the same key with probability 2^-128.
 """
