@@ -1,7 +1,8 @@
 """Histories after the run: what they look like. Pure functions of a recorded run; nothing here drives or records one.
 
-Rooms: `story` reads a history once (who acted, what became of every message, what changed), `changes` puts values and
-state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz`, `log` and `tla` are the forms that `render` writes.
+Rooms: `timeline` reads a history once (who acted, what became of every message, what changed), `in_flight` follows
+messages, `changes` puts values and state changes into words; `text`, `mermaid`, `svg`, `itf`, `shiviz`, `log` and `tla`
+are the forms that `render` writes.
 State graphs: `graph_picture` (what is seen of one, and DOT), `graph_layout` (where it goes), `graph_svg`.
 """
 
@@ -11,7 +12,7 @@ from harness.model import Model, Refusal, unknown
 from harness.record import History
 from harness.render import itf, mermaid, shiviz, svg, text, tla
 from harness.render.log import render_log
-from harness.render.timeline import check_typed, tell
+from harness.render.timeline import check_typed, timeline_of
 
 FORMS = ("text", "mermaid", "svg", "itf", "shiviz", "log", "tla")
 
@@ -36,9 +37,9 @@ def render(history: History, model: Model, form: str, width: int = 100, fair_fro
     if form == "tla":
         check_typed(history)
         return tla.write(history, model)
-    story = tell(history, model, fair_from)
+    timeline = timeline_of(history, model, fair_from)
     if form == "text":
-        return text.write(story, width)
+        return text.write(timeline, width)
     if form == "mermaid":
-        return mermaid.write(story)
-    return svg.write(story) if form == "svg" else shiviz.write(story)
+        return mermaid.write(timeline)
+    return svg.write(timeline) if form == "svg" else shiviz.write(timeline)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from harness.render.changes import brief_message
 from harness.render.text import wrap
-from harness.render.timeline import UNDER_WAY, Flight, Row, Story, facts, verdict
+from harness.render.timeline import UNDER_WAY, Flight, Row, Timeline, facts, verdict
 
 LINE = 60
 """Characters of a line of a note or label."""
@@ -20,28 +20,28 @@ RESERVED = frozenset((
 ENTITIES = {"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "%": "#37;", "$": "#36;", "\\": "#92;"}
 
 
-def write(story: Story) -> str:
+def write(timeline: Timeline) -> str:
     """Return the diagram's source."""
-    names = {column: _id(n, column) for n, column in enumerate(story.columns)}
+    names = {column: _id(n, column) for n, column in enumerate(timeline.columns)}
     lines = ["sequenceDiagram"]
     for column, name in names.items():
         lines.append(f"  participant {name}" + (f" as {escape(column)}" if name != column else ""))
-    across = ",".join(dict.fromkeys((names[story.columns[0]], names[story.columns[-1]])))
-    lines.append(f"  Note over {across}: {_lines(f'{name} {value}' for name, value in facts(story))}")
-    for row in story.rows:
-        if row.n and row.n - 1 == story.fair_from:
-            lines.append(f"  Note over {across}: {story.ending}")
+    across = ",".join(dict.fromkeys((names[timeline.columns[0]], names[timeline.columns[-1]])))
+    lines.append(f"  Note over {across}: {_lines(f'{name} {value}' for name, value in facts(timeline))}")
+    for row in timeline.rows:
+        if row.n and row.n - 1 == timeline.fair_from:
+            lines.append(f"  Note over {across}: {timeline.ending}")
         if row.n:
             lines += [f"  {line}" for line in _step(row, names)]
         for name in row.began:
             why = f"step {row.n} FAILS {name}: {row.event.violated[name]}"
             lines.append(f"  Note over {across}: {_lines([why])}")
-    if story.fair_from == story.rows[-1].n:
-        lines.append(f"  Note over {across}: {story.ending}")
-    for flight in story.flights:
+    if timeline.fair_from == timeline.rows[-1].n:
+        lines.append(f"  Note over {across}: {timeline.ending}")
+    for flight in timeline.flights:
         if flight.end == UNDER_WAY:
             lines.append(f"  {_arrow(flight, '--)', 'still under way', names)}")
-    lines.append(f"  Note over {across}: {_lines([verdict(story)])}")
+    lines.append(f"  Note over {across}: {_lines([verdict(timeline)])}")
     return "\n".join(lines) + "\n"
 
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 
 from harness.render.changes import brief_message
-from harness.render.timeline import Flight, Story
+from harness.render.timeline import Flight, Timeline
 
 PARSER = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
 
 Clock = dict[str, int]
 
 
-def write(story: Story) -> str:
+def write(timeline: Timeline) -> str:
     """Return the log."""
     lines = [PARSER, ""]
-    for row, clock in zip(story.rows[1:], clocks(story), strict=True):
+    for row, clock in zip(timeline.rows[1:], clocks(timeline), strict=True):
         words = [f"{row.n} {row.label}"]
         if row.received is not None:
             words.append(f"<- {brief_message(row.received.message, row.received.message.source)}")
@@ -30,7 +30,7 @@ def write(story: Story) -> str:
     return "\n".join(lines) + "\n"
 
 
-def clocks(story: Story) -> list[Clock]:
+def clocks(timeline: Timeline) -> list[Clock]:
     """Return the vector clock of each step after the initial one.
 
     A step ticks its own host and merges the clock of the send behind every message that it received or took, and, for a
@@ -38,7 +38,7 @@ def clocks(story: Story) -> list[Clock]:
     """
     at_host: dict[str, Clock] = {}
     at_step: dict[int, Clock] = {}
-    for row in story.rows[1:]:
+    for row in timeline.rows[1:]:
         clock = dict(at_host.get(row.column, {}))
         causes = [flight.sent_at for flight in (*_received(row.received), *row.taken)]
         causes += [flight.copy_of for flight in row.sent if flight.copy_of is not None]
@@ -47,7 +47,7 @@ def clocks(story: Story) -> list[Clock]:
                 clock[host] = max(time, clock.get(host, 0))
         clock[row.column] = clock.get(row.column, 0) + 1
         at_host[row.column] = at_step[row.n] = clock
-    return [at_step[row.n] for row in story.rows[1:]]
+    return [at_step[row.n] for row in timeline.rows[1:]]
 
 
 def _received(flight: Flight | None) -> tuple[Flight, ...]:

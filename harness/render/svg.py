@@ -24,7 +24,7 @@ from harness.render.svg_layout import (
 )
 from harness.render.svg_style import STYLE
 from harness.render.text import details, shorten, wrap
-from harness.render.timeline import DROPPED, LOST, MERGED, RECEIVED, UNDER_WAY, Flight, Row, Story, facts, verdict
+from harness.render.timeline import DROPPED, LOST, MERGED, RECEIVED, UNDER_WAY, Flight, Row, Timeline, facts, verdict
 
 KINDS = {
     Kind.STEP: "protocol step", Kind.COMMAND: "command", Kind.TIMER: "timer", Kind.PERTURBATION: "perturbation",
@@ -32,12 +32,12 @@ KINDS = {
 }
 
 
-def write(story: Story, inside: bool = False) -> str:
+def write(timeline: Timeline, inside: bool = False) -> str:
     """Return the diagram as an XML document; or for a place `inside` a page, which has the style sheet for all."""
-    about = facts(story)
-    title = f"{about[0][1]}: {verdict(story)}"
+    about = facts(timeline)
+    title = f"{about[0][1]}: {verdict(timeline)}"
     head = [f"{name} {value}" for name, value in about[1:]]
-    layout = lay_out(story, head, [f"verdict: {verdict(story)}", f"digest: {story.history.digest}"])
+    layout = lay_out(timeline, head, [f"verdict: {verdict(timeline)}", f"digest: {timeline.history.digest}"])
     parts = [
         *(() if inside else ('<?xml version="1.0" encoding="UTF-8"?>',)),
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{layout.width:.0f}" height="{layout.height:.0f}" '
@@ -45,19 +45,19 @@ def write(story: Story, inside: bool = False) -> str:
         f"<title>{escape(title)}</title>",
         *(() if inside else (f"<style>{STYLE}</style>",)),
         f'<rect class="page" width="{layout.width:.0f}" height="{layout.height:.0f}"/>',
-        *_head(story, layout, about[0][1]),
+        *_head(timeline, layout, about[0][1]),
     ]
-    for row in story.rows:
+    for row in timeline.rows:
         parts += _ground(layout, row)
     for y in layout.dividers:
         parts += _divider(layout, y)
-    for column in story.columns:
-        parts += _lifeline(story, layout, column)
-    for flight, track in zip(story.flights, layout.tracks, strict=True):
-        parts += _flight(story, layout, flight, track)
-    for row in story.rows:
+    for column in timeline.columns:
+        parts += _lifeline(timeline, layout, column)
+    for flight, track in zip(timeline.flights, layout.tracks, strict=True):
+        parts += _flight(timeline, layout, flight, track)
+    for row in timeline.rows:
         parts += [*_step(layout, row), *_caption(layout, row)]
-    return "\n".join([*parts, *_foot(story, layout), "</svg>"]) + "\n"
+    return "\n".join([*parts, *_foot(timeline, layout), "</svg>"]) + "\n"
 
 
 def _text(x: float, y: float, text: str, css: str = "", full: str = "", anchor: str = "") -> str:
@@ -72,12 +72,12 @@ def _path(d: str, css: str, full: str = "") -> str:
     return f'<path class="{css}" d="{d}">{title}</path>' if title else f'<path class="{css}" d="{d}"/>'
 
 
-def _head(story: Story, layout: DiagramLayout, title: str) -> list[str]:
+def _head(timeline: Timeline, layout: DiagramLayout, title: str) -> list[str]:
     y = MARGIN + 14
     found = [_text(MARGIN, y, title, "title")]
     for n, line in enumerate(layout.head, 1):
         found.append(_text(MARGIN, y + n * CAPTION, line, "quiet"))
-    if story.timed:
+    if timeline.timed:
         found.append(_text(layout.text_left - 12, layout.top - 6, "ms", "quiet", anchor="end"))
     return found + _names(layout, layout.top - 32)
 
@@ -123,12 +123,12 @@ def _divider(layout: DiagramLayout, y: float) -> list[str]:
     ]
 
 
-def _lifeline(story: Story, layout: DiagramLayout, column: str) -> list[str]:
+def _lifeline(timeline: Timeline, layout: DiagramLayout, column: str) -> list[str]:
     """A lifeline: dotted while its actor is paused, a gap with closed ends while it is down."""
     x = layout.lanes[column]
     found = []
     since, status = layout.top - 8, "up"
-    for row in story.rows:
+    for row in timeline.rows:
         now = row.status.get(column, "up")
         if now != status:
             y = layout.rows[row.n]
@@ -146,7 +146,7 @@ def _segment(x: float, start: float, end: float, status: str) -> list[str]:
     return [_path(f"M{x:.1f},{start:.1f}V{end:.1f}", css)]
 
 
-def _flight(story: Story, layout: DiagramLayout, flight: Flight, track: float) -> list[str]:
+def _flight(timeline: Timeline, layout: DiagramLayout, flight: Flight, track: float) -> list[str]:
     """A message: out to its track, down while it is under way, across to whoever receives it, or to a cross."""
     source = flight.source if flight.source in layout.lanes else flight.dest
     x, start = layout.lanes[source], layout.rows[flight.sent_at]
@@ -161,7 +161,7 @@ def _flight(story: Story, layout: DiagramLayout, flight: Flight, track: float) -
         tip = dest - into * (NODE + 2)
         path = f"{out}V{y - 6:.1f}L{track + into * 5:.1f},{y:.1f}H{tip - into * 5:.1f}"
         head = f"M{tip:.1f},{y:.1f}l{-into * 8},-4v8z"
-        return [_path(path, css, full), _path(head, "head"), *_label(story, layout, flight, full)]
+        return [_path(path, css, full), _path(head, "head"), *_label(timeline, layout, flight, full)]
     if flight.end == UNDER_WAY:
         y = layout.bottom + 4
         mark = f'<circle class="open" cx="{track:.1f}" cy="{y + 3:.1f}" r="3"/>'
@@ -170,7 +170,7 @@ def _flight(story: Story, layout: DiagramLayout, flight: Flight, track: float) -
     y = start + 17 if at_once or flight.ended_at is None else layout.rows[flight.ended_at]
     path = out if at_once else f"{out}V{y - 5:.1f}"
     css = css if flight.end == MERGED else css.replace("flight", "gone", 1)
-    return [_path(path, css, full), _end(track, y, flight), *_label(story, layout, flight, full)]
+    return [_path(path, css, full), _end(track, y, flight), *_label(timeline, layout, flight, full)]
 
 
 def _end(x: float, y: float, flight: Flight) -> str:
@@ -180,9 +180,9 @@ def _end(x: float, y: float, flight: Flight) -> str:
     return _path(f"M{x - 4:.1f},{y - 4:.1f}l8,8m0,-8l-8,8", "cross")
 
 
-def _label(story: Story, layout: DiagramLayout, flight: Flight, full: str) -> list[str]:
+def _label(timeline: Timeline, layout: DiagramLayout, flight: Flight, full: str) -> list[str]:
     """The label of a message that ended: type above the line, fields below; what was lost names its fate."""
-    column, side = label_column(story, flight)
+    column, side = label_column(timeline, flight)
     room = layout.room[column][0 if side < 0 else 1]
     x = layout.edges[column][0 if side < 0 else 1] + 3 * side
     anchor = "end" if side < 0 else "start"
@@ -197,9 +197,9 @@ def _label(story: Story, layout: DiagramLayout, flight: Flight, full: str) -> li
     if flight.end == DROPPED:
         return [_text(x + 4 * side, y - 4, shorten(f"dropped {flight.message.type}", room), "label", full, anchor)]
     same = [
-        other for other in story.flights
+        other for other in timeline.flights
         if other.end == flight.end and other.ended_at == flight.ended_at == other.sent_at
-        and label_column(story, other) == (column, side)
+        and label_column(timeline, other) == (column, side)
     ]
     if flight.end in (LOST, MERGED) and flight.sent_at == flight.ended_at and same[0] is flight:
         what = flight.message.type if len(same) == 1 else f"{len(same)} messages"
@@ -244,15 +244,15 @@ def _node(x: float, y: float, kind: str, number: str, full: str) -> list[str]:
     return [*found, _text(x, y + 3.5, number, "number")]
 
 
-def _foot(story: Story, layout: DiagramLayout) -> list[str]:
+def _foot(timeline: Timeline, layout: DiagramLayout) -> list[str]:
     found = _names(layout, layout.bottom + 16)
     y = layout.bottom + 66
-    kinds = [kind for kind in KINDS if any(row.event.kind == kind for row in story.rows)]
+    kinds = [kind for kind in KINDS if any(row.event.kind == kind for row in timeline.rows)]
     x = MARGIN + NODE
     for kind in kinds:
         found += [*_node(x, y, kind, "n", KINDS[kind]), _text(x + NODE + 7, y + 4, KINDS[kind], "quiet")]
         x += 2 * NODE + 20 + len(KINDS[kind]) * ACTION_CHAR
-    for css, name in _lines(story):
+    for css, name in _lines(timeline):
         if css == "cross":
             found.append(_path(f"M{x},{y - 4:.1f}l8,8m0,-8l-8,8", css))
         elif css == "open":
@@ -266,9 +266,9 @@ def _foot(story: Story, layout: DiagramLayout) -> list[str]:
     return found
 
 
-def _lines(story: Story) -> Iterable[tuple[str, str]]:
+def _lines(timeline: Timeline) -> Iterable[tuple[str, str]]:
     """The kinds of lines that occur, for the legend."""
-    flights = story.flights
+    flights = timeline.flights
     if any(flight.message.reliable for flight in flights):
         yield "flight reliable", "reliable message"
     if any(flight.held_at is not None for flight in flights):

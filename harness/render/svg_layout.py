@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import attrs
 
 from harness.render.changes import message_fields
-from harness.render.timeline import DROPPED, LOST, MERGED, RECEIVED, Flight, Row, Story, verdict
+from harness.render.timeline import DROPPED, LOST, MERGED, RECEIVED, Flight, Row, Timeline, verdict
 
 ROW = 48.0
 """Height of a row."""
@@ -62,28 +62,28 @@ class DiagramLayout:
     """Per column, where the tracks to its left and to its right end."""
 
 
-def lay_out(story: Story, head: list[str], foot: list[str]) -> DiagramLayout:
+def lay_out(timeline: Timeline, head: list[str], foot: list[str]) -> DiagramLayout:
     """Return where everything stands."""
-    number = {name: n for n, name in enumerate(story.columns)}
-    sides = [_side(number, flight) for flight in story.flights]
-    slots = _track_numbers(story, number, sides)
-    text_left = MARGIN + (78 if story.timed else 0)
+    number = {name: n for n, name in enumerate(timeline.columns)}
+    sides = [_side(number, flight) for flight in timeline.flights]
+    slots = _track_numbers(timeline, number, sides)
+    text_left = MARGIN + (78 if timeline.timed else 0)
     text_right = text_left + TEXT_CHARS * ACTION_CHAR
-    band = _bands(story, number, sides, slots)
-    lanes, right = _lanes(story, number, band, text_right + 16)
-    edges = {name: (lanes[name] - band[name, -1], lanes[name] + band[name, 1]) for name in story.columns}
-    bounds = [text_right + 8, *(x for name in story.columns for x in edges[name]), right - 4]
-    gaps = [int((bounds[2 * n + 1] - bounds[2 * n]) / LABEL_CHAR) for n in range(len(story.columns) + 1)]
+    band = _bands(timeline, number, sides, slots)
+    lanes, right = _lanes(timeline, number, band, text_right + 16)
+    edges = {name: (lanes[name] - band[name, -1], lanes[name] + band[name, 1]) for name in timeline.columns}
+    bounds = [text_right + 8, *(x for name in timeline.columns for x in edges[name]), right - 4]
+    gaps = [int((bounds[2 * n + 1] - bounds[2 * n]) / LABEL_CHAR) for n in range(len(timeline.columns) + 1)]
     room = {name: (gaps[n], gaps[n + 1]) for name, n in number.items()}
     width = max(right, NARROWEST)
     wide = int((width - 2 * MARGIN) / ACTION_CHAR)
     head_lines = tuple(line for text in head for line in textwrap.wrap(text, wide))
     foot_lines = tuple(line for text in foot for line in textwrap.wrap(text, wide))
     top = MARGIN + 20 + len(head_lines) * CAPTION + 44
-    rows, dividers, captions, bottom = _rows(story, top, wide)
+    rows, dividers, captions, bottom = _rows(timeline, top, wide)
     tracks = tuple(
         lanes[_source(number, flight)] + side * (FIRST_TRACK + NEXT_TRACK * track)
-        for flight, side, track in zip(story.flights, sides, slots, strict=True)
+        for flight, side, track in zip(timeline.flights, sides, slots, strict=True)
     )
     height = bottom + 86 + len(foot_lines) * CAPTION + MARGIN
     return DiagramLayout(
@@ -93,24 +93,24 @@ def lay_out(story: Story, head: list[str], foot: list[str]) -> DiagramLayout:
 
 
 def _bands(
-    story: Story, number: Mapping[str, int], sides: list[int], slots: list[int]
+    timeline: Timeline, number: Mapping[str, int], sides: list[int], slots: list[int]
 ) -> dict[tuple[str, int], float]:
     """How far the tracks beside each lifeline reach, to the left (-1) and to the right (1)."""
-    bands = {(name, side): NODE + 4 for name in story.columns for side in (-1, 1)}
-    for flight, side, track in zip(story.flights, sides, slots, strict=True):
+    bands = {(name, side): NODE + 4 for name in timeline.columns for side in (-1, 1)}
+    for flight, side, track in zip(timeline.flights, sides, slots, strict=True):
         at = (_source(number, flight), side)
         bands[at] = max(bands[at], FIRST_TRACK + NEXT_TRACK * (track + 1))
     return bands
 
 
 def _lanes(
-    story: Story, number: Mapping[str, int], band: Mapping[tuple[str, int], float], left: float
+    timeline: Timeline, number: Mapping[str, int], band: Mapping[tuple[str, int], float], left: float
 ) -> tuple[dict[str, float], float]:
     """Where each lifeline stands, and where the last one's surroundings end."""
-    zones = _zones(story, number)
+    zones = _zones(timeline, number)
     lanes: dict[str, float] = {}
     at, last, reach, half = left, "", 0.0, -16.0
-    for n, name in enumerate(story.columns):
+    for n, name in enumerate(timeline.columns):
         heading = len(name) * HEADING_CHAR / 2 + 8
         at += max(reach + zones[n] + band[name, -1], half + heading + 16)
         lanes[name] = at
@@ -118,9 +118,9 @@ def _lanes(
     return lanes, at + max(reach + zones[number[last] + 1], half + 2) + MARGIN
 
 
-def label_column(story: Story, flight: Flight) -> tuple[str, int]:
+def label_column(timeline: Timeline, flight: Flight) -> tuple[str, int]:
     """Return beside which lifeline the label of a flight stands, and on which side of it."""
-    number = {name: n for n, name in enumerate(story.columns)}
+    number = {name: n for n, name in enumerate(timeline.columns)}
     side = _side(number, flight)
     if flight.end != RECEIVED:
         return _source(number, flight), side
@@ -129,29 +129,29 @@ def label_column(story: Story, flight: Flight) -> tuple[str, int]:
     return flight.dest, -side
 
 
-def caption_of(story: Story, row: Row) -> list[str]:
+def caption_of(timeline: Timeline, row: Row) -> list[str]:
     """Return what to write below a row: the invariants that fail from it on; at the end, a violation of liveness."""
     lines = [f"! step {row.n} FAILS {name}: {row.event.violated[name]}" for name in row.began]
-    if row is story.rows[-1] and story.history.end["verdict"].get("kind") == "liveness":
-        lines.append(f"! {verdict(story)}")
+    if row is timeline.rows[-1] and timeline.history.end["verdict"].get("kind") == "liveness":
+        lines.append(f"! {verdict(timeline)}")
     return lines
 
 
 def _rows(
-    story: Story, top: float, wide: int
+    timeline: Timeline, top: float, wide: int
 ) -> tuple[tuple[float, ...], tuple[float, ...], tuple[tuple[str, ...], ...], float]:
     rows, dividers, captions = [], [], []
     at = top
-    for row in story.rows:
-        if row.n and row.n - 1 == story.fair_from:
+    for row in timeline.rows:
+        if row.n and row.n - 1 == timeline.fair_from:
             dividers.append(at + DIVIDER / 2)
             at += DIVIDER
         rows.append(at + ROW / 2)
         at += ROW
-        lines = tuple(line for text in caption_of(story, row) for line in textwrap.wrap(text, wide - 4))
+        lines = tuple(line for text in caption_of(timeline, row) for line in textwrap.wrap(text, wide - 4))
         captions.append(lines)
         at += len(lines) * CAPTION + (6 if lines else 0)
-    if story.fair_from == story.rows[-1].n:
+    if timeline.fair_from == timeline.rows[-1].n:
         dividers.append(at + DIVIDER / 2)
         at += DIVIDER
     return tuple(rows), tuple(dividers), tuple(captions), at + 12
@@ -170,24 +170,24 @@ def _side(number: Mapping[str, int], flight: Flight) -> int:
     return 1 if number[flight.dest] > number[source] else -1
 
 
-def _track_numbers(story: Story, number: Mapping[str, int], sides: list[int]) -> list[int]:
+def _track_numbers(timeline: Timeline, number: Mapping[str, int], sides: list[int]) -> list[int]:
     """Give each flight the innermost track that is free from its send to its end."""
     free_from: dict[tuple[str, int], list[int]] = {}
     found = []
-    for flight, side in zip(story.flights, sides, strict=True):
+    for flight, side in zip(timeline.flights, sides, strict=True):
         taken = free_from.setdefault((_source(number, flight), side), [])
-        until = len(story.rows) if flight.ended_at is None else max(flight.ended_at, flight.sent_at + 1)
+        until = len(timeline.rows) if flight.ended_at is None else max(flight.ended_at, flight.sent_at + 1)
         track = next((n for n, free in enumerate(taken) if free <= flight.sent_at), len(taken))
         taken[track : track + 1] = [until]
         found.append(track)
     return found
 
 
-def _zones(story: Story, number: Mapping[str, int]) -> list[float]:
+def _zones(timeline: Timeline, number: Mapping[str, int]) -> list[float]:
     """The widths that labels need before the first lifeline, between each two, and after the last."""
     zones = [0.0] * (len(number) + 1)
-    for flight in story.flights:
-        name, side = label_column(story, flight)
+    for flight in timeline.flights:
+        name, side = label_column(timeline, flight)
         gap = number[name] + (1 if side > 0 else 0)
         longest = max(len(flight.message.type), min(len(message_fields(flight.message)), FIELDS))
         if flight.end in (LOST, DROPPED, MERGED):

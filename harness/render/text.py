@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.model import OPEN, Refusal, parts
 from harness.render.changes import SILENT, brief, brief_message
-from harness.render.timeline import DROPPED, LOST, MERGED, UNDER_WAY, Flight, Row, Story, facts, verdict
+from harness.render.timeline import DROPPED, LOST, MERGED, UNDER_WAY, Flight, Row, Timeline, facts, verdict
 
 NARROWEST = 40
 ROOM = 44
@@ -28,24 +28,24 @@ GLUE = "\xa0"
 LIFELINE = {"up": "|", "paused": ":", "down": " "}
 
 
-def write(story: Story, width: int) -> str:
+def write(timeline: Timeline, width: int) -> str:
     """Return the timeline. Raises Refusal for a width below 40."""
     if width < NARROWEST:
         raise Refusal(f"a timeline needs a width of at least {NARROWEST} characters, not {width}")
-    times = [_time(row) for row in story.rows if row.event.at_us is not None]
-    page = Page(story.columns, story.properties, width, len(story.rows), max(map(len, times), default=0))
-    lines = [*_head(story, width), "", *_initial(story, width), "", *page.names({})]
-    for row in story.rows:
-        if row.n and row.n - 1 == story.fair_from:
-            lines.append(_rule(story.ending, width))
+    times = [_time(row) for row in timeline.rows if row.event.at_us is not None]
+    page = Page(timeline.columns, timeline.properties, width, len(timeline.rows), max(map(len, times), default=0))
+    lines = [*_head(timeline, width), "", *_initial(timeline, width), "", *page.names({})]
+    for row in timeline.rows:
+        if row.n and row.n - 1 == timeline.fair_from:
+            lines.append(_rule(timeline.ending, width))
         if row.n % REPEAT == 0 and row.n:
             lines += page.names(row.status)
         if row.n:
             lines += page.step(row)
-        lines += failing(story.properties, row, width)
-    if story.fair_from == story.rows[-1].n:
-        lines.append(_rule(story.ending, width))
-    lines += ["", *_foot(story, width)]
+        lines += failing(timeline.properties, row, width)
+    if timeline.fair_from == timeline.rows[-1].n:
+        lines.append(_rule(timeline.ending, width))
+    lines += ["", *_foot(timeline, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -154,20 +154,20 @@ def _arrow(row: Row, flight: Flight, who: str) -> str:
     return f"-> {text}" + (" (a copy)" if flight.copy_of is not None else "")
 
 
-def _head(story: Story, width: int) -> list[str]:
+def _head(timeline: Timeline, width: int) -> list[str]:
     lines = []
-    for name, value in facts(story):
+    for name, value in facts(timeline):
         lines += wrap(f"{name + ':':<11} {value}", width, " " * 12)
-    if story.properties:
-        legend = " ".join(f"{n}{GLUE}{name}" for n, name in enumerate(story.properties, 1))
+    if timeline.properties:
+        legend = " ".join(f"{n}{GLUE}{name}" for n, name in enumerate(timeline.properties, 1))
         lines += [line.replace(GLUE, " ") for line in wrap(f"invariants: {legend}", width, " " * 12, most=99)]
     return lines
 
 
-def _initial(story: Story, width: int) -> list[str]:
+def _initial(timeline: Timeline, width: int) -> list[str]:
     """The initial state, slots of equal value together."""
     groups: dict[str, list[str]] = {}
-    for name, value in sorted(story.rows[0].event.writes.items()):
+    for name, value in sorted(timeline.rows[0].event.writes.items()):
         if parts(name)[0] not in SILENT and value != OPEN:
             groups.setdefault(brief(value), []).append(name)
     lines = ["initial state"]
@@ -191,14 +191,14 @@ def failing(properties: Sequence[str], row: Row, width: int) -> list[str]:
     return lines
 
 
-def _foot(story: Story, width: int) -> list[str]:
-    under_way = [flight for flight in story.flights if flight.end == UNDER_WAY]
+def _foot(timeline: Timeline, width: int) -> list[str]:
+    under_way = [flight for flight in timeline.flights if flight.end == UNDER_WAY]
     lines = []
     for flight in under_way:
         text = brief_message(flight.message, f"{flight.message.source}->{flight.dest}")
         lines += wrap(f"{'held' if flight.held_at is not None else 'under way'}: {text}", width, " " * 12)
-    lines += wrap(f"verdict:    {verdict(story)}", width, " " * 12, most=99)
-    digest: Sequence[str] = textwrap.wrap(story.history.digest, width - 12)
+    lines += wrap(f"verdict:    {verdict(timeline)}", width, " " * 12, most=99)
+    digest: Sequence[str] = textwrap.wrap(timeline.history.digest, width - 12)
     return [*lines, f"digest:     {digest[0]}", *(" " * 12 + part for part in digest[1:])]
 
 

@@ -78,7 +78,7 @@ class Row:
 
 
 @attrs.frozen
-class Story:
+class Timeline:
     """A run, ready to be drawn. `columns` are the addresses in the model's order, then the environment if it acted."""
 
     history: History
@@ -109,7 +109,7 @@ def check_typed(history: History) -> None:
                 raise Refusal("this history was read without its model; read it with read_history(path, model)")
 
 
-def tell(history: History, model: Model, fair_from: int | None = None) -> Story:
+def timeline_of(history: History, model: Model, fair_from: int | None = None) -> Timeline:
     """Read a history with its model. Raises Refusal for one that was read without it."""
     check_typed(history)
     flights = _Flights(model)
@@ -127,7 +127,7 @@ def tell(history: History, model: Model, fair_from: int | None = None) -> Story:
         rows.append(Row(event, column, changed, began, status, received, sent, taken))
     acted = any(row.column == ENVIRONMENT for row in rows[1:])
     columns = (*model.addresses, *((ENVIRONMENT,) if acted or not model.addresses else ()))
-    return Story(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from)
+    return Timeline(history, columns, tuple(rows), tuple(flights.all), tuple(history.header["properties"]), fair_from)
 
 
 def column_of(event: Event, addresses: tuple[str, ...]) -> str:
@@ -175,9 +175,9 @@ def _happened(event: Event) -> tuple[Step, Effects]:
     return step, Effects(tuple(event.writes.items()), event.lost, event.held)
 
 
-def facts(story: Story) -> list[tuple[str, str]]:
+def facts(timeline: Timeline) -> list[tuple[str, str]]:
     """Return what a run was: name and value of everything a reader needs to judge or repeat it."""
-    header = story.history.header
+    header = timeline.history.header
     found = [
         ("model", str(header["model"])),
         ("sizes", _pairs(header["sizes"])),
@@ -190,12 +190,12 @@ def facts(story: Story) -> list[tuple[str, str]]:
     return [(name, value) for name, value in found if value]
 
 
-def verdict(story: Story) -> str:
-    """Return what a run came to, as a sentence."""
-    end = story.history.end["verdict"]
-    steps = counted(len(story.rows) - 1, "step")
+def verdict(timeline: Timeline) -> str:
+    """Return the outcome of a run, as a sentence."""
+    end = timeline.history.end["verdict"]
+    steps = counted(len(timeline.rows) - 1, "step")
     if end["ok"]:
-        claims = len(story.history.header["claims"])
+        claims = len(timeline.history.header["claims"])
         return f"ok after {steps}: nothing violates the {claims} claimed properties" if claims else f"ok after {steps}"
     where = f"at step {end['step']}" if end.get("kind") != "liveness" else f"after {steps}"
     return f"violates {end['violated']} {where}: {end['reason']}"

@@ -38,7 +38,7 @@ from harness.render import render
 from harness.render.changes import brief, brief_message, changes
 from harness.render.mermaid import escape
 from harness.render.shiviz import PARSER, clocks
-from harness.render.timeline import ENVIRONMENT, RECEIVED, Story, tell
+from harness.render.timeline import ENVIRONMENT, RECEIVED, Timeline, timeline_of
 from harness.simulate.session import Plan, Run, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
@@ -107,8 +107,8 @@ class Case:
     run: Run
     history: History
 
-    def story(self) -> Story:
-        return tell(self.history, self.model, self.run.trail.fair_from)
+    def timeline(self) -> Timeline:
+        return timeline_of(self.history, self.model, self.run.trail.fair_from)
 
     def render(self, form: str, width: int = 100) -> str:
         return render(self.history, self.model, form, width, self.run.trail.fair_from)
@@ -187,7 +187,7 @@ def test_text_shows_every_step_message_and_change(name: str) -> None:
     """The timeline has a line per step with the spec's name, a line per message, and one per changed slot."""
     it = case(name)
     text = it.render("text", 400)
-    for row in it.story().rows[1:]:
+    for row in it.timeline().rows[1:]:
         assert re.search(rf"^ *{row.n} +(ok )?\d+/\d+ .*{re.escape(row.event.name)}", text, re.M), row.event.name
         for flight in row.sent:
             assert brief_message(flight.message, flight.dest)[:100] in text
@@ -206,7 +206,7 @@ def test_text_tells_the_truth_of_every_invariant_at_every_step(name: str) -> Non
     for event in it.history.events[1:]:
         held = f"ok {count}/{count}" if not event.violated else f" {count - len(event.violated)}/{count}"
         assert re.search(rf"^ *{event.n} +{held} ", text, re.M)
-    begins = it.story().rows[it.run.verdict.step or 0]
+    begins = it.timeline().rows[it.run.verdict.step or 0]
     assert it.run.verdict.violated in begins.began
     marks = "".join("x" if p in begins.event.violated else "+" for p in it.history.header["properties"])
     assert re.search(rf"{re.escape(marks)} FAILS \d+ {it.run.verdict.violated}: ", text)
@@ -237,7 +237,7 @@ def test_text_draws_no_lifeline_while_an_actor_is_down() -> None:
     it = case("faults")
     text = it.render("text", 200).splitlines()
     names = next(line for line in text if line.split() == ["end", "node-2", ENVIRONMENT])
-    for row in it.story().rows[1:]:
+    for row in it.timeline().rows[1:]:
         line = next(line for line in text if re.match(rf" *{row.n} ", line) and "/" in line[:14])
         for name, status in row.status.items():
             if name != row.column and row.column == ENVIRONMENT:
@@ -260,7 +260,7 @@ def test_mermaid_has_every_step_and_nothing_to_choke_on(name: str) -> None:
     text = it.render("mermaid")
     lines = text.splitlines()
     assert lines[0] == "sequenceDiagram"
-    for row in it.story().rows[1:]:
+    for row in it.timeline().rows[1:]:
         sign = "->> |-->> " if row.received is not None else "Note over "
         assert re.search(rf"({sign}).*: {row.n} {re.escape(escape(row.event.action))}", text), row.event.name
     for line in lines[1:]:
@@ -286,10 +286,10 @@ def test_svg_is_well_formed_and_shows_every_step(name: str) -> None:
     assert root.tag == f"{SVG}svg" and "href" not in text and text.count("http") == 1 and "<script" not in text
     titles = {title.text for title in root.iter(f"{SVG}title")}
     marks = [node.text for node in root.iter(f"{SVG}text") if node.get("class") == "number"]
-    for row in it.story().rows[1:]:
+    for row in it.timeline().rows[1:]:
         assert f"{row.n} {row.label}" in titles
         assert str(row.n) in marks
-    for row in it.story().rows:
+    for row in it.timeline().rows:
         for began in row.began:
             assert f"step {row.n} FAILS {began}" in text
     assert it.history.digest in text and "prefers-color-scheme: dark" in text
@@ -323,7 +323,7 @@ def test_svg_texts_do_not_overlap_and_stay_on_the_page(name: str) -> None:
 def test_svg_shows_a_crash_as_a_gap_in_the_lifeline() -> None:
     """The lifeline of an actor that crashed and restarted has two parts at least."""
     it = case("faults")
-    crashed = next(row.column for row in it.story().rows if row.event.action == "Crash")
+    crashed = next(row.column for row in it.timeline().rows if row.event.action == "Crash")
     root = ET.fromstring(it.render("svg"))
     names = [n for n in root.iter(f"{SVG}text") if n.get("class") == "heading" and n.text == crashed]
     x = names[0].get("x")
@@ -366,15 +366,15 @@ def test_itf_values_are_those_of_the_run() -> None:
 def test_shiviz_clocks_are_vector_clocks(name: str) -> None:
     """A host's own component counts its events; a receive knows all that its send knew."""
     it = case(name)
-    story = it.story()
-    found = clocks(story)
-    at = {row.n: clock for row, clock in zip(story.rows[1:], found, strict=True)}
+    timeline = it.timeline()
+    found = clocks(timeline)
+    at = {row.n: clock for row, clock in zip(timeline.rows[1:], found, strict=True)}
     count: dict[str, int] = {}
-    for row in story.rows[1:]:
+    for row in timeline.rows[1:]:
         count[row.column] = count.get(row.column, 0) + 1
         assert at[row.n][row.column] == count[row.column]
         assert all(time <= count.get(host, 0) for host, time in at[row.n].items())
-    for flight in story.flights:
+    for flight in timeline.flights:
         if flight.end == RECEIVED and flight.ended_at is not None and flight.sent_at:
             sent, received = at[flight.sent_at], at[flight.ended_at]
             assert all(received.get(host, 0) >= time for host, time in sent.items())
@@ -389,25 +389,25 @@ def test_shiviz_log_is_read_by_its_own_parser_expression(name: str) -> None:
     assert first == PARSER and second == ""
     events = re.findall(first.replace("(?<", "(?P<"), log)
     assert len(events) == len(it.history.events) - 1
-    for (event, host, clock), row in zip(events, it.story().rows[1:], strict=True):
+    for (event, host, clock), row in zip(events, it.timeline().rows[1:], strict=True):
         assert event.startswith(f"{row.n} {row.event.name}") and host == row.column
         assert json.loads(clock)[host] >= 1
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_every_message_has_one_fate(name: str) -> None:
-    """What is under way at the end of the story is what the last state has in its inboxes."""
+    """What is under way at the end of the timeline is what the last state has in its inboxes."""
     it = case(name)
-    story = it.story()
+    timeline = it.timeline()
     *_, last = it.history.states()
     waiting = [m for a in it.model.addresses for m in it.model.network.contents(last[f"inbox[{a}]"])]
     for a in it.model.addresses:
         waiting += last.get(f"held[{a}]", ())
         for abandoned, current in last.get(f"wire[{a}]", FrozenMap()).values():
             waiting += [m for queue in (*abandoned, current) for m in queue]
-    under_way = [flight.message for flight in story.flights if flight.ended_at is None]
+    under_way = [flight.message for flight in timeline.flights if flight.ended_at is None]
     assert sorted(m.brief() for m in waiting) == sorted(m.brief() for m in under_way)
-    received = [row for row in story.rows if row.received is not None]
+    received = [row for row in timeline.rows if row.received is not None]
     assert len(received) == sum(e.received is not None and e.kind != "fault" for e in it.history.events)
 
 

@@ -14,7 +14,7 @@ from harness.model import Refusal
 from harness.record import Recorder, header_of, history_of
 from harness.record.files import write_atomically
 from harness.render import svg
-from harness.render.timeline import tell
+from harness.render.timeline import timeline_of
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
 
@@ -72,5 +72,5 @@ def _diagram(cluster: ViolationCluster) -> str | None:
     except Refusal:  # the clusters were found by the code that made the runs, which this one is not
         return None
     history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
-    drawn = svg.write(tell(history, model, trail.fair_from), inside=True)
+    drawn = svg.write(timeline_of(history, model, trail.fair_from), inside=True)
     return drawn.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)

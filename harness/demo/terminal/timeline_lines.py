@@ -54,7 +54,7 @@ class TimelineLines:
 
 
 def row_of(session: LiveSession, record: StepRecord) -> Row:
-    """Return a step of a session as a row of a story."""
+    """Return a step of a session as a row of a timeline."""
     step = record.step
     if step is None:
         event = Event(0, record.chosen.at_us, "", "initial", "", (), "", None, (), (), (), None, {}, record.failing)
