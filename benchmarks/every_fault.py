@@ -23,7 +23,8 @@ import attrs
 
 from harness.model import Faults, Refusal, find_model
 from harness.model.faults import FAULT_KINDS
-from harness.simulate.session import everything, run_plain
+from harness.simulate.plan import everything
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
 from harness.simulate.workers import end_with_parent

@@ -34,7 +34,8 @@ from harness.campaign.tables import CampaignTables
 from harness.explore.packed.search import Search
 from harness.model import find_model
 from harness.record import Recorder
-from harness.simulate.session import resolve, run_plain
+from harness.simulate.plan import resolve
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
 

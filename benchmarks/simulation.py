@@ -17,7 +17,8 @@ import trio
 
 from harness.model import find_model
 from harness.record import Recorder
-from harness.simulate.session import Plan, Session, run_plain
+from harness.simulate.plan import Plan
+from harness.simulate.session import Session, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Host

@@ -15,7 +15,7 @@ from harness.campaign.schemas import EVENTS, RUNS, SCHEMAS
 from harness.record import Trail
 from harness.record.files import compact
 from harness.simulate.coverage import UNMAPPED, Coverage
-from harness.simulate.session import Run, Verdict
+from harness.simulate.run import Run, Verdict
 
 VIOLATED = ',"violated":'
 

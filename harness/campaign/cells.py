@@ -22,7 +22,7 @@ from harness.model import Faults, Model, Refusal, Scenario, find_model, find_run
 from harness.model.faults import FAULT_KINDS, TIMED_KINDS
 from harness.record import Trail, faults_from_json, faults_to_json
 from harness.record.files import compact
-from harness.simulate.session import Plan, everything
+from harness.simulate.plan import Plan, everything
 from harness.simulate.strategies import NAMES
 
 MAKERS = ("harness/model", "harness/record", "harness/simulate")

@@ -29,7 +29,7 @@ from harness.record.counted import agreeing
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
 from harness.record.parts import folder_of
-from harness.simulate.session import Verdict
+from harness.simulate.run import Verdict
 
 KINDS = ("kafka-proto", "jepsen")
 INDEX = "imported.json"

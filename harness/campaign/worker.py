@@ -18,7 +18,9 @@ from harness.model import Refusal
 from harness.record import Recorder, Trail
 from harness.record.events import Happening
 from harness.simulate.guards import Guards
-from harness.simulate.session import UNFAIR, Plan, Run, Session, drive
+from harness.simulate.plan import Plan
+from harness.simulate.run import Run
+from harness.simulate.session import UNFAIR, Session, drive
 from harness.simulate.strategies import IN_ORDER, Strategies
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables

@@ -37,10 +37,12 @@ from harness.record.trail import format_said
 from harness.render import FORMS, render, tla
 from harness.simulate import strategies
 from harness.simulate.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
+from harness.simulate.plan import Plan, everything, plan_of
 from harness.simulate.replay import DEADLOCK, replay_plain
 from harness.simulate.rows import ScoreboardRow
+from harness.simulate.run import Run
 from harness.simulate.scoreboard import scoreboard
-from harness.simulate.session import Plan, Run, Session, drive, everything, plan_of, run_plain
+from harness.simulate.session import Session, drive, run_plain
 from harness.simulate.shrink import shrink as shrink_trail
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables

@@ -18,7 +18,7 @@ from harness.cli.screen import TerminalOutput
 from harness.model import Refusal, Scenario, find_runnable
 from harness.record.counted import counted, some_of
 from harness.simulate import strategies
-from harness.simulate.session import everything, plan_of
+from harness.simulate.plan import everything, plan_of
 from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.refinement import Refined
 from harness.verify.simulated_runs import Totals, refine_runs

@@ -30,7 +30,8 @@ from harness.model import (
     slot,
     survivor,
 )
-from harness.simulate.tables import BYTES_PER_TURN, Node, Option, Tables
+from harness.simulate.nodes import Node, Option
+from harness.simulate.tables import BYTES_PER_TURN, Tables
 
 Turns = dict[tuple[int, int, str, int], tuple[Any, Any, Turn[Any]]]
 """Turns by identity of the local state and the message, label, and the id that the tables give to the local state: a

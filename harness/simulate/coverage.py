@@ -18,8 +18,9 @@ from harness.model import State, Value, canonical_text, refinement_of
 from harness.record import Trail
 from harness.simulate.abstraction import Abstraction
 from harness.simulate.guards import Guard, guards_of
+from harness.simulate.nodes import Node, Option
 from harness.simulate.strategy import Strategy, Watcher
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Tables
 
 KEY_BYTES = 8
 """Of a state's digest. Among 10 million states two are taken for one with a probability of 1 in 400,000."""

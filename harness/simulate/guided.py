@@ -19,9 +19,10 @@ import attrs
 from harness.record import Trail
 from harness.simulate.chance import Chance, Led, Seeded
 from harness.simulate.coverage import Coverage, Gain
+from harness.simulate.nodes import Node, Option
 from harness.simulate.session import UNFAIR
 from harness.simulate.strategy import PctStrategy, Watcher
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Tables
 
 BEGINNINGS = ("nothing", "cut", "splice", "drop", "repeat", "insert", "swap")
 """What a run begins with: nothing, a kept trail up to something new in it, or a kept trail after a change."""

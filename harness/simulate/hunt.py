@@ -24,10 +24,12 @@ import attrs
 
 from harness.model import Refusal, Scenario, find_scenario, scenarios, unknown
 from harness.record import HistoryFile, Trail, header_of
+from harness.simulate.plan import Plan, without_choices
 from harness.simulate.raised import RAISED
 from harness.simulate.replay import replay_plain
 from harness.simulate.rows import ScoreboardRow
-from harness.simulate.session import Plan, Run, Session, drive, without_choices
+from harness.simulate.run import Run
+from harness.simulate.session import Session, drive
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables, long_lived

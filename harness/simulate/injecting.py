@@ -10,7 +10,7 @@ import attrs
 from harness.model import Kind
 
 if TYPE_CHECKING:
-    from harness.simulate.tables import Option
+    from harness.simulate.nodes import Option
 
 FROM_OUTSIDE = (Kind.FAULT, Kind.HEAL, Kind.PERTURBATION)
 """What the environment does."""

@@ -10,9 +10,12 @@ from harness.model import Refusal
 from harness.record import Chosen, Recorder, Trail
 from harness.record.references import References
 from harness.simulate.chance import Chance, Seeded
-from harness.simulate.session import FAIR_BOUND, Plan, Run, Session, Verdict, cannot_take, waits
+from harness.simulate.nodes import Node, Option
+from harness.simulate.plan import Plan
+from harness.simulate.run import Run, Verdict
+from harness.simulate.session import FAIR_BOUND, Session, cannot_take
 from harness.simulate.strategy import Strategy
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Tables
 
 DEADLOCK = "Deadlock"
 """What a trail says that it violates where its end is a state without any possible step."""
@@ -172,7 +175,7 @@ class Replay(Session):
         if self.back_to is not None:
             names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))
             return f"these steps are repeated for ever: {', '.join(names)}"
-        return "; ".join(["nothing more has to happen", *waits(self.model, self.tables, self.node)])
+        return "; ".join(["nothing more has to happen", *self.tables.waits(self.node)])
 
 
 def find(node: Node, label: str, references: References | None = None) -> int | None:

@@ -14,13 +14,16 @@ from typing import Any
 
 import attrs
 
-from harness.model import NO_FAULTS, Faults, Kind, Model, Refusal, Scenario, Value, find_runnable, model_of
-from harness.record import Chosen, ChosenInput, Recorder, SpooledChoices, Trail
+from harness.model import Kind, Model, Refusal, Value
+from harness.record import Chosen, ChosenInput, Recorder, SpooledChoices
 from harness.record.fields import LONGEST_SHOWN
+from harness.simulate.nodes import Node, Option
+from harness.simulate.plan import Plan, without_choices
 from harness.simulate.raised import KIND, RAISED, sentence
+from harness.simulate.run import Run, Verdict
 from harness.simulate.strategy import Strategy, Watcher
-from harness.simulate.tables import Node, Option, Tables
-from harness.simulate.timing import Timetable, Timing
+from harness.simulate.tables import Tables
+from harness.simulate.timing import Timetable
 
 UNFAIR = (Kind.PERTURBATION, Kind.FAULT, Kind.INPUT)
 FAIR_BOUND = 2_000
@@ -29,86 +32,6 @@ PAUSE = 256
 """Steps after which a run looks up: are the tables full, does anybody want to know how far it is, or to stop it?"""
 LONG = 10_000
 """Runs that may be longer than this keep their choices in a temporary file."""
-
-
-@attrs.frozen
-class Plan:
-    """How runs of a model are made and judged."""
-
-    claims: tuple[str, ...]
-    """Names of the properties that must hold."""
-    steps: int = 200
-    mode: str = "free"
-    timeouts: int = 3
-    """Timers that may fire in free mode while something else is possible."""
-    scenario: str | None = None
-    timing: Timing = Timing()
-    stop_at_violation: bool = True
-
-
-def plan_of(scenario: Scenario) -> Plan:
-    """Return the plan of a scenario's runs."""
-    return Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
-
-
-def resolve(what: str, faults: Faults | None = None) -> tuple[Model, Plan]:
-    """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal.
-
-    Faults that are given take the place of the scenario's own.
-    """
-    scenario, spec = find_runnable(what)
-    if scenario is not None:
-        return model_of(scenario if faults is None else attrs.evolve(scenario, faults=faults)), plan_of(scenario)
-    model = spec.make(faults=NO_FAULTS if faults is None else faults)
-    return model, everything(model)
-
-
-def everything(model: Model) -> Plan:
-    """Return a plan that claims what a model claims, or else its every invariant and temporal property."""
-    every = tuple(p.name for p in model.properties if p.is_safety or p.is_temporal)
-    return Plan(model.claimed if model.claimed is not None else every)
-
-
-def safety_only(plan: Plan, model: Model) -> Plan:
-    """Return a plan that claims the invariants of another one only."""
-    return attrs.evolve(plan, claims=tuple(name for name in plan.claims if model.property(name).is_safety))
-
-
-@attrs.frozen
-class Verdict:
-    """What a run came to: the first claimed property that it violated, with the reason, at which step; or nothing."""
-
-    violated: str | None = None
-    reason: str | None = None
-    step: int | None = None
-    kind: str | None = None
-    """`safety`, `liveness`, `deadlock` or, where protocol code raises, `exception`."""
-
-    @property
-    def ok(self) -> bool:
-        return self.violated is None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the verdict as a JSON object."""
-        return {"ok": self.ok, **{k: v for k, v in attrs.asdict(self).items() if v is not None}}
-
-
-@attrs.frozen
-class Run:
-    """A finished run: its trail, its verdict, its digest (where recorded), and which witnesses it reached."""
-
-    trail: Trail
-    verdict: Verdict
-    recorder: Recorder | None
-    witnessed: frozenset[str]
-    violations: tuple[Verdict, ...] = ()
-    """The first violation of each claimed property (all of them where the run went on)."""
-    error: Exception | None = None
-    """What protocol code raised; the run ends with the step after which it did, and violates `Exception`."""
-
-    @property
-    def digest(self) -> str | None:
-        return self.recorder.digest() if self.recorder is not None else None
 
 
 class Session:
@@ -433,7 +356,7 @@ class Session:
             names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))
             return f"a fair cycle repeats for ever: {', '.join(names)}"
         ending = "still not after" if may_go_on else "and nothing more can happen after"
-        waiting = waits(self.model, self.tables, self.node)
+        waiting = self.tables.waits(self.node)
         return f"{ending} {fair} fair steps without faults" + (f"; {'; '.join(waiting)}" if waiting else "")
 
     def finish(self) -> Run:
@@ -449,24 +372,6 @@ class Session:
         if self.watcher is not None:
             self.watcher.over(trail)
         return Run(trail, verdict, self.recorder, frozenset(self.witnessed), verdicts, self.error)
-
-
-def without_choices(model: Model, plan: Plan, strategy: str, seed: int) -> Trail:
-    """Return the trail of a run before its first step."""
-    return Trail(model.name, model.sizes, model.settings, model.network.name, model.faults, plan.claims, (), plan.mode,
-                 strategy, seed, plan.scenario)
-
-
-def waits(model: Model, tables: Tables, node: Node) -> list[str]:
-    """Return who waits for whom, as the model tells it, or else the messages that nobody takes."""
-    if model.waits_for is not None:
-        return list(model.waits_for(tables.view_of(node)))
-    state = tables.state(node)
-    return [
-        f"{message.brief()} is never received"
-        for address in model.addresses
-        for message in model.network.contents(state[f"inbox[{address}]"])
-    ]
 
 
 def cannot_take(came: ChosenInput, options: Sequence[Option]) -> str:

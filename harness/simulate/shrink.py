@@ -14,10 +14,11 @@ import attrs
 
 from harness.model import Model, Refusal
 from harness.record import Chosen, Trail
+from harness.simulate.nodes import Node
 from harness.simulate.raised import RAISED, is_same
 from harness.simulate.replay import try_choices
-from harness.simulate.session import Run
-from harness.simulate.tables import Node, Tables
+from harness.simulate.run import Run
+from harness.simulate.tables import Tables
 
 SEARCHED = 20_000
 """States that the search for a shorter violation looks at before it gives up."""

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from harness.record import Trail
 from harness.simulate.chance import Chance, Enumerating, InteractiveChance, Seeded
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.nodes import Node, Option
+from harness.simulate.tables import Tables
 
 
 class Strategy(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from harness.memo.interning import IdView, SlotValues
@@ -17,22 +18,23 @@ from harness.model import (
     Choice,
     Effects,
     FrozenMap,
-    Kind,
     Message,
     Model,
     Process,
     Property,
     Refusal,
     State,
+    Step,
     Value,
     View,
     canonical_text,
     unknown,
 )
-from harness.record.choices import Chosen, ChosenInput
+from harness.record.choices import ChosenInput
 from harness.record.events import Happening
 from harness.record.history import all_types
 from harness.simulate.guards import Guards
+from harness.simulate.nodes import Edge, Node, Option
 
 T = TypeVar("T")
 
@@ -58,88 +60,6 @@ def long_lived() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-class Option:
-    """A choice as the tables know it: its label, and the memo of what it does."""
-
-    __slots__ = (
-        "_edges", "action", "choice", "chosen", "is_timer", "key", "kind", "label", "message", "name", "process",
-    )
-
-    def __init__(self, tables: Tables, choice: Choice) -> None:
-        tables.used += BYTES_PER_OPTION
-        self.choice = choice
-        self.label = choice.label
-        self.process = choice.process
-        self.name = choice.step.name
-        self.action = choice.step.action
-        self.kind = choice.step.kind
-        self.is_timer = choice.step.kind is Kind.TIMER
-        self.chosen = Chosen.of(choice.label, choice.step)
-        """The choice as a trail keeps it, without a time."""
-        self.message = message = choice.step.consumed
-        self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
-        self._edges = ReadMemo(tables, lambda view: tables.edge(tables.model.effects(view, choice.step)))
-
-    def edge(self, state: tuple[int, ...]) -> Edge:
-        """Return what taking this choice does in a state."""
-        return self._edges.at(state).result  # type: ignore[no-any-return]
-
-
-class Edge:
-    """What a choice does, as ids, and as a history says it, once somebody has asked."""
-
-    __slots__ = ("effects", "happening", "writes")
-
-    def __init__(self, writes: tuple[tuple[int, int], ...], effects: Effects) -> None:
-        self.writes = writes
-        self.effects = effects
-        self.happening: Happening | None = None
-
-
-class Node:
-    """A visited state: its options, where they lead (as far as known), and which properties fail."""
-
-    __slots__ = (
-        "_checks", "_units", "failing", "failing_text", "happenings", "options", "reached", "state", "succ", "untimed",
-    )
-
-    def __init__(
-        self, state: tuple[int, ...], units: list[tuple[list[Option], int]], checks: list[Leaf],
-        names: tuple[str, ...],
-    ) -> None:
-        self.state = state
-        self._units = units
-        self._checks = checks
-        options: list[Option] = []
-        for found, _ in units:
-            options += found
-        self.options = options
-        self.succ: list[Node | None] = [None] * len(options)
-        self.happenings: list[Happening | None] = [None] * len(options)
-        """What taking each option does, as a history says it, once somebody has asked."""
-        self.reached: list[tuple[str, ...] | None] = [None] * len(options)
-        """The witnesses that taking each option reaches, once known."""
-        self.untimed: list[int] | None = None
-        """The options without timers, where both kinds are there."""
-        timers = sum(option.is_timer for option in options)
-        if 0 < timers < len(options):
-            self.untimed = [n for n, option in enumerate(options) if not option.is_timer]
-        self.failing: dict[str, str] | None = None
-        for name, leaf in zip(names, checks, strict=True):
-            if leaf.result is not None:
-                if self.failing is None:
-                    self.failing = {}
-                self.failing.setdefault(name, leaf.result)
-        self.failing_text: str | None = None
-
-    def with_options(self, options: list[Option]) -> Node:
-        """Return a node of the same state, of which nothing is kept, with other options."""
-        other = Node(self.state, [(options, 0)], [], ())
-        other._units, other._checks = self._units, self._checks
-        other.failing, other.failing_text = self.failing, self.failing_text
-        return other
 
 
 class Tables(SlotValues):
@@ -204,7 +124,11 @@ class Tables(SlotValues):
         return compute if guards is None else lambda view: guards.watch(lambda: compute(view))
 
     def _options(self, choices: list[Choice]) -> list[Option]:
-        return [Option(self, choice) for choice in choices]
+        self.used += BYTES_PER_OPTION * len(choices)
+        return [Option(self, choice, partial(self._edge, choice.step)) for choice in choices]
+
+    def _edge(self, step: Step, view: View) -> Edge:
+        return self.edge(self.model.effects(view, step))
 
     def with_input(self, node: Node, came: ChosenInput) -> Node:
         """Return a node of the same state whose only options are what input from outside makes possible there.
@@ -396,6 +320,18 @@ class Tables(SlotValues):
     def state(self, node: Node) -> State:
         """Return a node's state as values."""
         return {name: self.value(node, name) for name in self.slots}
+
+    def waits(self, node: Node) -> list[str]:
+        """Return who waits for whom in a node's state, as the model says it, or else the messages that nobody takes."""
+        model = self.model
+        if model.waits_for is not None:
+            return list(model.waits_for(self.view_of(node)))
+        state = self.state(node)
+        return [
+            f"{message.brief()} is never received"
+            for address in model.addresses
+            for message in model.network.contents(state[f"inbox[{address}]"])
+        ]
 
     def predicate(self, prop: Property, node: Node) -> Any:
         """Return what a property's check says of a node's state (why a temporal one is still pending; a witness)."""

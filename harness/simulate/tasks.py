@@ -14,8 +14,10 @@ import attrs
 from harness.model import Refusal, Scenario, find_scenario, model_of
 from harness.record import Trail
 from harness.simulate.guards import Guards
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.raised import RAISED, sentence
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.shrink import Shrunk, perturbing_part, shrink
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import Strategy

@@ -18,8 +18,10 @@ from harness.model import Faults
 from harness.record import Recorder, Trail
 from harness.simulate.failures import of_the_test
 from harness.simulate.guards import Guards
+from harness.simulate.plan import Plan, resolve, safety_only
 from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.session import Plan, Run, resolve, run_plain, safety_only
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.shrink import shrink, shrink_while
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables

@@ -12,7 +12,8 @@ import attrs
 
 from harness.model import Kind, Model, Timed
 from harness.simulate.chance import Chance
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.nodes import Node, Option
+from harness.simulate.tables import Tables
 
 MS = 1000
 BEGIN = {"partition": "Partition", "one_way": "Cut", "pause": "Pause", "crash": "Crash", "skew": "SkewClock"}

@@ -23,8 +23,10 @@ from harness.record import Recorder, Trail
 from harness.simulate.actor_tasks import ActorTasks
 from harness.simulate.failures import alone
 from harness.simulate.injecting import Wish
+from harness.simulate.plan import Plan, resolve, safety_only
 from harness.simulate.replay import Replay
-from harness.simulate.session import Plan, Run, Session, resolve, safety_only
+from harness.simulate.run import Run
+from harness.simulate.session import Session
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables

@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from harness.record import Trail
+from harness.simulate.plan import Plan
 from harness.simulate.replay import Replay
-from harness.simulate.session import Plan, Run
+from harness.simulate.run import Run
 from harness.simulate.shrink import perturbing_part, shrink_while
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables

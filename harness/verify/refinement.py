@@ -20,9 +20,12 @@ from harness.memo.interning import Ids
 from harness.model import Message, Model, Refusal, Step, Value, refinement_of
 from harness.record import Event, History
 from harness.simulate.abstraction import Abstraction
-from harness.simulate.session import Plan, Run, Session
+from harness.simulate.nodes import Node, Option
+from harness.simulate.plan import Plan
+from harness.simulate.run import Run
+from harness.simulate.session import Session
 from harness.simulate.strategy import Strategy
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Tables
 from harness.verify.linearization import Overlays, Taken
 
 MAX_REMEMBERED = 150_000

@@ -11,7 +11,7 @@ import attrs
 from harness.model import Model
 from harness.record import Trail
 from harness.simulate.guards import Guards
-from harness.simulate.session import Plan
+from harness.simulate.plan import Plan
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
 from harness.verify.explanation import Explanation, explain

@@ -33,8 +33,9 @@ from harness.campaign.store import Block, CampaignStore, Manifest
 from harness.campaign.worker import BlockTask, Worker, is_sampled
 from harness.model import Refusal, register, unregister
 from harness.record import Recorder, read_trail
+from harness.simulate.plan import resolve
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import resolve, run_plain
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables
 

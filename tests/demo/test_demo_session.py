@@ -23,8 +23,9 @@ from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, T
 from harness.model.network import FIFO
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.chance import Seeded
+from harness.simulate.plan import everything
 from harness.simulate.replay import Replay, replay_plain, spelled_out
-from harness.simulate.session import Run, everything
+from harness.simulate.run import Run
 from harness.simulate.tables import Tables
 from harness.verify.refinement import Refiner
 

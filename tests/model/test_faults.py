@@ -34,7 +34,8 @@ from harness.model import (
     survivor,
     volatile,
 )
-from harness.simulate.session import Plan, run_plain
+from harness.simulate.plan import Plan
+from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 

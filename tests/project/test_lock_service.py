@@ -19,8 +19,10 @@ import harness
 from harness.explore.plain import search
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of, register, registry, systems
 from harness.record import Recorder, read_trail
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.shrink import shrink
 from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.tables import Tables

@@ -14,8 +14,10 @@ from support import post
 from harness.model import Faults, Refusal, find_model, register, registry, unregister
 from harness.record import Recorder, Trail, choices, read_trail
 from harness.simulate import session as session_module
+from harness.simulate.plan import everything
 from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.session import Run, everything, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.shrink import shrink
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables

@@ -39,7 +39,9 @@ from harness.render.changes import brief, brief_message, changes
 from harness.render.mermaid import escape
 from harness.render.shiviz import PARSER, clocks
 from harness.render.timeline import ENVIRONMENT, RECEIVED, Timeline, timeline_of
-from harness.simulate.session import Plan, Run, run_plain
+from harness.simulate.plan import Plan
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 

@@ -15,7 +15,8 @@ from harness.explore.reach import reachable
 from harness.model import Model, find_model, find_scenario, model_of, register, unregister
 from harness.simulate.coverage import Coverage, Known
 from harness.simulate.guards import Guards
-from harness.simulate.session import Plan, run_plain
+from harness.simulate.plan import Plan
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables
 

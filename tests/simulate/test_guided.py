@@ -13,8 +13,10 @@ from harness.simulate.chance import Led, Seeded
 from harness.simulate.coverage import Coverage
 from harness.simulate.guards import Guards
 from harness.simulate.guided import BEGINNINGS, WAYS, drawn, weighed, weights
+from harness.simulate.plan import Plan, everything, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, everything, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables
 from harness.simulate.tasks import Task, carry_out

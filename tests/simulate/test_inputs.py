@@ -16,9 +16,11 @@ from support.outside import BAD, NOTHING, RAISES, TWO_WAYS, Order
 from harness.model import NO_FAULTS, Faults, Kind, Refusal, Value, find_model, register, registry, unregister
 from harness.record import Chosen, Recorder, Trail, header_of, read_history, read_trail, write_history
 from harness.record import choices as choices_module
+from harness.simulate.plan import Plan, everything
 from harness.simulate.raised import RAISED
 from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.session import Plan, Run, Session, everything
+from harness.simulate.run import Run
+from harness.simulate.session import Session
 from harness.simulate.shrink import shrink
 from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.strategy import RandomStrategy

@@ -39,10 +39,13 @@ from harness.record.parts import remove_parts
 from harness.simulate import session
 from harness.simulate import tables as tables_module
 from harness.simulate.hunt import record_run
+from harness.simulate.nodes import Node
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, Session, drive, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import Session, drive, run_plain
 from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Node, Tables, long_lived
+from harness.simulate.tables import Tables, long_lived
 from harness.simulate.trio_runtime import drive_on_trio
 from harness.verify.refinement import Refiner
 

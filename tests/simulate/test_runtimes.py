@@ -35,11 +35,14 @@ from harness.model.faults import RULE_COUNTS
 from harness.record import Chosen, Recorder
 from harness.simulate import tables as tables_module
 from harness.simulate.actor_tasks import ActorTask
+from harness.simulate.nodes import Node, Option
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, Session, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import Session, run_plain
 from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.strategy import RandomStrategy, Strategy
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Host, replay_on_trio, run_on_trio
 
 ACTORS = "transactions/repaired/actors"

@@ -13,8 +13,10 @@ from harness.explore.plain import search
 from harness.model import Faults, Refusal, Rule, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate import shrink as shrinking
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.shrink import Shrunk, perturbing_part, shrink, shrink_while
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import RandomStrategy

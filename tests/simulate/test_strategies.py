@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from harness.model import Model, Refusal, State, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail
 from harness.simulate.chance import Enumerating, InteractiveChance, Seeded
-from harness.simulate.session import Plan, Session, plan_of, run_plain
+from harness.simulate.nodes import Option
+from harness.simulate.plan import Plan, plan_of
+from harness.simulate.session import Session, run_plain
 from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.strategy import InteractiveStrategy, PctStrategy, RandomStrategy, Strategy
-from harness.simulate.tables import Option, Tables
+from harness.simulate.tables import Tables
 
 HARD = "fencing-battle"
 SMALL = {"clients": 1, "brokers": 2, "elections": 1}
@@ -91,7 +93,8 @@ def test_other_seeds_give_other_runs(name: str, tables: Tables, plan: Plan) -> N
 SAME = """
 import hashlib
 from harness.model import find_scenario, model_of
-from harness.simulate.session import plan_of, run_plain
+from harness.simulate.plan import plan_of
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.tables import Tables
 

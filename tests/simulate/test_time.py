@@ -29,8 +29,10 @@ from harness.model import (
 )
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.chance import Seeded
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables

@@ -9,9 +9,12 @@ import attrs
 
 from harness.model import Actor, Message, Model, Turn
 from harness.record import Recorder
-from harness.simulate.session import UNFAIR, Plan, Run, run_plain
+from harness.simulate.nodes import Option
+from harness.simulate.plan import Plan
+from harness.simulate.run import Run
+from harness.simulate.session import UNFAIR, run_plain
 from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Option, Tables
+from harness.simulate.tables import Tables
 from kafka_proto.transactions.log import Committed
 from kafka_proto.transactions.records import TxnState
 

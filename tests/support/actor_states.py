@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.model import State
-from harness.simulate.session import Run
+from harness.simulate.run import Run
 
 
 def last_state(run: Run) -> State:

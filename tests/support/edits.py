@@ -20,7 +20,7 @@ from harness.model import Choice, Kind, Model, Process, Step, Value, View, canon
 from harness.record import Chosen, Recorder
 from harness.record.history import all_types
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Run
+from harness.simulate.run import Run
 
 Line = dict[str, Any]
 Lines = list[Line]

@@ -32,7 +32,8 @@ def made(folder: Path | None = None) -> Digests:
     """Make a run of every scenario, and a second of many, with two strategies; write their trails to a folder."""
     from harness.model import model_of, scenarios
     from harness.record import Recorder
-    from harness.simulate.session import plan_of, run_plain
+    from harness.simulate.plan import plan_of
+    from harness.simulate.session import run_plain
     from harness.simulate.strategies import NAMES, Strategies
     from harness.simulate.tables import Tables
 

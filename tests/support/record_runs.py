@@ -19,7 +19,8 @@ import compaction
 import kafka_proto
 from harness.model import Scenario, model_of
 from harness.record import Recorder, header_of, write_history
-from harness.simulate.session import plan_of, run_plain
+from harness.simulate.plan import plan_of
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables, long_lived
 

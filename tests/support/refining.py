@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 import attrs
 
 from harness.model import Model, Refinement, Value, View, parts
-from harness.simulate.session import Plan, Run, run_plain
+from harness.simulate.plan import Plan
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables
 

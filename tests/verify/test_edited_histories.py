@@ -21,7 +21,9 @@ from support.history_runs import CONTENT, ORDER, RIGHT, RUNS
 
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, write_history
-from harness.simulate.session import Run, plan_of, run_plain
+from harness.simulate.plan import plan_of
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.verify.judge import FileJudge, JudgedFile

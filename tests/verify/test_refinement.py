@@ -12,9 +12,11 @@ from support import toy_refinement as toy
 from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model, register, unregister
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.chance import Seeded
-from harness.simulate.session import Plan, Session, run_plain
+from harness.simulate.nodes import Option
+from harness.simulate.plan import Plan
+from harness.simulate.session import Session, run_plain
 from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Option, Tables
+from harness.simulate.tables import Tables
 from harness.verify import refinement as refine
 from harness.verify.explanation import Explanation, explain
 from harness.verify.linearization import with_changes

@@ -19,7 +19,8 @@ from harness.campaign.event_columns import columns_of
 from harness.campaign.judging import BlockJudge, Row
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, read_history, write_history
-from harness.simulate.session import plan_of, run_plain
+from harness.simulate.plan import plan_of
+from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.verify import judge_cache as recall_module

@@ -17,7 +17,9 @@ from support.edits import compact, events_of, replays, written
 from harness.model import Faults, find_model, register, unregister
 from harness.record import Recorder, header_of, open_history, write_history
 from harness.simulate.hunt import write_run
-from harness.simulate.session import Plan, Run, resolve, run_plain
+from harness.simulate.plan import Plan, resolve
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import run_on_trio

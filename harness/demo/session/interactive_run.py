@@ -20,9 +20,10 @@ from harness.demo.session.strategy_runner import ENOUGH, WATCHED, StrategyRunner
 from harness.model import Refusal, Tour, Value, unknown
 from harness.record import Chosen
 from harness.render.in_flight import MessagesInFlight
+from harness.simulate.nodes import Node
 from harness.simulate.replay import find, misfit
-from harness.simulate.session import Verdict
-from harness.simulate.tables import Node, Tables
+from harness.simulate.run import Verdict
+from harness.simulate.tables import Tables
 
 MOST_STEPS = 20_000
 """Steps of a branch; a run that is longer is one for `kafka-proto simulate`."""

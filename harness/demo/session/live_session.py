@@ -20,8 +20,8 @@ from harness.demo.session.opened import Opened, open_trail, open_what
 from harness.demo.session.spec_steps import UNKNOWN, StepJudge
 from harness.model import Kind, Refusal, Tour, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
+from harness.simulate.plan import without_choices
 from harness.simulate.replay import DEADLOCK, replay_plain, spelled_out
-from harness.simulate.session import without_choices
 from harness.simulate.shrink import Shrunk
 
 LASTING = ("version", "epoch", "keep", "kept_sessions", "_published", "_speed")

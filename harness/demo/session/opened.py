@@ -22,7 +22,7 @@ from harness.model import (
     tours,
 )
 from harness.record import Trail
-from harness.simulate.session import Plan, everything, plan_of
+from harness.simulate.plan import Plan, everything, plan_of
 
 GENEROUS = 99
 """How often a person may use each kind of fault where nobody limits it."""

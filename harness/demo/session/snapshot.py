@@ -11,7 +11,7 @@ from harness.demo.session.live_session import LiveSession
 from harness.demo.session.strategy_runner import STRATEGIES
 from harness.demo.session.why_disabled import refusals
 from harness.render.timeline import ENVIRONMENT
-from harness.simulate.session import Verdict
+from harness.simulate.run import Verdict
 
 Json = dict[str, Any]
 

@@ -8,10 +8,11 @@ from harness.demo.session.branches import Mending, StepRecord, mending
 from harness.model import Kind, Refusal, unknown
 from harness.record.counted import counted
 from harness.simulate.chance import Chance
-from harness.simulate.session import Plan
+from harness.simulate.nodes import Node, Option
+from harness.simulate.plan import Plan
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import RandomStrategy, Strategy, Watcher
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Tables
 from harness.simulate.timing import Timetable, Timing
 
 STRATEGIES = ("random", "pct", "guided")

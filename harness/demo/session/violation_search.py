@@ -14,10 +14,12 @@ from harness.model import Model, Refusal, find_model
 from harness.model.faults import FAULT_KINDS, Faults
 from harness.record import Trail
 from harness.record.counted import counted
-from harness.simulate.session import Plan, Session, drive
+from harness.simulate.nodes import Node, Option
+from harness.simulate.plan import Plan
+from harness.simulate.session import Session, drive
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import Strategy, Watcher
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.tables import Tables
 
 MOST_RUNS = 3_000
 """Runs of a search, unless somebody says otherwise: a thousand seeds of each strategy."""

@@ -14,8 +14,9 @@ from compaction.scenarios import SCENARIOS
 from harness.explore.plain import search
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, header_of, history_of
+from harness.simulate.plan import Plan, everything, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, everything, plan_of
+from harness.simulate.run import Run
 from harness.simulate.strategies import NAMES
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio

@@ -17,7 +17,8 @@ from support.refining import runs_of
 
 from compaction.compactor import latest_for_key
 from harness.model import NO_FAULTS, Faults, Model, Turn, find_model
-from harness.simulate.session import Plan, Run
+from harness.simulate.plan import Plan
+from harness.simulate.run import Run
 from harness.simulate.tables import Tables
 
 PLAIN, TRIMMING = MODELS

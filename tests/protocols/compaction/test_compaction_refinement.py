@@ -16,9 +16,9 @@ from compaction.records import PhaseOneResult
 from compaction.refinement import BY
 from harness.explore.plain import search
 from harness.model import Faults, FrozenMap, Model, Turn, find_model
-from harness.simulate.session import Plan
+from harness.simulate.nodes import Option
+from harness.simulate.plan import Plan
 from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Option
 from harness.verify.refinement import Refined, Refiner
 from harness.verify.simulated_runs import refine_runs
 

@@ -22,7 +22,9 @@ from harness.model import (
     model_of,
 )
 from harness.record import Recorder
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.plan import Plan, plan_of
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables

@@ -10,7 +10,7 @@ from support.refining import freezing, lacking, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Faults, Model, find_model
-from harness.simulate.session import Plan
+from harness.simulate.plan import Plan
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.replication.extensions import ACTIONS, reasons

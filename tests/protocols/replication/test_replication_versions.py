@@ -13,7 +13,7 @@ from support.refining import freezing, lacking, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Faults, FrozenMap, Model, Scenario, View, find_model, model_of
-from harness.simulate.session import Plan, plan_of
+from harness.simulate.plan import Plan, plan_of
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.replication import async_isr, async_isr_extensions, kip_320_first_try, truncation

@@ -11,8 +11,10 @@ from support.paths import TRAILS
 from harness.model import NO_FAULTS, Faults, Scenario, State, find_model, find_scenario, model_of, scenarios
 from harness.record import Recorder, read_trail
 from harness.record.references import References
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio

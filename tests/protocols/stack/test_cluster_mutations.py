@@ -13,8 +13,10 @@ import attrs
 import pytest
 
 from harness.model import NO_FAULTS, Faults, Message, Turn, find_model, find_scenario, model_of
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import try_choices
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from kafka_proto import cluster

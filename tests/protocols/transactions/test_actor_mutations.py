@@ -19,8 +19,9 @@ from support.actor_states import last_state
 
 from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Turn, find_model, model_specs
 from harness.record import Recorder, read_trail
+from harness.simulate.plan import Plan
 from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.session import Plan, run_plain
+from harness.simulate.session import run_plain
 from harness.simulate.tables import Tables
 from kafka_proto.transactions import messages, properties
 from kafka_proto.transactions.broker import NOBODY

@@ -11,8 +11,10 @@ from support.actor_states import last_state
 from support.refining import runs_of
 
 from harness.model import NO_FAULTS, Faults, Rule, Scenario, State, find_model, find_scenario, model_of, scenarios
+from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain
-from harness.simulate.session import Plan, Run, plan_of, run_plain
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
 from harness.simulate.shrink import shrink
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import RandomStrategy

@@ -13,7 +13,7 @@ from support.refining import freezing, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Model, Refinement, Turn, find_model, find_scenario, model_of, parts
-from harness.simulate.session import Plan, plan_of, safety_only
+from harness.simulate.plan import Plan, plan_of, safety_only
 from harness.verify.refinement import Refined, Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.transactions import actors, refinement

@@ -1,0 +1,92 @@
+"""Visited states as nodes, the options that each has, and what taking an option does; `tables` makes and links them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.memo.interning import SlotValues
+from harness.memo.read_memo import Leaf, ReadMemo
+from harness.model import Choice, Effects, Kind, View
+from harness.record.choices import Chosen
+from harness.record.events import Happening
+
+
+class Option:
+    """A choice as the tables know it: its label, and the memo of what it does."""
+
+    __slots__ = (
+        "_edges", "action", "choice", "chosen", "is_timer", "key", "kind", "label", "message", "name", "process",
+    )
+
+    def __init__(self, of: SlotValues, choice: Choice, does: Callable[[View], Edge]) -> None:
+        self.choice = choice
+        self.label = choice.label
+        self.process = choice.process
+        self.name = choice.step.name
+        self.action = choice.step.action
+        self.kind = choice.step.kind
+        self.is_timer = choice.step.kind is Kind.TIMER
+        self.chosen = Chosen.of(choice.label, choice.step)
+        """The choice as a trail keeps it, without a time."""
+        self.message = message = choice.step.consumed
+        self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
+        self._edges = ReadMemo(of, does)
+
+    def edge(self, state: tuple[int, ...]) -> Edge:
+        """Return what taking this choice does in a state."""
+        return self._edges.at(state).result  # type: ignore[no-any-return]
+
+
+class Edge:
+    """What a choice does, as ids, and as a history says it, once somebody has asked."""
+
+    __slots__ = ("effects", "happening", "writes")
+
+    def __init__(self, writes: tuple[tuple[int, int], ...], effects: Effects) -> None:
+        self.writes = writes
+        self.effects = effects
+        self.happening: Happening | None = None
+
+
+class Node:
+    """A visited state: its options, where they lead (as far as known), and which properties fail."""
+
+    __slots__ = (
+        "_checks", "_units", "failing", "failing_text", "happenings", "options", "reached", "state", "succ", "untimed",
+    )
+
+    def __init__(
+        self, state: tuple[int, ...], units: list[tuple[list[Option], int]], checks: list[Leaf],
+        names: tuple[str, ...],
+    ) -> None:
+        self.state = state
+        self._units = units
+        self._checks = checks
+        options: list[Option] = []
+        for found, _ in units:
+            options += found
+        self.options = options
+        self.succ: list[Node | None] = [None] * len(options)
+        self.happenings: list[Happening | None] = [None] * len(options)
+        """What taking each option does, as a history says it, once somebody has asked."""
+        self.reached: list[tuple[str, ...] | None] = [None] * len(options)
+        """The witnesses that taking each option reaches, once known."""
+        self.untimed: list[int] | None = None
+        """The options without timers, where both kinds are there."""
+        timers = sum(option.is_timer for option in options)
+        if 0 < timers < len(options):
+            self.untimed = [n for n, option in enumerate(options) if not option.is_timer]
+        self.failing: dict[str, str] | None = None
+        for name, leaf in zip(names, checks, strict=True):
+            if leaf.result is not None:
+                if self.failing is None:
+                    self.failing = {}
+                self.failing.setdefault(name, leaf.result)
+        self.failing_text: str | None = None
+
+    def with_options(self, options: list[Option]) -> Node:
+        """Return a node of the same state, of which nothing is kept, with other options."""
+        other = Node(self.state, [(options, 0)], [], ())
+        other._units, other._checks = self._units, self._checks
+        other.failing, other.failing_text = self.failing, self.failing_text
+        return other
