@@ -30,7 +30,7 @@ from harness.model import (
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.chance import Seeded
 from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain
+from harness.simulate.replay import replay_plain, spelled_out
 from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
@@ -259,11 +259,13 @@ def test_timed_runs_on_trio_have_the_times_of_plain_runs(name: str) -> None:
 
 
 def test_times_survive_writing_and_reading(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A timed trail read back from its file is the same trail."""
+    """A timed trail read back from its file is the same trail, once the references of its labels are spelled out."""
     path = tmp_path_factory.mktemp("trails") / "timed.trail.jsonl"
     trail = run_of(found("three-brokers"), 0).trail
     trail.write(path)
-    assert read_trail(path) == trail
+    again = read_trail(path)
+    assert times(again) == times(trail)
+    assert spelled_out(again, Tables(trail.build())) == trail
 
 
 def test_timed_faults_of_a_scenario_happen_at_their_moments() -> None:
