@@ -28,7 +28,7 @@ from harness.record.events import INITIAL
 from harness.record.history import all_types, event_of
 from harness.verify.judge import JudgedFile, Rejudge
 from harness.verify.judge_cache import KnownEvent, Recall
-from harness.verify.refinement import where
+from harness.verify.spec_ways import where
 
 MOST_REMEMBERED = 30_000
 """Values and turns of which is remembered what they mean."""

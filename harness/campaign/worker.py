@@ -24,7 +24,7 @@ from harness.simulate.session import UNFAIR, Session, drive
 from harness.simulate.strategies import IN_ORDER, Strategies
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
-from harness.verify.refinement import where
+from harness.verify.spec_ways import where
 
 PERTURBING = frozenset(str(kind) for kind in UNFAIR)
 """Kinds of steps by which the environment disturbs the protocol."""

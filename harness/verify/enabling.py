@@ -17,7 +17,7 @@ from harness.model import Message, Model, Process, Step, brief_value
 from harness.simulate.tables import Tables
 from harness.verify.conditions import guard_of, turn_refused
 from harness.verify.guard_trace import Call, watch
-from harness.verify.refinement import target
+from harness.verify.spec_ways import target
 
 LOOKED_AT = 1_500
 """States in which it is looked up which slots actions write."""

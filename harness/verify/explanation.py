@@ -12,7 +12,8 @@ from harness.memo.interning import Ids
 from harness.model import brief_value
 from harness.simulate.nodes import Node, Option
 from harness.verify.enabling import MANY, Asking, Attempt, differences
-from harness.verify.refinement import Failure, Refiner, target
+from harness.verify.refinement import Failure, Refiner
+from harness.verify.spec_ways import target
 
 TRIED = 40
 """Instances of actions that are tried in the state where a run left the spec."""

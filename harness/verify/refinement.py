@@ -2,17 +2,15 @@
 
 A `Refiner` is made once for a model and judges many runs of it: what the mapping and the spec say is remembered as in
 `harness.simulate.tables`, so that a step met before costs a look-up. A state here is a tuple of ids, one per slot,
-valid within the refiner. What a mapping is, `harness.model.refinement` says; why a step is none, `why_not`.
+valid within the refiner. `harness.model.refinement` says what a mapping is, `spec_ways` which actions lead from one state
+of the spec to another one, `explanation` why a step is none.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from hashlib import blake2b
-from operator import itemgetter
-from typing import Any
 
 import attrs
 
@@ -27,19 +25,14 @@ from harness.simulate.session import Session
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
 from harness.verify.linearization import Overlays, Taken
+from harness.verify.spec_ways import MAX_REMEMBERED, SpecWays, Unmapped, where
 
-MAX_REMEMBERED = 150_000
-"""Abstract states, and steps between them, that are remembered; beyond, both start over."""
 MAX_GHOSTS = 50_000
 """Ghosts that are remembered; beyond, they start over between two runs."""
 ROOM = 250_000_000
 """Bytes, by the estimate of the tables, after which those of the actors or of the spec start over, between two runs."""
 WIDTH = 8
 """Bytes of a fingerprint."""
-
-
-class Unmapped(Exception):
-    """The mapping gives no state of the spec: it failed, or what it gives has other slots, or cannot be."""
 
 
 @attrs.frozen
@@ -100,8 +93,6 @@ class Refiner:
         if refinement is None:
             raise Refusal(f"{model.name} has no refinement: nothing says which spec its steps should follow")
         self.model = model
-        self.is_hasty = is_hasty
-        """Whether a way is first looked for where one was found last, which does not tell what else is possible."""
         self.tables = tables or Tables(model)
         """The tables of the actors. States of runs are their ids, so they start over between runs only."""
         self.tables.pinned = True
@@ -111,14 +102,9 @@ class Refiner:
         self._served = self.refinement.served
         self._overlays = Overlays(self.tables)
         self._abstraction = Abstraction(self.tables, refinement, self._intern, MAX_REMEMBERED)
-        self._ways: dict[tuple[Ids, Ids, frozenset[str]], tuple[str, ...] | None] = {}
-        self._found: dict[tuple[Any, ...], dict[tuple[int, str], None]] = {}
-        """Processes of the spec and actions that were ways, by the slots that changed and who may not be one."""
+        self._ways = SpecWays(self.spec_tables, refinement, is_hasty)
         self._barred: dict[str, frozenset[str]] = {}
-        self.possible: set[str] = set()
-        """The actions that the spec could take in the states that were left by judged steps."""
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
-        self._everyone = {process.name: n for n, process in enumerate(self.spec.everyone())}
 
     def make_room(self) -> None:
         """Forget what was learned where it takes too much memory. Ids and failures from before mean nothing then."""
@@ -128,7 +114,7 @@ class Refiner:
             self._abstraction.forget()
         if self.spec_tables.used >= ROOM:
             self.spec_tables.start_over()
-            self._ways.clear()
+            self._ways.forget()
             self._abstraction.forget()
             self._prints = [[] for _ in self.spec_tables.slots]
         if len(self._abstraction.ghosts) >= MAX_GHOSTS:
@@ -268,85 +254,20 @@ class Refiner:
             found = self._barred[action] = frozenset(name for name, actions in by.items() if action not in actions)
         return found
 
+    @property
+    def possible(self) -> frozenset[str]:
+        """The actions that the spec could take in the states that were left by judged steps."""
+        return frozenset(self._ways.possible)
+
     def way(
         self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset()
     ) -> tuple[str, ...] | None:
-        """Return the spec's actions that lead from one of its states to another one, or None where none do. Unmapped.
-
-        Those that are barred do not count. From None, the state before the first, nothing leads to the initial states.
-        """
-        if before is None:
-            return () if self.spec_tables.starts_in(after) else None
-        key = (before, after, barred)
-        if key in self._ways:
-            return self._ways[key]
-        if len(self._ways) >= MAX_REMEMBERED:
-            self._ways.clear()
-        if self.is_hasty and self.spec.constraint is None:
-            hasty = self._hasty(before, after, barred)
-            if hasty is not None:
-                self._ways[key] = hasty
-                return hasty
-        try:
-            node = self.spec_tables.node(before)
-            self.possible.update([option.action for option in node.options])
-            found = self._search(node, after, barred)
-        except Exception as error:
-            raise Unmapped(f"the spec fails on the state before this step with {where(error)}") from error
-        self._ways[key] = found
-        if self.is_hasty and found is not None and len(found) == 1:
-            self._note(node, after, barred, found[0])
-        return found
-
-    def _hasty(self, before: Ids, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
-        """Return a way of one step, if one is found by asking who made such a step before; None tells nothing."""
-        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
-        with suppress(Exception):  # a spec that fails is for the search to tell
-            for process, action in self._found.get((changed, barred), ()):
-                for option in self.spec_tables.options(process, before):
-                    if option.action == action and leads(before, option, after):
-                        return (action,)
-        return None
-
-    def _note(self, node: Node, after: Ids, barred: frozenset[str], action: str) -> None:
-        """Note who in the spec made a step."""
-        before = node.state
-        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
-        for option in node.options:
-            if option.action == action and leads(before, option, after):
-                found = self._found.setdefault((changed, barred), {})
-                found[self._everyone[option.process], action] = None
-                return
+        """Return the spec's actions that lead from one of its states to another one, as `SpecWays.between` does."""
+        return self._ways.between(before, after, barred)
 
     def passed(self, most: int) -> list[Ids]:
         """Return states of the spec that judged runs went through and left, the latest last; at most so many."""
-        return list(dict.fromkeys(before for before, _, _ in self._ways))[-most:]
-
-    def _search(self, node: Node, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
-        """Look for the shortest way, first without extension actions."""
-        extensions = self.refinement.extensions
-        for steps in range(1, self.refinement.steps + 1):
-            for left_out in (barred | extensions.keys(), barred) if extensions else (barred,):
-                found = self._within(node, after, steps, left_out)
-                if found is not None:
-                    return found
-        return None
-
-    def _within(self, node: Node, after: Ids, steps: int, left_out: frozenset[str]) -> tuple[str, ...] | None:
-        """Return a way of exactly so many steps, the most promising options first; or None."""
-        options = [(n, option) for n, option in enumerate(node.options) if option.action not in left_out]
-        if steps == 1:
-            return next(((option.action,) for _, option in options if leads(node.state, option, after)), None)
-        near = []
-        for n, option in options:
-            reached = target(node.state, option)
-            if reached != node.state:
-                near.append((sum(a != b for a, b in zip(reached, after, strict=True)), n, option))
-        for _, n, option in sorted(near, key=itemgetter(0, 1)):
-            rest = self._within(self.spec_tables.follow(node, n), after, steps - 1, left_out)
-            if rest is not None:
-                return (option.action, *rest)
-        return None
+        return self._ways.left(most)
 
     def fingerprint(self, state: Ids) -> int:
         """Return a number that stands for a state of the spec, in every process the same."""
@@ -372,36 +293,9 @@ def state_after(tables: Tables, before: Ids | None, event: Event) -> Ids:
     return tuple(state)
 
 
-def target(state: Ids, option: Option) -> Ids:
-    """Return the state that an option leads to."""
-    after = list(state)
-    for slot, value in option.edge(state).writes:
-        after[slot] = value
-    return tuple(after)
-
-
-def leads(state: Ids, option: Option, after: Ids) -> bool:
-    """Say whether an option leads from one state to another."""
-    writes = option.edge(state).writes
-    return all(after[slot] == value for slot, value in writes) and target(state, option) == after
-
-
 def _is_delivery(event: Event) -> bool:
     return bool(event.received.dest == event.process)
 
 
 def _label(event: Event) -> str:
     return f"{event.name} {event.detail}" if event.detail else event.name
-
-
-def where(error: Exception) -> str:
-    """Return an error in one line, with the place in the code that it comes from."""
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    place = ""
-    if at is not None:
-        code = at.tb_frame.f_code
-        name = code.co_filename.replace("\\", "/").rpartition("/")[2]
-        place = f" ({name}, line {at.tb_lineno}, in {code.co_name})"
-    return f"{type(error).__name__}: {error}{place}"

@@ -16,7 +16,8 @@ from harness.demo.session.branches import StepRecord
 from harness.memo.interning import Ids, IdView
 from harness.model import Message, Model, Process, Step, Value
 from harness.verify.linearization import Overlays, Taken
-from harness.verify.refinement import Refiner, Unmapped, leads
+from harness.verify.refinement import Refiner
+from harness.verify.spec_ways import Unmapped, leads
 
 UNKNOWN = "null"
 
