@@ -303,7 +303,7 @@ def _counterexamples(
     asked: SearchTarget, names: tuple[str, ...], result: Result,
     lassos: Mapping[str, Lasso | None], fairness: str, out: Path, summary: dict[str, Any],
 ) -> dict[str, str]:
-    """Write the counterexamples as trails and histories, and tell of them; return their tables by property."""
+    """Write the counterexamples as trails and histories, and report them; return their tables by property."""
     found: list[Violation | Lasso] = [*result.violations, *(lasso for lasso in lassos.values() if lasso is not None)]
     if not found:
         return {}

@@ -16,7 +16,7 @@ from harness.simulate.tables import Tables
 
 COVERAGE = click.option("--coverage", is_flag=True, help="Tell which actions, guards and spec states were reached.")
 WITHIN = click.option("--within", multiple=True, metavar="NAME=N",
-                      help="With --coverage: search the spec at this size, and tell how much of it was reached.")
+                      help="With --coverage: search the spec at this size, and report how much of it was reached.")
 
 
 def collecting(

@@ -206,7 +206,7 @@ def _extremes(summary: Summary) -> Iterator[str]:
 
 
 def _compared(found: Comparison, width: int = WIDTH) -> Iterator[str]:
-    """Yield the lines that tell a comparison."""
+    """Yield the lines that describe a comparison."""
     changes = [*found.cells, *found.clusters]
     for one in changes[:MOST]:
         yield from wrapped(_changed(one), width, "", "  ")

@@ -124,7 +124,7 @@ class TerminalOutput:
         self.print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
 
     def _covered(self, coverage: Mapping[str, Any]) -> list[str]:
-        """Return the lines that tell what the runs reached."""
+        """Return the lines that say what the runs reached."""
         states, known = f"{counted(coverage['states'], 'state')} of {coverage['spec']}", coverage["reachable"]
         if known is not None:
             states += f", {known['percent']:g} % of the {known['states']:,} that can be reached"

@@ -156,7 +156,7 @@ def _outcome(row: ScoreboardRow) -> str:
 
 
 def _finding(row: ScoreboardRow, width: int) -> list[str]:
-    """Return the lines that tell what was found and how to replay it."""
+    """Return the lines that say what was found and how to replay it."""
     if row.trail is None:
         return ["", f"{row.scenario}: {row.violated}", *wrapped(row.reason, width, "  ")] if row.reason else []
     proof = ", proved shortest" if row.proved_shortest else ""

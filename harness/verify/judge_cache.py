@@ -76,7 +76,7 @@ class Recall:
         self.tables = tables
         self.refiner = refiner
         self.moves: dict[Any, KnownEvent] = {}
-        """Moves by whatever tells them apart for who makes them."""
+        """Events by whatever distinguishes them for the process that takes them."""
         self._wrong: dict[Any, ReadMemo] = {}
         self._places: dict[Ids, Place] = {}
         self._renewals = tables.renewals

@@ -2,8 +2,8 @@
 
 A `Refiner` is made once for a model and judges many runs of it: what the mapping and the spec say is remembered as in
 `harness.simulate.tables`, so that a step met before costs a look-up. A state here is a tuple of ids, one per slot,
-valid within the refiner. `harness.model.refinement` says what a mapping is, `spec_ways` which actions lead from one state
-of the spec to another one, `explanation` why a step is none.
+valid within the refiner. `harness.model.refinement` says what a mapping is, `spec_ways` which actions lead from one
+state of the spec to another one, `explanation` why a step is none.
 """
 
 from __future__ import annotations

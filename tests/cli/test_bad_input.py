@@ -334,7 +334,7 @@ def test_cycle_that_does_not_close_is_refused(recorded: Path) -> None:
 def test_file_that_is_cut_off_or_garbled_is_refused(
     damage: Callable[[bytes], bytes], said: str, kind: str, recorded: Path
 ) -> None:
-    """A file that was not written to its end, or was written by something else, is told from a good one."""
+    """A file that was not written to its end, or was written by something else, is distinguished from a good one."""
     path = Path("damaged.jsonl")
     path.write_bytes(damage((recorded / f"plain.{kind}.jsonl").read_bytes()))
     assert said in refused("show", path)
@@ -407,8 +407,8 @@ def test_checkpoint_of_another_search_is_refused(asked: tuple[str, ...], said: s
 def in_manifest(**fields: Any) -> Callable[[bytes], bytes]:
     """A damage that sets fields of the manifest, or removes those that are set to None."""
     def damaged(data: bytes) -> bytes:
-        told = {**json.loads(data), **fields}
-        return json.dumps({name: value for name, value in told.items() if value is not None}).encode()
+        manifest = {**json.loads(data), **fields}
+        return json.dumps({name: value for name, value in manifest.items() if value is not None}).encode()
     return damaged
 
 

@@ -14,10 +14,10 @@ from harness.simulate.replay import replay_plain
 def test_check_of_a_sound_model_says_ok_with_exact_counts(tmp_path: Path) -> None:
     """The JSON object has the counts of the model checker, the verdict, and what it took."""
     done = call("check", "transactions/repaired", "--size", "clients=1", "--json", "--out", str(tmp_path))
-    told = done.json
+    summary = done.json
     assert done.code == 0
-    assert (told["verdict"], told["distinct"], told["generated"], told["depth"]) == ("ok", 65, 76, 14)
-    assert sum(told["actions"].values()) + told["initial"] == told["generated"]
+    assert (summary["verdict"], summary["distinct"], summary["generated"], summary["depth"]) == ("ok", 65, 76, 14)
+    assert sum(summary["actions"].values()) + summary["initial"] == summary["generated"]
 
 
 def test_check_of_a_flawed_model_writes_a_shortest_trail_that_replays(tmp_path: Path) -> None:
@@ -49,9 +49,10 @@ def test_check_knows_every_protocol(
     from harness.model import find_model
 
     done = call("check", model, *(f"--size={size}" for size in sizes), "--no-stop", "--json", "--out", str(tmp_path))
-    told = done.json
+    summary = done.json
     plain = search(find_model(model).make({k: int(v) for k, v in (size.split("=") for size in sizes)}))
-    assert (told["distinct"], told["generated"], told["depth"]) == (plain.distinct, plain.generated, plain.depth)
+    counts = (summary["distinct"], summary["generated"], summary["depth"])
+    assert counts == (plain.distinct, plain.generated, plain.depth)
     assert counts is None or counts == (plain.distinct, plain.generated, plain.depth)
 
 

@@ -65,14 +65,14 @@ def broken_off(after: int, chunk: int = 40, times: int = 1) -> Iterator[None]:
 
 def found(done: Outcome) -> dict[str, Any]:
     """Return what a search found, as far as it does not depend on the order of the search."""
-    told = done.json
+    summary = done.json
     same = ("initial", "distinct", "generated", "depth", "verdict", "complete", "actions", "engine", "properties")
-    assert done.code == (1 if told["violated"] else 0)
-    assert sum(told["actions"].values()) + told["initial"] == told["generated"]
+    assert done.code == (1 if summary["violated"] else 0)
+    assert sum(summary["actions"].values()) + summary["initial"] == summary["generated"]
     return {
-        **{name: told[name] for name in same},
-        "violated": sorted((entry["property"], entry["kind"], entry["length"]) for entry in told["violated"]),
-        "witnesses": {name: entry and entry["length"] for name, entry in told["witnesses"].items()},
+        **{name: summary[name] for name in same},
+        "violated": sorted((entry["property"], entry["kind"], entry["length"]) for entry in summary["violated"]),
+        "witnesses": {name: entry and entry["length"] for name, entry in summary["witnesses"].items()},
     }
 
 
@@ -165,7 +165,7 @@ def test_violation_out_of_bounds_is_not_lost_by_a_break(after: int, engine: str,
     def run(at: int) -> search.Result:
         one = search.Search(model, ("Small",), engine=engine, stop=False, checkpoint=Checkpoint(tmp_path))
         pieces = count(1)
-        one.progress = lambda *told: setattr(one, "wants_stop", next(pieces) == at or one.wants_stop)
+        one.progress = lambda *summary: setattr(one, "wants_stop", next(pieces) == at or one.wants_stop)
         return one.run()
 
     with broken_off(0, 1):
@@ -358,7 +358,7 @@ def on_a_terminal(*arguments: object) -> tuple[int, str]:
 
 
 def test_progress_on_a_terminal_shows_rate_depth_queue_and_what_remains(tmp_path: Path) -> None:
-    """What remains is told once the levels shrink, and not before; the rate is told all the time."""
+    """What remains is shown once the levels shrink, and not before; the rate is shown all the time."""
     command = ("check", "transactions/diary-01", "--engine", "python", "--out", tmp_path)
     code, shown = on_a_terminal(*command)
     lines = [line for line in re.split(r"[\r\n]+", shown) if "queued" in line]

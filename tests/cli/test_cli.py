@@ -87,7 +87,7 @@ def test_simulate_writes_a_run_that_replays_to_its_digest_on_both_runtimes(
 
 @pytest.mark.parametrize("strategy", ["random", "pct", "systematic"])
 def test_simulate_makes_many_runs_with_each_strategy(strategy: str, tmp_path: Path) -> None:
-    """The number of runs, the violations among them and one run that violates are told."""
+    """The number of runs, the violations among them and one run that violates are reported."""
     made = call("simulate", "s4-copied-tail", "--seeds", 40, "--strategy", strategy, "--out", tmp_path, "--json")
     data = made.json
     assert made.code == 0

@@ -105,12 +105,13 @@ def test_words_choose_what_has_all_of_them(
 ) -> None:
     """In any order and case, in name, title, model, faults, properties or their sources; the same as text."""
     listed = call("list", *words, "--json")
-    told = listed.json
-    assert [[one["name"] for one in told[kind]] for kind in ("models", "scenarios", "tours")] == [models, rows, guided]
+    listing = listed.json
+    named = [[one["name"] for one in listing[kind]] for kind in ("models", "scenarios", "tours")]
+    assert named == [models, rows, guided]
     lines = call("list", *words).out.splitlines()
     assert [name for name in (*models, *rows, *guided) if f"  {name}" not in lines] == []
     assert ("Models" in lines[0], "Tours (kafka-proto demo TOUR)" in lines) == (bool(models), bool(guided))
-    assert set(told["models"][0] if models else {}) <= {"name", "title", "networks", "faults", "sizes", "settings"}
+    assert set(listing["models"][0] if models else {}) <= {"name", "title", "networks", "faults", "sizes", "settings"}
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -128,9 +129,9 @@ def test_words_that_nothing_has_are_one_sentence(words: tuple[str, ...], said: s
 def test_model_is_shown_in_full() -> None:
     """Sizes with ranges and what they are, settings, faults, actors, properties, its spec, its scenarios, commands."""
     name = "replication/kip-279/actors"
-    text, told = call("list", name).out, call("list", name, "--json").json
-    assert (len(told["models"]), told["scenarios"], told["tours"]) == (1, [], [])
-    model = told["models"][0]
+    text, listing = call("list", name).out, call("list", name, "--json").json
+    assert (len(listing["models"]), listing["scenarios"], listing["tours"]) == (1, [], [])
+    model = listing["models"][0]
     spec, built = find_model(name), find_model(name).make()
     assert model["sizes"]["replicas"] == {"default": 2, "minimum": 1, "maximum": 5, "doc": spec.sizes["replicas"].doc}
     assert model["actors"] == list(built.actors)
@@ -187,8 +188,8 @@ def test_everything_can_be_shown_in_full_in_80_columns(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", ["transactions/gist", "transactions/repaired/actors", "s4-copied-tail", "fencing"])
 def test_commands_that_are_shown_can_be_run(name: str) -> None:
     """As they stand, but for fewer runs; the demo, which goes on until it is ended, is asked for its help."""
-    told = call("list", name, "--json").json
-    shown = [*told["models"], *told["scenarios"]][0]["commands"]
+    listing = call("list", name, "--json").json
+    shown = [*listing["models"], *listing["scenarios"]][0]["commands"]
     assert {command.split()[1] for command in shown} >= {"simulate", "demo"}
     for command in shown:
         words = command.replace("--seeds 1000", "--seeds 3").replace("--seeds 100", "--seeds 3").split()[1:]

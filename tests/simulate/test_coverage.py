@@ -113,18 +113,18 @@ def test_counts_do_not_depend_on_when_tables_start_over() -> None:
     assert coverage.turns == whole.turns
 
 
-def test_actions_and_guards_are_told() -> None:
+def test_actions_and_guards_are_reported() -> None:
     """What was possible and not taken is named; guards are those evaluated, with the outcomes that are missing."""
     model = toy.build({"values": 2, "fetches": 3}, {"flaw": ""}, toy.m.BAG, toy.CRASH, False)
-    none, told = covered(model, 1, steps=1).to_json(), covered(model, 100).to_json()
-    assert none["actions_never_taken"] and not told["actions_never_taken"]
-    assert set(told["actions"]) == {"Apply", "Ask", "Crash", "IgnoreOldValue", "Restart", "Serve", "Set"}
-    one_way = {guard["guard"]: guard["always"] for guard in told["guards_one_way"]}
+    none, found = covered(model, 1, steps=1).to_json(), covered(model, 100).to_json()
+    assert none["actions_never_taken"] and not found["actions_never_taken"]
+    assert set(found["actions"]) == {"Apply", "Ask", "Crash", "IgnoreOldValue", "Restart", "Serve", "Set"}
+    one_way = {guard["guard"]: guard["always"] for guard in found["guards_one_way"]}
     assert one_way == {}
     assert "value > copy" in {guard["guard"] for guard in none["guards_one_way"]} | set(
         told_of.split(" ", 1)[1] for told_of in none["guards_not_evaluated"]
     )
-    assert told["guards_both_ways"] == told["guards"] > none["guards_both_ways"]
+    assert found["guards_both_ways"] == found["guards"] > none["guards_both_ways"]
 
 
 @pytest.fixture
@@ -138,12 +138,12 @@ def test_simulate_tells_coverage_as_text_and_json(tmp_path: Path, toys: None) ->
     """The same figures either way; with another strategy they are its own."""
     given = ("transactions/diary-02", "--size", "clients=1", "--size", "elections=1", "--seeds", 100, "--coverage")
     outcome = call("simulate", *given, "--out", tmp_path, "--json")
-    told = outcome.json["coverage"]
-    assert told["reachable"]["states"] >= told["states"] == told["reachable"]["reached"] > 0
+    found = outcome.json["coverage"]
+    assert found["reachable"]["states"] >= found["states"] == found["reachable"]["reached"] > 0
     said = " ".join(call("simulate", *given, "--out", tmp_path).out.split())
-    percent = told["reachable"]["percent"]
-    assert f"reached {told['states']} states of transactions/diary-02, {percent:g} % of the" in said
-    assert f"{told['guards_both_ways']} of {told['guards']} guards came out both ways" in said
+    percent = found["reachable"]["percent"]
+    assert f"reached {found['states']} states of transactions/diary-02, {percent:g} % of the" in said
+    assert f"{found['guards_both_ways']} of {found['guards']} guards came out both ways" in said
     assert "always true: kafka_proto/transactions/client.py:" in said
     guided = call("simulate", "toy/actors", "--seeds", 5, "--coverage", "--strategy", "guided", "--out", tmp_path,
                   "--json").json["coverage"]

@@ -1,4 +1,4 @@
-"""Guards: which conditions were evaluated and how they came out, told by lines, exactly."""
+"""Guards: which conditions were evaluated and how they came out, seen by lines, exactly."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def last_thing(one: int) -> None:
         sorted([one])
 
 
-def told(call: Callable[[], Any]) -> list[tuple[str, bool]]:
+def conditions_met(call: Callable[[], Any]) -> list[tuple[str, bool]]:
     """Return the guards that a call evaluates, in order, by their text."""
     return [(guard.text, outcome) for guard, outcome in trace(call)[1]]
 
@@ -88,23 +88,23 @@ def test_generator_tells_its_guards_each_time_that_it_is_resumed() -> None:
 def test_generator_that_two_calls_resume_is_seen_by_both() -> None:
     """What is left suspended by one traced call goes on under the next one."""
     going = signs([1, -1])
-    assert told(lambda: next(going)) == [("number > 0", True)]
-    assert told(lambda: next(going)) == [("number > 0", False), ("number < 0", True)]
+    assert conditions_met(lambda: next(going)) == [("number > 0", True)]
+    assert conditions_met(lambda: next(going)) == [("number > 0", False), ("number < 0", True)]
 
 
 def test_loop_condition_over_several_lines_is_one_guard() -> None:
     """It comes out true once per round and false once at the end."""
     loop = "at < len(numbers) and numbers[at] % 2"
-    assert told(lambda: first_even([1, 3, 4])) == [
+    assert conditions_met(lambda: first_even([1, 3, 4])) == [
         (loop, True), (loop, True), (loop, False), ("at == len(numbers)", False),
     ]
-    assert told(lambda: first_even([1]))[-2:] == [(loop, False), ("at == len(numbers)", True)]
+    assert conditions_met(lambda: first_even([1]))[-2:] == [(loop, False), ("at == len(numbers)", True)]
 
 
 def test_boolean_function_tells_what_it_returns() -> None:
     """A decision that is one expression is a guard; a constant that is returned is none."""
     last = "number >= 0 and number < 10"
-    assert told(lambda: [is_small(n) for n in (3, 12, -1, None)]) == [  # type: ignore[arg-type]
+    assert conditions_met(lambda: [is_small(n) for n in (3, 12, -1, None)]) == [  # type: ignore[arg-type]
         ("number is None", False), (last, True), ("number is None", False), (last, False),
         ("number is None", False), (last, False), ("number is None", True),
     ]
@@ -113,13 +113,13 @@ def test_boolean_function_tells_what_it_returns() -> None:
 def test_case_with_a_condition_is_a_guard() -> None:
     """It is true where its body is taken, and false where another pattern comes next."""
     case = "case int() if message > 5"
-    assert told(lambda: [taken(6), taken(1), taken("")]) == [(case, True), (case, False), (case, False)]
+    assert conditions_met(lambda: [taken(6), taken(1), taken("")]) == [(case, True), (case, False), (case, False)]
 
 
 def test_condition_that_raises_has_no_outcome() -> None:
     """Neither where it is caught nor where it leaves the function; one that caused nothing has."""
-    assert told(lambda: divides(1, 0)) == []
-    assert told(lambda: divides(1, 2)) == [("one / other > 1", False)]
+    assert conditions_met(lambda: divides(1, 0)) == []
+    assert conditions_met(lambda: divides(1, 2)) == [("one / other > 1", False)]
     with pytest.raises(TypeError):
         trace(lambda: first_even([1, "?"]))  # type: ignore[list-item]
     seen = Guards()
@@ -130,8 +130,8 @@ def test_condition_that_raises_has_no_outcome() -> None:
 
 def test_condition_at_the_end_of_a_function_is_false_where_nothing_follows() -> None:
     """Leaving the function on the condition's line means that its body was not taken."""
-    assert told(lambda: last_thing(0)) == [("one", False)]
-    assert told(lambda: last_thing(1)) == [("one", True)]
+    assert conditions_met(lambda: last_thing(0)) == [("one", False)]
+    assert conditions_met(lambda: last_thing(1)) == [("one", True)]
 
 
 def test_trace_function_that_was_there_is_put_back() -> None:
@@ -175,7 +175,7 @@ def test_bodies_on_the_line_of_their_condition_are_no_guards() -> None:
 
 
 def test_protocol_files_have_guards_and_the_harness_has_none() -> None:
-    """A step of the protocol goes through the harness, whose own conditions are not told."""
+    """A step of the protocol goes through the harness, whose own conditions are not reported."""
     model = find_model("transactions/repaired/actors").make()
     state = model.initial_states()[0]
     _, found = trace(lambda: model.choices(state))

@@ -114,7 +114,7 @@ def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, Sc
 
 
 def test_scoreboard_shows_a_strategy_that_missed_and_a_fair_ending(rows: dict[str, ScoreboardRow]) -> None:
-    """A miss is a dash; a fair ending is told apart from the steps that the trail was shrunk to."""
+    """A miss is a dash; a fair ending is kept apart from the steps that the trail was shrunk to."""
     row = rows["s4-copied-tail"]
     missed = [attrs.evolve(tried, found_at=None) if tried.strategy == "pct" else tried for tried in row.tried]
     liveness = attrs.evolve(row, tried=tuple(missed), fair_steps=7, fair_cycle=True, as_expected=False, expected=None)
@@ -170,7 +170,7 @@ def test_flaw_that_is_absent_is_not_as_expected(add: Add, tmp_path: Path) -> Non
 
 
 def test_violation_that_nobody_expects_is_not_as_expected(add: Add, tmp_path: Path) -> None:
-    """A claim that fails in a scenario which expects none is found, shrunk and told, and fails the hunt."""
+    """A claim that fails in a scenario which expects none is found, shrunk and reported, and fails the hunt."""
     add(attrs.evolve(known("s4-copied-tail"), name="wrong", expected=None, repaired=None))
     outcome = call("hunt", "wrong", "--seeds", RUNS, "--out", tmp_path)
     said = " ".join(outcome.out.split())

@@ -144,7 +144,7 @@ def test_silent_row_whose_steps_leave_the_spec_is_red(tmp_path: Path) -> None:
 
 
 def test_rows_are_heard_of_as_they_are_done_and_say_their_seconds(tmp_path: Path) -> None:
-    """A row is told before the next ones are made; the board then has them in order, each with its seconds."""
+    """A row is reported before the next ones are made; the board then has them in order, each with its seconds."""
     made: list[int] = []
     heard: list[tuple[str, int]] = []
     chosen = tuple(s for s in (find_scenario("toy-crashing"), find_scenario(DEPARTS)) if s is not None)
@@ -154,6 +154,6 @@ def test_rows_are_heard_of_as_they_are_done_and_say_their_seconds(tmp_path: Path
     assert [name for name, _ in heard] == ["toy-crashing", DEPARTS] == [row.scenario for row in rows]
     assert heard[0][1] == rows[0].runs < heard[1][1]
     for row in rows:
-        told = row.to_json()
-        assert told["seconds"] >= 0 and told["cpu_seconds"] > 0
-        assert all(one["cpu_seconds"] >= 0 for one in told["strategies"].values())
+        row_json = row.to_json()
+        assert row_json["seconds"] >= 0 and row_json["cpu_seconds"] > 0
+        assert all(one["cpu_seconds"] >= 0 for one in row_json["strategies"].values())

@@ -111,15 +111,15 @@ for scenario in ("fencing-battle", "three-brokers", "duplicate-and-reorder", "s6
 
 def test_same_seed_gives_the_same_trail_in_another_process() -> None:
     """Every strategy makes the same trails in other processes, whatever PYTHONHASHSEED says there."""
-    told = []
+    outputs = []
     for hash_seed in ("0", "4711"):
         done = subprocess.run(
             [sys.executable, "-c", SAME], env={**os.environ, "PYTHONHASHSEED": hash_seed}, stdout=subprocess.PIPE,
             check=True, text=True,
         )
-        told.append(done.stdout.splitlines())
-    assert len(told[0]) == 4 * len(NAMES) * 3
-    assert told[1] == told[0]
+        outputs.append(done.stdout.splitlines())
+    assert len(outputs[0]) == 4 * len(NAMES) * 3
+    assert outputs[1] == outputs[0]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])

@@ -116,7 +116,7 @@ def times(trail: Trail) -> list[int | None]:
     return [chosen.at_us for chosen in trail.choices]
 
 
-def told(recorder: Recorder | None) -> list[int | None]:
+def event_times(recorder: Recorder | None) -> list[int | None]:
     """Return the times of the events of a history, the initial one left out."""
     assert recorder is not None
     return [json.loads(line).get("at_us") for line in recorder.lines[1:]]
@@ -218,7 +218,7 @@ def test_time_never_goes_back(name: str) -> None:
 def test_free_mode_has_no_times(name: str) -> None:
     """In free mode neither the trail nor the history says when anything happened."""
     run = run_of(found(name), 1)
-    assert set(times(run.trail)) == set(told(run.recorder)) == {None}
+    assert set(times(run.trail)) == set(event_times(run.recorder)) == {None}
     assert not any("at_us" in line for line in run.trail.lines())
 
 
@@ -240,10 +240,10 @@ def test_times_of_the_trail_are_those_of_the_history_in_every_replay(name: str) 
     tables = Tables(model_of(scenario))
     for seed in range(6):
         run = run_of(scenario, seed, "pct" if seed % 2 else "random")
-        assert told(run.recorder) == times(run.trail)
+        assert event_times(run.recorder) == times(run.trail)
         for replay in (replay_plain, replay_on_trio):
             again = replay(run.trail, Recorder(), tables)
-            assert told(again.recorder) == times(run.trail)
+            assert event_times(again.recorder) == times(run.trail)
             assert (again.digest, again.verdict) == (run.digest, run.verdict)
             assert again.trail.choices == run.trail.choices
 

@@ -97,13 +97,13 @@ def test_condition_of_a_comprehension_is_told_for_the_item_that_is_meant(
     assert stopped(by_comprehension, local, *args) == expected
 
 
-def test_comprehension_over_nothing_is_told() -> None:
+def test_comprehension_over_nothing_is_reported() -> None:
     """What it goes through is empty."""
     text, values = stopped(by_comprehension, Local(replicas=()), "r1")
     assert (text, values) == ("for r in local.replicas", ())
 
 
-def test_turn_of_a_loop_that_is_skipped_is_told() -> None:
+def test_turn_of_a_loop_that_is_skipped_is_reported() -> None:
     """The condition that leads to `continue`, in the turn of the one that is meant, though a later turn gave a step."""
     text, values = stopped(by_continue, Local(), "r1")
     assert text == "if replica in local.isr" and "replica = r1" in values
@@ -111,13 +111,13 @@ def test_turn_of_a_loop_that_is_skipped_is_told() -> None:
     assert "replica = r2" in values
 
 
-def test_item_that_decides_an_all_is_told() -> None:
+def test_item_that_decides_an_all_is_reported() -> None:
     """The first one for which it is false."""
     text, values = stopped(by_all, Local())
     assert text == "if all(member in local.isr for member in local.replicas)" and "member = r3" in values
 
 
-def test_condition_of_a_while_is_told() -> None:
+def test_condition_of_a_while_is_reported() -> None:
     """As that of an `if`."""
     assert stopped(by_while, Local()) == ("while local.elections > 0", ("local.elections = 0",))
 
@@ -131,19 +131,19 @@ def spent(what: str) -> Any:
 
 
 def test_why_not_tells_the_turn_of_one_where_others_are_possible() -> None:
-    """The leader cannot be elected again, while the other replica can: the guard is told with the leader's turn."""
+    """The leader cannot be elected again, while the other replica can: the guard is shown with the leader's turn."""
     session = opened("replication/kip-320/actors")
     session.take(label="ControllerElectLeader(r2)")
-    told = questions.why(session, "ControllerElectLeader")()["model"]
-    assert told["enabled"] == ["ControllerElectLeader(r1)"]
-    (one,) = told["not"]
+    answer = questions.why(session, "ControllerElectLeader")()["model"]
+    assert answer["enabled"] == ["ControllerElectLeader(r1)"]
+    (one,) = answer["not"]
     assert one["instance"] == "ControllerElectLeader(r2)"
     assert "if elected := quorum.elect(q, replica), with" in one["why"] and "replica = r2" in one["why"]
 
 
 def test_why_not_blames_the_spent_elections() -> None:
     """And no guard that a step past it would not have helped."""
-    told = spent("replication/kip-320/actors")
-    assert [one["instance"] for one in told["not"]] == ["ControllerElectLeader(r2)", "ControllerElectLeader(r1)"]
-    for one in told["not"]:
+    answer = spent("replication/kip-320/actors")
+    assert [one["instance"] for one in answer["not"]] == ["ControllerElectLeader(r2)", "ControllerElectLeader(r1)"]
+    for one in answer["not"]:
         assert "local.elections = 0" in one["why"] and "q.leader is None" not in one["why"]

@@ -53,7 +53,7 @@ def explained(totals: Totals) -> Explanation:
 
 
 class Scripted:
-    """Takes the options whose labels start as told, one after the other, then none that is expected."""
+    """Takes the options whose labels start as given, one after the other, then none that is expected."""
 
     name = "scripted"
     seed = 0
@@ -125,7 +125,7 @@ def test_mapping_that_freezes_a_variable_fails(variable: str) -> None:
 
 
 def test_guard_that_an_actor_forgets_is_named() -> None:
-    """A register that confirms more than was told leaves the spec; the guard that it lacks is shown with its values."""
+    """A register that confirms more than was reported leaves the spec; the guard it lacks is shown with values."""
     refiner = Refiner(model("confirms-too-much", NO_FAULTS))
     totals = refine_runs(refiner.model, PLAN, range(3), refiner=refiner)
     assert totals.failed == 3 and totals.violated["ConfirmedIsHeld"] == 3
@@ -241,7 +241,7 @@ def test_extension_that_is_switched_off_is_missed() -> None:
 
 
 def test_action_of_the_spec_may_be_kept_to_some_actions_of_the_actors() -> None:
-    """Forget is what a crash may be: a follower that goes back by itself is told so."""
+    """Forget is what a crash may be: a follower that goes back by itself is reported."""
     refiner = Refiner(model("takes-old-values", Faults(crash=1, targets=("f1",))))
     labels = (*SERVED, "Apply(f1) Fetched reg->f1 number=2", "Apply(f1) Fetched reg->f1 number=1")
     refined = follow(refiner, labels)
@@ -287,7 +287,7 @@ def shifted_mapping(view: View, ghost: Value) -> tuple[Mapping[str, Value], Valu
         (shifted_mapping, "the spec does not start in this state"),
     ],
 )
-def test_mapping_that_gives_no_state_of_the_spec_is_told(mapping: Any, said: str) -> None:
+def test_mapping_that_gives_no_state_of_the_spec_is_reported(mapping: Any, said: str) -> None:
     """A mapping that fails, forgets slots or starts elsewhere is refused in the first state, and says where."""
     refiner = Refiner(model(mapping=mapping))
     why = explained(refine_runs(refiner.model, PLAN, range(1), refiner=refiner))

@@ -97,10 +97,10 @@ def both(recorded: Recorded, bench: BlockJudge, judge: FileJudge, path: Path) ->
     row = {"seed": 0, "digest": end["digest"], **verdict}
     found, digest = bench.judged(row, rows_of(events_of(path)))
     assert digest == end["digest"]
-    return told(found), told(judge.recorded(read_history(path, recorded.model), recorded.model))
+    return outcome_of(found), outcome_of(judge.recorded(read_history(path, recorded.model), recorded.model))
 
 
-def told(judged: JudgedFile) -> dict[str, Any]:
+def outcome_of(judged: JudgedFile) -> dict[str, Any]:
     """Return all that was found but ids, which mean something in their own tables only."""
     refined = judged.refined
     more = () if refined is None else (

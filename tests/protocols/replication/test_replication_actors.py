@@ -156,7 +156,7 @@ def lets_strangers_in(turn: Turn[Any]) -> Turn[Any]:
 
 
 def serves_anything(turn: Turn[Any]) -> Turn[Any]:
-    """A consumer is told what nobody wrote."""
+    """A consumer is given what nobody wrote."""
     reads = tuple(attrs.evolve(read, value=f"poll {n}") for n, read in enumerate(turn.local.reads))
     return attrs.evolve(turn, local=attrs.evolve(turn.local, reads=reads))
 
@@ -205,8 +205,8 @@ def test_unanswered_send_is_noticed() -> None:
     ],
     ids=("content changes", "high watermark goes back", "stable"),
 )
-def test_reads_are_stable_or_told(reads: tuple[Read, ...], why: str | None) -> None:
-    """Content that changes and a high watermark that goes back are told, good reads are not."""
+def test_reads_are_stable_or_reported(reads: tuple[Read, ...], why: str | None) -> None:
+    """Content that changes and a high watermark that goes back are reported, good reads are not."""
     assert unstable(iter(reads)) == why
 
 
@@ -225,9 +225,9 @@ def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower:
     leads, follows = (tuple(Entry(e, f"{e}@{n}") for n, e in enumerate(log)) for log in (leader, follower))
     k = {name: Replica(name, VERSIONS["kip-279"]) for name in ("r1", "r2")}
     one = ReplicaState(log=leads)
-    told = LeaderAndIsr("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
-    one = partition.obey(k["r1"], one, attrs.evolve(told, dest="r1")).state
-    outcome = partition.obey(k["r2"], ReplicaState(log=follows), told)
+    announced = LeaderAndIsr("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
+    one = partition.obey(k["r1"], one, attrs.evolve(announced, dest="r1")).state
+    outcome = partition.obey(k["r2"], ReplicaState(log=follows), announced)
     asked = 0
     while isinstance(outcome.state.request, OffsetsForLeaderEpoch):
         asked += 1
@@ -248,8 +248,8 @@ def heard(k: Replica, s: ReplicaState, message: Message) -> Outcome:
 def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
     """KIP-320: a fetch of an older epoch is refused and does not count, one of a newer epoch waits."""
     k = Replica("r1", VERSIONS["kip-320"])
-    told = LeaderAndIsr("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
-    leads = partition.obey(k, ReplicaState(log=(Entry(0, "a"),)), told).state
+    announced = LeaderAndIsr("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
+    leads = partition.obey(k, ReplicaState(log=(Entry(0, "a"),)), announced).state
     fetch = Fetch(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
     refused = heard(k, leads, fetch)
     assert isinstance(refused.sent[0], FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
@@ -266,23 +266,23 @@ def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
 def test_leader_that_crashed_does_not_lead_on() -> None:
     """A replica that is started again neither leads nor follows before the controller has heard of it."""
     k = Replica("r1", VERSIONS["kip-320"])
-    told = LeaderAndIsr("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
-    leads = partition.obey(k, ReplicaState(), told).state
+    announced = LeaderAndIsr("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
+    leads = partition.obey(k, ReplicaState(), announced).state
     assert partition.leads(k, leads)
     again = partition.restarted(leads)
     assert not partition.leads(k, again) and again.leader == "r1" and again.incarnation == 1
-    assert not partition.leads(k, heard(k, again, told).state)
+    assert not partition.leads(k, heard(k, again, announced).state)
     assert partition.produce(k, again, "m", "all", None).completed[0].error == "NOT_LEADER_OR_FOLLOWER"
 
 
 def test_proposed_members_count_from_the_moment_of_sending() -> None:
     """KIP-497: with a proposal out, the high watermark waits for the new member; RP-10 does not."""
     isr = frozenset(("r1",))
-    told = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
+    announced = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
     for version, rises in ((VERSIONS["async-isr"], False),
                            (attrs.evolve(VERSIONS["async-isr"], counts_pending_isr=False), True)):
         k = Replica("r1", version)
-        s = partition.obey(k, ReplicaState(), told).state
+        s = partition.obey(k, ReplicaState(), announced).state
         s = heard(k, s, Fetch(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
         assert partition.may_expand_isr(k, s, "r2")
         proposed = partition.propose_isr(k, s, isr | {"r2"})
@@ -294,8 +294,8 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
 def test_refusal_is_of_the_proposal_that_it_names() -> None:
     """A late refusal of an earlier proposal for the same epoch leaves the present one alone; its own ends it."""
     k, isr = Replica("r1", VERSIONS["async-isr"]), frozenset(("r1",))
-    told = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
-    s = partition.obey(k, ReplicaState(), told).state
+    announced = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
+    s = partition.obey(k, ReplicaState(), announced).state
     s = heard(k, s, Fetch(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
     s = partition.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):

@@ -50,8 +50,8 @@ def breaks(invariant: str, action: str, shape: Shape, reason: str, *also: str) -
 
 def sending(turn: Turn[Any], which: type[Message] | Error, **wrong: Any) -> Turn[Any]:
     """Return a turn whose messages of one kind, or with one code, say something else."""
-    told = [which in (type(message), getattr(message, "code", None)) for message in turn.sent]
-    sent = (attrs.evolve(m, **wrong) if hit else m for m, hit in zip(turn.sent, told, strict=True))
+    hits = [which in (type(message), getattr(message, "code", None)) for message in turn.sent]
+    sent = (attrs.evolve(m, **wrong) if hit else m for m, hit in zip(turn.sent, hits, strict=True))
     return attrs.evolve(turn, sent=tuple(sent))
 
 
@@ -95,7 +95,7 @@ def calls_being_wrong_here_invalid(before: Any, turn: Turn[Any]) -> Turn[Any]:
 
 @breaks("ClientsHaveDifferentProducerEpochs", "ReceiveCommitted", CALM, "both hold producer id 1 with epoch 0")
 def grants_epoch_0_again(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """Whoever is answered about a producer id is told epoch 0, also the second client with it."""
+    """Whoever is answered about a producer id gets epoch 0, also the second client with it."""
     return sending(turn, InitPidResponse, pepoch=0)
 
 
@@ -137,7 +137,7 @@ def trusts_its_disk(before: Any, turn: Turn[Any]) -> Turn[Any]:
 
 @breaks("FollowersHoldNoUncommitted", "Restart", CRASHES, "b1 follows p1 but holds 1 ")
 def guesses_who_leads(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """A broker that is started again believes, before it is told, that the other one leads."""
+    """A broker that is started again believes, before it learns more, that the other one leads."""
     return knowing(turn, known=FrozenMap({"p1": LogMetadata(1, "b2")}))
 
 
@@ -157,9 +157,9 @@ def loads_nothing(before: Any, turn: Turn[Any]) -> Turn[Any]:
 @breaks("OnePidPerTid", "CommitTxnLogAppend", CALM, "tid1 has the producer ids 1 and 2")
 def numbers_its_entries(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """The log gives each entry that it commits a producer id of its own."""
-    told = turn.sent[0]
-    transition = attrs.evolve(told.entry.transition, pid=told.offset + 1)
-    return sending(turn, Committed, entry=attrs.evolve(told.entry, transition=transition))
+    first = turn.sent[0]
+    transition = attrs.evolve(first.entry.transition, pid=first.offset + 1)
+    return sending(turn, Committed, entry=attrs.evolve(first.entry, transition=transition))
 
 
 @breaks("AckedIsLogged", "ReceiveInitPidRequest", CALM, " holds producer id 1 with epoch ")
@@ -172,13 +172,13 @@ def answers_before_the_commit(before: Any, turn: Turn[Any]) -> Turn[Any]:
 
 @breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 1 with epoch 2, which no committed entry")
 def grants_the_next_epoch(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """Whoever is answered about a producer id is told the epoch after the one that was written."""
+    """Whoever is answered about a producer id gets the epoch after the one that was written."""
     return sending(turn, InitPidResponse, pepoch=before.metadata["tid1"].pepoch + 2) if turn.sent else turn
 
 
 @breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 2 with epoch 1, which no committed entry")
 def grants_another_producer_id(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """Whoever is answered about a producer id is told another one than was written."""
+    """Whoever is answered about a producer id gets another one than was written."""
     return sending(turn, InitPidResponse, pid=2)
 
 

@@ -163,7 +163,7 @@ def forgets_its_pid(view: View, step: Step) -> Step:
 
 
 def grants_epoch_0_again(view: View, step: Step) -> Step:
-    """Whoever is granted a producer id is told epoch 0, also the second client with it."""
+    """Whoever is granted a producer id gets epoch 0, also the second client with it."""
     sent = (attrs.evolve(m, pepoch=0) if isinstance(m, InitPidResponse) else m for m in step.sent)
     return attrs.evolve(step, sent=tuple(sent))
 
