@@ -11,7 +11,8 @@ from typing import Any
 
 from harness.memo.interning import Ids
 from harness.model import Refinement
-from harness.simulate.tables import Node, Option, Tables
+from harness.simulate.nodes import Node, Option
+from harness.simulate.tables import Tables
 
 MAX_REMEMBERED = 150_000
 """Steps between states of the spec that are remembered; beyond, they start over."""
