@@ -12,7 +12,7 @@ LONGEST_SHOWN = 60
 
 
 @attrs.frozen
-class Kind:
+class FieldKind:
     """What a field may hold: in words, and as a test."""
 
     words: str
@@ -31,33 +31,33 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-TEXT = Kind("text", _is_text)
-NUMBER = Kind("a whole number", _is_number)
-COUNT = Kind("a whole number, at least 0", lambda value: _is_number(value) and value >= 0)
-TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
-TEXTS = Kind("a list of texts", _is_texts)
-PAIRS = Kind("a list of pairs of texts",
+TEXT = FieldKind("text", _is_text)
+NUMBER = FieldKind("a whole number", _is_number)
+COUNT = FieldKind("a whole number, at least 0", lambda value: _is_number(value) and value >= 0)
+TRUTH = FieldKind("true or false", lambda value: isinstance(value, bool))
+TEXTS = FieldKind("a list of texts", _is_texts)
+PAIRS = FieldKind("a list of pairs of texts",
              lambda value: isinstance(value, list) and all(_is_texts(pair) and len(pair) == 2 for pair in value))
-OBJECT = Kind("an object", lambda value: isinstance(value, dict))
-OBJECTS = Kind("a list of objects",
+OBJECT = FieldKind("an object", lambda value: isinstance(value, dict))
+OBJECTS = FieldKind("a list of objects",
                lambda value: isinstance(value, list) and all(isinstance(item, dict) for item in value))
-NUMBERS = Kind("an object of whole numbers",
+NUMBERS = FieldKind("an object of whole numbers",
                lambda value: isinstance(value, dict) and all(map(_is_number, value.values())))
-ANY = Kind("any value", lambda value: True)
-NAMES = Kind("an object of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values())))
+ANY = FieldKind("any value", lambda value: True)
+NAMES = FieldKind("an object of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values())))
 
 
-def one_of(*texts: str) -> Kind:
+def one_of(*texts: str) -> FieldKind:
     """Return the kind of a field that is one of some texts."""
-    return Kind(" or ".join(texts), lambda value: _is_text(value) and value in texts)
+    return FieldKind(" or ".join(texts), lambda value: _is_text(value) and value in texts)
 
 
-def optional(kind: Kind) -> Kind:
+def optional(kind: FieldKind) -> FieldKind:
     """Return the kind of a field that may also be null."""
-    return Kind(f"{kind.words} or null", lambda value: value is None or kind.fits(value))
+    return FieldKind(f"{kind.words} or null", lambda value: value is None or kind.fits(value))
 
 
-def check_fields(data: Mapping[str, Any], wanted: Mapping[str, Kind]) -> None:
+def check_fields(data: Mapping[str, Any], wanted: Mapping[str, FieldKind]) -> None:
     """Raise ValueError unless an object has all wanted fields, each of its kind."""
     for name, kind in wanted.items():
         if name not in data:
@@ -65,7 +65,7 @@ def check_fields(data: Mapping[str, Any], wanted: Mapping[str, Kind]) -> None:
     check_given(data, wanted)
 
 
-def check_given(data: Mapping[str, Any], wanted: Mapping[str, Kind]) -> None:
+def check_given(data: Mapping[str, Any], wanted: Mapping[str, FieldKind]) -> None:
     """Raise ValueError unless those of the wanted fields that an object has are each of their kind."""
     for name, kind in wanted.items():
         if name in data and not kind.fits(data[name]):

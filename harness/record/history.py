@@ -14,8 +14,7 @@ from typing import Any, TextIO
 
 import attrs
 
-from harness.model import Kind as StepKind
-from harness.model import Message, Model, Refusal, Value, decode
+from harness.model import Kind, Message, Model, Refusal, Value, decode
 from harness.record.events import Happening
 from harness.record.fields import (
     ANY,
@@ -25,7 +24,7 @@ from harness.record.fields import (
     TEXT,
     TEXTS,
     TRUTH,
-    Kind,
+    FieldKind,
     check_fields,
     check_given,
     one_of,
@@ -37,15 +36,15 @@ FORMAT = "kafka-proto/history"
 VERSION = 1
 READABLE = (1,)
 
-HEADER_FIELDS: Mapping[str, Kind] = {**RUN_FIELDS, "properties": TEXTS, "runtime": TEXT, "processes": TEXTS}
-END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}
-VERDICT_FIELDS: Mapping[str, Kind] = {"violated": TEXT, "reason": TEXT, "step": COUNT, "kind": TEXT}
+HEADER_FIELDS: Mapping[str, FieldKind] = {**RUN_FIELDS, "properties": TEXTS, "runtime": TEXT, "processes": TEXTS}
+END_FIELDS: Mapping[str, FieldKind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}
+VERDICT_FIELDS: Mapping[str, FieldKind] = {"violated": TEXT, "reason": TEXT, "step": COUNT, "kind": TEXT}
 """What the verdict of a run that violates something has beside `ok`."""
-EVENT_FIELDS: Mapping[str, Kind] = {
-    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*StepKind), "action": TEXT, "args": TEXTS,
+EVENT_FIELDS: Mapping[str, FieldKind] = {
+    "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*Kind), "action": TEXT, "args": TEXTS,
     "detail": TEXT, "input": ANY, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
 }
-OP_FIELDS: Mapping[str, Kind] = {
+OP_FIELDS: Mapping[str, FieldKind] = {
     "process": TEXT, "name": TEXT, "outcome": one_of("invoke", "ok", "fail", "info"), "value": ANY,
 }
 

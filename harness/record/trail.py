@@ -22,7 +22,7 @@ from harness.record.fields import (
     PAIRS,
     TEXT,
     TEXTS,
-    Kind,
+    FieldKind,
     check_fields,
     check_given,
     one_of,
@@ -36,24 +36,24 @@ VERSION = 2
 READABLE = (1, 2)
 """Format versions that can be read: in version 1 a label has its message in full."""
 
-RUN_FIELDS: Mapping[str, Kind] = {
+RUN_FIELDS: Mapping[str, FieldKind] = {
     "model": TEXT, "sizes": NUMBERS, "settings": NAMES, "network": TEXT, "faults": OBJECT, "claims": TEXTS,
     "mode": one_of("free", "timed"), "strategy": TEXT, "seed": NUMBER, "scenario": optional(TEXT),
 }
 """What the headers of trails and histories have in common."""
-HEADER_FIELDS: Mapping[str, Kind] = {**RUN_FIELDS, "initial": COUNT, "violates": optional(TEXT)}
-END_FIELDS: Mapping[str, Kind] = {"end": COUNT, "fair_from": optional(COUNT), "back_to": optional(COUNT)}
-FAIRNESS: Mapping[str, Kind] = {"fairness": one_of("spec", "none", "next")}
+HEADER_FIELDS: Mapping[str, FieldKind] = {**RUN_FIELDS, "initial": COUNT, "violates": optional(TEXT)}
+END_FIELDS: Mapping[str, FieldKind] = {"end": COUNT, "fair_from": optional(COUNT), "back_to": optional(COUNT)}
+FAIRNESS: Mapping[str, FieldKind] = {"fairness": one_of("spec", "none", "next")}
 """What the end line of a lasso has besides."""
-INPUT_FIELDS: Mapping[str, Kind] = {"process": TEXT, "value": ANY}
+INPUT_FIELDS: Mapping[str, FieldKind] = {"process": TEXT, "value": ANY}
 """What the line of a choice says of input from outside."""
-FAULT_FIELDS: Mapping[str, Kind] = {
+FAULT_FIELDS: Mapping[str, FieldKind] = {
     **dict.fromkeys(FAULT_KINDS, COUNT), "targets": TEXTS, "links": PAIRS, "rules": OBJECTS, "timed": OBJECTS,
 }
-RULE_FIELDS: Mapping[str, Kind] = {
+RULE_FIELDS: Mapping[str, FieldKind] = {
     "kind": one_of(*RULE_KINDS), "message": TEXT, "source": TEXT, "dest": TEXT, "nth": COUNT, "delay_ms": COUNT,
 }
-TIMED_FIELDS: Mapping[str, Kind] = {
+TIMED_FIELDS: Mapping[str, FieldKind] = {
     "kind": one_of(*TIMED_KINDS), "who": TEXTS, "at_ms": COUNT, "until_ms": optional(COUNT),
 }
 
@@ -170,7 +170,7 @@ def _check_ending(path: Path, end: Mapping[str, Any], steps: int) -> None:
         raise Refusal(f'{path}, line {steps + 2}: "back_to" should be {wanted}, found {back_to}')
 
 
-def check_line(path: Path, line: int, data: Mapping[str, Any], wanted: Mapping[str, Kind]) -> None:
+def check_line(path: Path, line: int, data: Mapping[str, Any], wanted: Mapping[str, FieldKind]) -> None:
     """Raise Refusal unless the object on a line has all wanted fields, each of its kind."""
     try:
         check_fields(data, wanted)
@@ -267,7 +267,7 @@ def _timed(data: Mapping[str, Any]) -> Timed:
     return Timed(**{**data, "who": tuple(data["who"])})
 
 
-def _check_known(data: Mapping[str, Any], known: Mapping[str, Kind], *needed: str) -> None:
+def _check_known(data: Mapping[str, Any], known: Mapping[str, FieldKind], *needed: str) -> None:
     """Raise ValueError unless an object has the needed fields and no unknown ones, each of its kind."""
     for name in data:
         if name not in known:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from harness.demo.session import as_json, questions
 from harness.model import Refusal
-from harness.record.fields import Kind, check_given
+from harness.record.fields import FieldKind, check_given
 
 STATIC = Path(__file__).parent / "static"
 TYPES = {
@@ -84,7 +84,7 @@ async def content(request: Request, most: int) -> bytes:
     return bytes(found)
 
 
-async def fields(request: Request, known: Mapping[str, Kind], *needed: str) -> Body:
+async def fields(request: Request, known: Mapping[str, FieldKind], *needed: str) -> Body:
     """Return the JSON object in a request, its fields checked. Raises Refusal, HTTPException."""
     data = await content(request, LARGEST)
     try:
