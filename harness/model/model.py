@@ -106,7 +106,7 @@ class Model:
     addresses: tuple[str, ...] = attrs.field(init=False)
     environment: tuple[Process, ...] = attrs.field(init=False)
     faulty: bool = attrs.field(init=False)
-    """Whether the environment can hurt anything, so that gates and budgets exist."""
+    """Whether faults can be injected, so that gates and budgets exist."""
 
     def __attrs_post_init__(self) -> None:
         set_ = object.__setattr__

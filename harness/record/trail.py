@@ -216,11 +216,11 @@ def build_model(
 
 
 def _check_names(faults: Faults, model: Model) -> None:
-    """Raise Refusal for faults that would hurt somebody whom the model, at its size, does not have."""
-    hurt = [*faults.targets, *(who for timed in faults.timed for who in timed.who if timed.kind not in LINK_KINDS)]
+    """Raise Refusal for faults of somebody whom the model, at its size, does not have."""
+    actors = [*faults.targets, *(who for timed in faults.timed for who in timed.who if timed.kind not in LINK_KINDS)]
     cut = [who for link in faults.links for who in link]
     cut += [who for timed in faults.timed for who in timed.who if timed.kind in LINK_KINDS]
-    for names, known in ((hurt, tuple(model.actors)), (cut, model.addresses)):
+    for names, known in ((actors, tuple(model.actors)), (cut, model.addresses)):
         for name in names:
             if name not in known:
                 has = ", ".join(known) or "nobody like that"

@@ -23,7 +23,7 @@ class Wish:
     action: str
     who: tuple[str, ...] = ()
     message: str = ""
-    """The type of the message that is hurt, or none."""
+    """The type of the message that the fault hits, or none."""
     source: str = ""
     dest: str = ""
 
@@ -38,13 +38,13 @@ class Wish:
             return False
         if not (self.message or self.source or self.dest):
             return True
-        hurt = step.consumed or next(iter(step.sent), None)
-        if hurt is None:  # a release or a reconnection tells the message, or the connection, in its detail
+        hit = step.consumed or next(iter(step.sent), None)
+        if hit is None:  # a release or a reconnection names the message, or the connection, in its detail
             wanted = (self.message, f"{self.source}->" if self.source else "", f"->{self.dest}" if self.dest else "")
             return all(part in step.detail for part in wanted)
         return all(
             wanted in ("", found)
-            for wanted, found in ((self.message, hurt.type), (self.source, hurt.source), (self.dest, hurt.dest))
+            for wanted, found in ((self.message, hit.type), (self.source, hit.source), (self.dest, hit.dest))
         )
 
     def __str__(self) -> str:

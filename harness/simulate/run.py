@@ -11,7 +11,7 @@ from harness.record import Recorder, Trail
 
 @attrs.frozen
 class Verdict:
-    """What a run came to: the first claimed property that it violated, with the reason, at which step; or nothing."""
+    """The outcome of a run: the first claimed property that it violated, with the reason, at which step; or nothing."""
 
     violated: str | None = None
     reason: str | None = None
