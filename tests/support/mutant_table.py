@@ -109,7 +109,7 @@ FOLLOWING = edits(f"{IN_REPLICATION}/following.py", (
      "FollowerLogMatches", "rp-04-fast-failover-repaired", 8),
 ))
 PARTITION = edits(f"{IN_REPLICATION}/partition.py", (
-    ("word-for-an-older-incarnation", "if told.incarnation != s.incarnation:", "if False:",
+    ("word-for-an-older-incarnation", "if announced.incarnation != s.incarnation:", "if False:",
      "FollowersCatchUp", "replication-rolling-crash", 20),
 ))
 REPLICA_STATE = edits(f"{IN_REPLICATION}/replica_state.py", (
@@ -212,8 +212,8 @@ HUNTED: Sequence[Mutant] = (
          "if joined.cepoch > local.known[p].cepoch:", REFINEMENT, "coordinator-moves", 4),
     )),
     *edits(f"{IN_REPLICATION}/leading.py", (
-        ("followers-of-an-older-epoch-remembered", "request=None, followers=FrozenMap(), proposal=None,",
-         "request=None, proposal=None,", REFINEMENT, "replication-late-leader-and-isr", 14),
+        ("followers-of-an-older-epoch-remembered", "followers=FrozenMap(), proposal=None,",
+         "proposal=None,", REFINEMENT, "replication-late-leader-and-isr", 14),
     )),
     *edits("compaction/broker.py", (
         ("cursor-is-not-durable", "cursor: Cursor | None = persisted(default=None)",

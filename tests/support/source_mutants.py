@@ -20,7 +20,7 @@ import attrs
 
 from harness.verify.judge import FileJudge, JudgedFile
 from support.campaigns import SEARCHES
-from support.paths import ROOT
+from support.paths import ROOT, SUPPORT
 
 PACKAGES = ("kafka_proto", "compaction")
 REFINEMENT = "refinement"
@@ -105,7 +105,7 @@ def python(root: Path, *arguments: object) -> str:
 
 def record(root: Path, out: Path, campaigns: Iterable[str], seeds: int) -> dict[str, Any]:
     """Record runs of campaigns with the packages below `root`, and make sure that it was those."""
-    seen = json.loads(python(root, ROOT / "tests" / "record_runs.py", out, seeds, *campaigns))
+    seen = json.loads(python(root, SUPPORT / "record_runs.py", out, seeds, *campaigns))
     assert seen["sources"] == [str(root)] * len(PACKAGES), seen["sources"]
     campaigns_seen: dict[str, Any] = seen["campaigns"]
     return campaigns_seen
