@@ -29,7 +29,7 @@ for name, faults in (("lock-service", Faults(duplicate=1)), ("two-phase", Faults
     print(json.dumps([found.distinct, found.generated, found.depth]))
 """
 """The plain search of two protocols of other packages, with a fault and at most one timer."""
-STATIC = ROOT / "harness" / "demo" / "static"
+STATIC = ROOT / "harness" / "demo" / "web" / "static"
 PATIENCE_S = 60
 
 
