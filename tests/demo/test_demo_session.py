@@ -176,7 +176,7 @@ def test_messages_under_way_are_those_of_the_state_whatever_was_done() -> None:
         for seed in range(3):
             session, chance = ran(what, 30, seed), Seeded(seed)
             for _ in meddle(session, chance, 25):
-                flights, state = session.flights.under_way(), session.state(session.at)
+                flights, state = session.in_flight.all(), session.state(session.at)
                 assert Counter(flight.message for flight, _ in flights) == under_way(session)
                 held = [message for name, value in state.items() if name.startswith("held[") for message in value]
                 assert Counter(flight.message for flight, is_held in flights if is_held) == Counter(held)
@@ -212,9 +212,9 @@ def test_message_that_is_already_under_way_merges_with_itself() -> None:
     (step,) = steps(session, 1)
     assert (step["taken"], [message["id"] for message in step["sent"]]) == ([{"id": "2.0", "how": "merged"}], ["2.0"])
     for at in (2, 1):
-        assert [flight.id for flight, _ in session.flights.under_way()] == ["1.0"]
+        assert [flight.id for flight, _ in session.in_flight.all()] == ["1.0"]
         session.rewind(at - 1)
-    assert session.flights.under_way() == []
+    assert session.in_flight.all() == []
 
 
 def judged(session: LiveSession) -> list[dict[str, Any]]:
@@ -347,7 +347,7 @@ def test_trail_with_a_fair_ending_opens_at_its_end_and_is_saved_as_it_was(tmp_pa
     session.rewind(session.at - 1)
     assert session.violation is None and session.trail().fair_from is None
     session.forward(len(trail.choices))
-    assert session.trail() == trail
+    assert session.trail() == spelled_out(trail, session.tables)
 
 
 def test_counterexample_of_a_search_opens(tmp_path: Path) -> None:
