@@ -87,7 +87,7 @@ def test_file_of_a_live_writer_is_left_alone(tmp_path: Path) -> None:
 
 def test_run_that_is_killed_leaves_nothing_for_long(tmp_path: Path) -> None:
     """A command line that is killed leaves a hidden history; the next command that writes there removes it."""
-    command = [sys.executable, "-c", "from harness.cli import main; main()", "simulate", "transactions/repaired/actors",
+    command = [sys.executable, "-c", "from harness.cli import main; main()", "simulate", "cluster",
                "--steps", "100000000", "--out", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:

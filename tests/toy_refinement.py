@@ -78,12 +78,18 @@ class FollowerActor(m.Actor[Follower]):
 
     def on_message(self, local: Follower, message: m.Message) -> Iterable[m.Turn[Follower]]:
         assert isinstance(message, Fetched)
-        if self.flaw == "fails on old values" and not is_newer(message.value, local.copy):
-            raise LookupError(f"no value is newer than {local.copy}")
         if self.flaw != "takes old values" and not is_newer(message.value, local.copy):
             yield m.Turn("IgnoreOldValue", ("f1",), local)
             return
         yield m.Turn("Apply", ("f1",), attrs.evolve(local, copy=message.value))
+
+
+class FailingFollower(FollowerActor):
+    def on_message(self, local: Follower, message: m.Message) -> Iterable[m.Turn[Follower]]:
+        assert isinstance(message, Fetched)
+        if not is_newer(message.value, local.copy):
+            raise LookupError(f"no value is newer than {local.copy}")
+        return super().on_message(local, message)
 
 
 class Spec(m.Process):
@@ -163,7 +169,8 @@ def properties() -> tuple[m.Property, ...]:
 
 def build(sizes: Mapping[str, int], settings: Mapping[str, str], net: m.Network, faults: m.Faults, _: bool) -> m.Model:
     most, flaw = sizes["values"], settings["flaw"].replace("-", " ")
-    actors = (RegisterActor(most, flaw), FollowerActor(sizes["fetches"], flaw))
+    follower = FailingFollower if flaw == "fails on old values" else FollowerActor
+    actors = (RegisterActor(most, flaw), follower(sizes["fetches"], flaw))
     return m.Model(
         "toy/actors", actors, ({},), net, faults, properties(), sizes=sizes, settings=settings,
         types=(Fetch, Fetched, Register, Follower), refinement=lambda: refinement(most),
