@@ -33,8 +33,9 @@ from harness.simulate.tables import Tables, long_lived
 from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, Task, Tried, carry_out_all, finish, work
 from harness.simulate.workers import counter, interrupts_held_back, workers
 
-SILENCE, BRIEF = 20, 7
-"""How often the silent runs of a repaired twin would have found the flaw, in a thorough hunt and in any other."""
+SILENCE, BRIEF = 20, 4
+"""How often the silent runs of a repaired twin would have found the flaw, in a thorough hunt and in any other: where a
+flaw is due four times, all runs miss it with a probability of 2 %."""
 PART, LEAST = 4, 25
 """A row of which nothing but silence is expected gets this part of its scenario's runs, at least so many."""
 GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
@@ -196,10 +197,11 @@ class Hunt:
         """Return how many runs a scenario gets under one strategy, or would get in a thorough hunt."""
         if self.runs is not None:
             return self.runs
-        few = scenario.expected is None and not self.thorough and not whole
+        brief = not self.thorough and not whole
+        few = scenario.expected is None and brief
         runs = max(scenario.runs // PART, min(scenario.runs, LEAST)) if few else scenario.runs
         if strategy != "guided":
-            return runs
+            return -(-runs // 2) if brief and not few and strategy != "random" else runs
         return max(runs // GUIDED, min(runs, FEWEST_SILENT if few else FEWEST))
 
     def _silence(self, twin: Scenario) -> dict[str, int]:

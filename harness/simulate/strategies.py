@@ -71,19 +71,24 @@ class PctStrategy:
         self.seed = seed
         self.chance: Chance = Seeded(seed)
         self._ranked: list[str] = []
+        self._rank: dict[str, int] = {}
+        """The place of each chain among the ranked."""
         self._changes = sorted(self.chance.index(length, "change point") for _ in range(depth - 1))
         self._steps = 0
 
     def pick(self, options: Sequence[Option]) -> int:
+        rank = self._rank
         for option in options:
-            if option.key not in self._ranked:
+            if option.key not in rank:
                 self._ranked.insert(self.chance.index(len(self._ranked) + 1, "rank"), option.key)
-        top = min((option.key for option in options), key=self._ranked.index)
+                rank = self._rank = {key: n for n, key in enumerate(self._ranked)}
+        top = self._ranked[min([rank[option.key] for option in options])]
         while self._changes and self._changes[0] <= self._steps:
             self._changes.pop(0)
             self._ranked.remove(top)
             self._ranked.append(top)
-            top = min((option.key for option in options), key=self._ranked.index)
+            rank = self._rank = {key: n for n, key in enumerate(self._ranked)}
+            top = self._ranked[min([rank[option.key] for option in options])]
         self._steps += 1
         candidates = [n for n, option in enumerate(options) if option.key == top]
         return candidates[self.chance.index(len(candidates), "step of the chain")] if candidates[1:] else candidates[0]
