@@ -12,6 +12,9 @@ from support.command_line import call
 from support.page_scripts import OVERLAPS
 
 from harness.model import find_tour, tours
+from harness.record import tour_trail
+from harness.simulate.replay import spelled_out
+from harness.simulate.tables import Tables
 
 pytestmark = pytest.mark.browser
 RP_01 = "replication/truncate-to-high-watermark/actors"
@@ -72,7 +75,8 @@ def test_violation_is_stepped_to_by_hand_and_replayed_on_the_command_line(tab: T
     """The trail that the page saves leads to the same violation with the same digest."""
     tour = find_tour("rp-01")
     tab.post("open", what=RP_01, sizes=dict(tour.sizes), settings=dict(tour.settings), budget="generous")
-    for label, _ in tour.steps:
+    trail = tour_trail(tour)
+    for label in [chosen.label for chosen in spelled_out(trail, Tables(trail.build())).choices]:
         tab.take(label)
     page = tab.page
     assert page.get_attribute("[data-property=AckDurability]", "data-how") == "fails"

@@ -157,7 +157,7 @@ def test_lifelines_are_hidden_and_moved_by_pointer(tab: Tab) -> None:
     assert page.inner_text("#lanes-hidden") == "+1"
     page.click("#lanes-hidden")
     page.locator("[data-name=c3] input").check()
-    assert heads(tab) == moved
+    page.wait_for_function(f"wanted => ({HEADS})().join() === wanted", arg=",".join(moved))
     page.click("#lanes-usual")
     page.keyboard.press("Escape")
     assert heads(tab) == usual
