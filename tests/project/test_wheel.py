@@ -57,7 +57,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the commands of a clean environment with the wheel, its extras for searches and campaigns, and pytest."""
+    """The commands of a clean environment with the wheel, its extras for searches and campaigns, and pytest."""
     need_java()
     venv = tmp_path_factory.mktemp("guides") / "venv"
     run(sys.executable, "-m", "venv", venv)
