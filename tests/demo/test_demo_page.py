@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import MISSING, Tab, browser, find_chromium, served
+from support.browser import Tab, served
 from support.command_line import call
 from support.page_scripts import OVERLAPS
 
@@ -19,34 +18,6 @@ from harness.simulate.tables import Tables
 pytestmark = pytest.mark.browser
 RP_01 = "replication/truncate-to-high-watermark/actors"
 FIRST = "transactions/repaired/actors"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """One browser for all tests."""
-    if find_chromium() is None:
-        pytest.skip(MISSING)
-    pytest.importorskip("playwright")
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """One server for all tests; each opens what it needs."""
-    with served(FIRST) as (where, _):
-        yield where
-
-
-@pytest.fixture
-def tab(chromium: Any, address: str) -> Iterator[Tab]:
-    """A tab of its own for each test, which must not have complained by its end."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    shown = Tab(context.new_page(), address)
-    yield shown
-    context.close()
-    assert shown.troubles == []
 
 
 @pytest.mark.parametrize("name", [tour.name for tour in tours()])

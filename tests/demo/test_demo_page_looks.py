@@ -4,44 +4,16 @@ windows, the picture of the screen."""
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.browser import MISSING, Tab, browser, find_chromium, served
+from support.browser import Tab
 from support.page_scripts import OVERLAPS
 
 pytestmark = pytest.mark.browser
+FIRST = "cluster"
 NINE = {"what": "cluster", "sizes": {"clients": 3, "brokers": 5}, "budget": "generous"}
 HEADS = "() => [...document.querySelectorAll('#heads [data-lane]')].map(one => one.dataset.lane)"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """One browser for all tests."""
-    if find_chromium() is None:
-        pytest.skip(MISSING)
-    pytest.importorskip("playwright")
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """One server for all tests; each opens what it needs."""
-    with served("cluster") as (where, _):
-        yield where
-
-
-@pytest.fixture
-def tab(chromium: Any, address: str) -> Iterator[Tab]:
-    """A tab of its own for each test, which must not have complained by its end."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
-    shown = Tab(context.new_page(), address)
-    yield shown
-    context.close()
-    assert shown.troubles == []
 
 
 def nine(tab: Tab, steps: int, faults: bool = False) -> None:

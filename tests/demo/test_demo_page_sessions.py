@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import COMMAND, MISSING, Tab, browser, find_chromium, served
+from support.browser import COMMAND, Tab, served
 
 from harness.model import find_tour
 
@@ -18,33 +17,6 @@ pytestmark = pytest.mark.browser
 FIRST = "transactions/repaired/actors"
 KIP_320 = "replication/kip-320/actors"
 FLAWED = "s4-copied-tail"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """One browser for all tests."""
-    if find_chromium() is None:
-        pytest.skip(MISSING)
-    pytest.importorskip("playwright")
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """One server for all tests; each opens what it needs."""
-    with served(FIRST) as (where, _):
-        yield where
-
-
-@pytest.fixture
-def tab(chromium: Any, address: str) -> Iterator[Tab]:
-    """A tab of its own for each test, which must not have complained by its end."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    shown = Tab(context.new_page(), address)
-    yield shown
-    context.close()
-    assert shown.troubles == []
 
 
 def labels(tab: Tab) -> list[str]:
