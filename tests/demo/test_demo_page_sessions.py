@@ -41,6 +41,8 @@ def test_run_made_by_hand_is_reopened_after_another_was_opened(tab: Tab) -> None
     ]
     page.keyboard.press("Enter")
     tab.until("store.session.scenario === 'replication-rolling-crash'")
+    # What was opened may be drawn before its own answer closes the dialog, and an open dialog takes the keys.
+    page.wait_for_selector("#dialog:not([open])", state="attached")
     page.keyboard.press("u")
     tab.until(f"store.session.model === '{FIRST}'")
     assert labels(tab) == made
