@@ -89,7 +89,7 @@ class Replay(Session):
         if self.fair_from is not None:
             if self._trail.fairness is None and n not in self.fair_options(self.node):
                 raise Refusal(f"the trail's fair ending takes a step at {self._at} that is not fair: {chosen.label!r}")
-            self._fair_nodes.append(self.node)
+            self.fair_nodes.append(self.node)
         return n
 
     def _place(self, chosen: Chosen) -> int | None:
@@ -135,7 +135,7 @@ class Replay(Session):
             if n is not None:
                 return n
             self._time = before
-        if not self._temporal:
+        if not self.temporal:
             return -1
         if self.fair_from is None:
             self.fair_from = len(self.labels)
@@ -151,7 +151,7 @@ class Replay(Session):
         if trail.fair_from is None:
             return
         self.fair_from = trail.fair_from
-        self._fair_nodes.append(self.node)
+        self.fair_nodes.append(self.node)
         options = self.fair_options(self.node)
         is_simulated = trail.fairness is None
         if is_simulated and options and trail.back_to is None and len(self.labels) - trail.fair_from < FAIR_BOUND:
@@ -160,7 +160,7 @@ class Replay(Session):
                 f"{self.node.options[options[0]].label!r} is still due"
             )
         if trail.back_to is not None:
-            nodes = self._fair_nodes
+            nodes = self.fair_nodes
             at = trail.back_to - trail.fair_from
             if not 0 <= at < len(nodes) - 1 or nodes[at].state != nodes[-1].state:
                 raise Refusal(
@@ -169,9 +169,9 @@ class Replay(Session):
             self.back_to = trail.back_to
         self._judge_liveness(bool(options))
 
-    def _how_it_ends(self, may_go_on: bool) -> str:
+    def how_it_ends(self, may_go_on: bool) -> str:
         if self._trail.fairness is None:
-            return super()._how_it_ends(may_go_on)
+            return super().how_it_ends(may_go_on)
         if self.back_to is not None:
             names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))
             return f"these steps are repeated for ever: {', '.join(names)}"

@@ -17,6 +17,7 @@ import attrs
 from harness.model import Kind, Model, Refusal, Value
 from harness.record import Chosen, ChosenInput, Recorder, SpooledChoices
 from harness.record.fields import LONGEST_SHOWN
+from harness.simulate.ending import pending_for_ever
 from harness.simulate.nodes import Node, Option
 from harness.simulate.plan import Plan, without_choices
 from harness.simulate.raised import KIND, RAISED, sentence
@@ -72,11 +73,11 @@ class Session:
         self._timers_left = plan.timeouts
         self._timetable = Timetable(tables, plan.timing, strategy.chance) if plan.mode == "timed" else None
         self._safety = frozenset(plan.claims) & frozenset(p.name for p in tables.invariants)
-        self._temporal = tuple(p for p in self.model.properties if p.is_temporal and p.name in plan.claims)
+        self.temporal = tuple(p for p in self.model.properties if p.is_temporal and p.name in plan.claims)
         self.witnessed: set[str] = set()
         self._turns: dict[str, int] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
-        self._fair_nodes: list[Node] = []
+        self.fair_nodes: list[Node] = []
         if recorder is not None:
             recorder.event(0, self.at_us, tables.beginning(self.node), tables.failing_text(self.node))
         self._judge(self.node)
@@ -173,7 +174,7 @@ class Session:
         if self.fair_from is None:
             if len(self.labels) < self.plan.steps and (n := self._decide_main()) >= 0:
                 return n
-            if self.held or not self._temporal:
+            if self.held or not self.temporal:
                 return -1
             self.fair_from = len(self.labels)
         return self._decide_fairly()
@@ -292,7 +293,7 @@ class Session:
         node = self.node
         options = self.fair_options(node)
         order = tuple(sorted(self._turns, key=self._turns.__getitem__))
-        self._fair_nodes.append(node)
+        self.fair_nodes.append(node)
         key = (node.state, order)
         if not options or key in self._seen or len(self.labels) - self.fair_from >= FAIR_BOUND:
             if options and key in self._seen:
@@ -327,30 +328,15 @@ class Session:
     def _judge_liveness(self, may_go_on: bool) -> None:
         """Judge the claimed temporal properties on how the fair ending ended."""
         try:
-            self._judge_ending(may_go_on)
+            for verdict in pending_for_ever(self, self.temporal, may_go_on):
+                self.verdicts.setdefault(verdict.violated or "", verdict)
         except Refusal:
             raise
         except Exception as error:
             self._raised(error)
 
-    def _judge_ending(self, may_go_on: bool) -> None:
-        if self.back_to is not None:
-            start = self.back_to - (self.fair_from or 0)
-            cycle = self._fair_nodes[start:-1]
-        else:
-            cycle = self._fair_nodes[-1:]
-        for prop in self._temporal:
-            reasons = [self.tables.predicate(prop, node) for node in cycle]
-            if prop.form == "<>[]":
-                why = next((reason for reason in reasons if reason), None)
-            else:
-                why = reasons[-1] if all(reasons) else None
-            if why and prop.name not in self.verdicts:
-                self.verdicts[prop.name] = Verdict(
-                    prop.name, f"{why}; {self._how_it_ends(may_go_on)}", len(self.labels), "liveness"
-                )
-
-    def _how_it_ends(self, may_go_on: bool) -> str:
+    def how_it_ends(self, may_go_on: bool) -> str:
+        """Say what the run does for ever, or that it does nothing any more, and who waits for whom."""
         fair = len(self.labels) - (self.fair_from or 0)
         if self.back_to is not None:
             names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))

@@ -337,7 +337,7 @@ class Tables(SlotValues):
         """Return what a property's check says of a node's state (why a temporal one is still pending; a witness)."""
         memo = self._predicates.get(prop.name)
         if memo is None:
-            memo = self._predicates[prop.name] = ReadMemo(self, prop.reason)
+            memo = self._predicates[prop.name] = ReadMemo(self, prop.leads_to or prop.reason)
         return memo.at(node.state).result
 
     def reach(self, node: Node, n: int, after: Node) -> tuple[str, ...]:
