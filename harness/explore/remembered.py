@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from harness.explore.packed.look_ups import WITNESSED
-from harness.memo.interning import Ids, IdView, SlotValues
+from harness.memo.interning import Ids, IdView, SlotValues, written
 from harness.memo.read_memo import ReadMemo
 from harness.model import Message, Model, Process, Property, State, Step, Value, View
 
@@ -31,10 +31,7 @@ class Way:
 
     def follow(self, state: Ids) -> Ids:
         """Return the state after this step."""
-        after = list(state)
-        for slot, value in self._writes.at(state).result:
-            after[slot] = value
-        return tuple(after)
+        return written(state, self._writes.at(state).result)
 
 
 class Remembered(SlotValues):

@@ -5,7 +5,7 @@ Identity is by canonical text, so that `1`, `1.0` and `True` stay apart. Numbers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.model import State, Value, View, canonical_text
 
@@ -73,6 +73,14 @@ class SlotValues:
             ids.clear()
             equal.clear()
         self.used = 0
+
+
+def written(state: Ids, writes: Iterable[tuple[int, int]]) -> Ids:
+    """Return a state with other ids in some slots, given as pairs of place and id."""
+    after = list(state)
+    for slot, value in writes:
+        after[slot] = value
+    return tuple(after)
 
 
 class IdView(Mapping[str, Value]):

@@ -150,7 +150,7 @@ class Coverage:
         The run need not go there: what is possible in that state is not asked for, and no guard evaluated.
         """
         try:
-            after = self.tables.after(node.state, option)
+            after = option.after(node.state)
         except Exception:  # no run went there, or it would have ended there; whoever does hears of it
             return True
         return self._key(after, self._ghost)[0] not in self.first

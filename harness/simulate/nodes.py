@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.memo.interning import SlotValues
+from harness.memo.interning import Ids, SlotValues, written
 from harness.memo.read_memo import Leaf, ReadMemo
 from harness.model import Choice, Effects, Kind, View
 from harness.record.choices import Chosen
@@ -32,9 +32,13 @@ class Option:
         self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
         self._edges = ReadMemo(of, does)
 
-    def edge(self, state: tuple[int, ...]) -> Edge:
+    def edge(self, state: Ids) -> Edge:
         """Return what taking this choice does in a state."""
         return self._edges.at(state).result  # type: ignore[no-any-return]
+
+    def after(self, state: Ids) -> Ids:
+        """Return the state that this choice leads to, without going there."""
+        return written(state, self.edge(state).writes)
 
 
 class Edge:
@@ -56,7 +60,7 @@ class Node:
     )
 
     def __init__(
-        self, state: tuple[int, ...], units: list[tuple[list[Option], int]], checks: list[Leaf],
+        self, state: Ids, units: list[tuple[list[Option], int]], checks: list[Leaf],
         names: tuple[str, ...],
     ) -> None:
         self.state = state

@@ -255,13 +255,6 @@ class Tables(SlotValues):
         node.succ[n] = found
         return found
 
-    def after(self, state: tuple[int, ...], option: Option) -> tuple[int, ...]:
-        """Return the ids of the state that an option of a state leads to, without going there."""
-        after = list(state)
-        for slot, value in option.edge(state).writes:
-            after[slot] = value
-        return tuple(after)
-
     def _node(self, state: tuple[int, ...], parent: Node | None, written: int) -> Node:
         found = self._nodes.get(state)
         if found is not None:
@@ -292,7 +285,7 @@ class Tables(SlotValues):
 
     def _inside(self, state: tuple[int, ...], option: Option) -> bool:
         """Say whether an option leads to a state within the model's constraint."""
-        return self.model.is_inside(IdView(self, self.after(state, option)))
+        return self.model.is_inside(IdView(self, option.after(state)))
 
     def _evaluate(self, unit: tuple[ReadMemo, ReadMemo | None], state: tuple[int, ...]) -> tuple[list[Option], int]:
         own, arrivals = unit

@@ -17,7 +17,6 @@ from harness.model import Message, Model, Process, Step, brief_value
 from harness.simulate.tables import Tables
 from harness.verify.conditions import guard_of, turn_refused
 from harness.verify.guard_trace import Call, watch
-from harness.verify.spec_ways import target
 
 LOOKED_AT = 1_500
 """States in which it is looked up which slots actions write."""
@@ -83,7 +82,7 @@ class Asking:
                 continue
             met.add(node.state)
             for n, option in enumerate(node.options):
-                slots = differences(node.state, target(node.state, option))
+                slots = differences(node.state, option.after(node.state))
                 step = option.choice.step
                 key = (option.process, step.action, step.args, slots)
                 if slots and key not in found:

@@ -13,7 +13,6 @@ from harness.model import brief_value
 from harness.simulate.nodes import Node, Option
 from harness.verify.enabling import MANY, Asking, Attempt, differences
 from harness.verify.refinement import Failure, Refiner
-from harness.verify.spec_ways import target
 
 TRIED = 40
 """Instances of actions that are tried in the state where a run left the spec."""
@@ -102,7 +101,7 @@ class _Explainer:
         """Return the nearest action of the spec, and why it does not lead from one state to the other."""
         wanted = differences(before, after)
         node = self.tables.node(before)
-        writing = [(option, differences(before, target(before, option))) for option in node.options]
+        writing = [(option, differences(before, option.after(before))) for option in node.options]
         same = self._closest([option for option, slots in writing if slots == wanted], before, after)
         if same is not None:
             sentences = self._differs(same, before, after)
@@ -112,7 +111,7 @@ class _Explainer:
             return same.label, sentences
         part = self._part(node, after)
         if part is not None and steps > 1:
-            between = target(before, part)
+            between = part.after(before)
             rest, why = self.nearest(between, after, steps - 1)
             left = ", ".join(self.tables.slots[slot] for slot in sorted(differences(between, after)))
             both = f"{part.label} and {rest}" if rest else part.label
@@ -120,7 +119,7 @@ class _Explainer:
         attempt = self._attempt(before, after, exact=True)
         if attempt is None:
             near = self._closest([option for option, slots in writing if slots & wanted], before, after)
-            if near is not None and len(differences(target(before, near), after)) < len(wanted):
+            if near is not None and len(differences(near.after(before), after)) < len(wanted):
                 return near.label, self._differs(near, before, after)
             attempt = self._attempt(before, after, exact=False)
         if attempt is None:
@@ -129,21 +128,21 @@ class _Explainer:
 
     def _closest(self, options: list[Option], before: Ids, after: Ids) -> Option | None:
         """Return the first of the options that leave the fewest slots wrong."""
-        return min(options, key=lambda o: len(differences(target(before, o), after)), default=None)
+        return min(options, key=lambda o: len(differences(o.after(before), after)), default=None)
 
     def _part(self, node: Node, after: Ids) -> Option | None:
         """Return the possible option that does most of a step and nothing else."""
         wanted = differences(node.state, after)
         parts = []
         for option in node.options:
-            reached = target(node.state, option)
+            reached = option.after(node.state)
             right = differences(node.state, reached)
             if right and right < wanted and all(reached[slot] == after[slot] for slot in right):
                 parts.append((len(right), option))
         return max(parts, key=lambda found: found[0])[1] if parts else None
 
     def _differs(self, option: Option, before: Ids, after: Ids) -> tuple[str, ...]:
-        reached = target(before, option)
+        reached = option.after(before)
         sentences = []
         for slot in sorted(differences(reached, after)):
             here, there = self._text(after, slot), self._text(reached, slot)

@@ -112,7 +112,7 @@ class SpecWays:
             return next(((option.action,) for _, option in options if leads(node.state, option, after)), None)
         near = []
         for n, option in options:
-            reached = target(node.state, option)
+            reached = option.after(node.state)
             if reached != node.state:
                 near.append((sum(a != b for a, b in zip(reached, after, strict=True)), n, option))
         for _, n, option in sorted(near, key=itemgetter(0, 1)):
@@ -122,18 +122,10 @@ class SpecWays:
         return None
 
 
-def target(state: Ids, option: Option) -> Ids:
-    """Return the state that an option leads to."""
-    after = list(state)
-    for slot, value in option.edge(state).writes:
-        after[slot] = value
-    return tuple(after)
-
-
 def leads(state: Ids, option: Option, after: Ids) -> bool:
     """Say whether an option leads from one state to another."""
     writes = option.edge(state).writes
-    return all(after[slot] == value for slot, value in writes) and target(state, option) == after
+    return all(after[slot] == value for slot, value in writes) and option.after(state) == after
 
 
 def where(error: Exception) -> str:

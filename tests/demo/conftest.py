@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from support.browser import MISSING, Tab, browser, find_chromium, served
 
+from harness.demo.session.live_session import LiveSession
+from harness.demo.session.opened import open_what
+
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
@@ -35,3 +38,14 @@ def tab(chromium: Any, address: str) -> Iterator[Tab]:
     yield shown
     context.close()
     assert shown.troubles == []
+
+
+@pytest.fixture
+def site() -> Iterator[Any]:
+    """A server that shows the actors of transactions; its libraries are an extra."""
+    from support.demo_site import Site
+
+    session = LiveSession(open_what("transactions/diary-02/actors"))
+    session.set_strategy(speed=0)
+    with Site(session) as found:
+        yield found

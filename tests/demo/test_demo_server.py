@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,6 @@ from harness.demo.session.opened import open_what
 from harness.demo.web import server, shared_session
 
 TXN = "transactions/diary-02/actors"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    """A server that shows the actors of transactions."""
-    session = LiveSession(open_what(TXN))
-    session.set_strategy(speed=0)
-    with Site(session) as found:
-        yield found
 
 
 def steps(picture: Json) -> list[str]:

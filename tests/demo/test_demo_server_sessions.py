@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,21 +11,9 @@ pytest.importorskip("hypercorn")
 
 from support.demo_site import PATIENCE_S, Json, Site, Tab, tabs
 
-from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened import open_what
-
 TXN = "transactions/diary-02/actors"
 CALM = "transactions/repaired/actors"
 FLAWED = "s4-copied-tail"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    """A server that shows the actors of transactions."""
-    session = LiveSession(open_what(TXN))
-    session.set_strategy(speed=0)
-    with Site(session) as found:
-        yield found
 
 
 def labels(site: Site) -> list[str]:
