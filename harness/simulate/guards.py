@@ -9,6 +9,7 @@ condition inside an expression (`a if b else c`, a comprehension's `if`) is not 
 from __future__ import annotations
 
 import ast
+import gc
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -19,9 +20,8 @@ import attrs
 
 T = TypeVar("T")
 
-NOT_PROTOCOL = frozenset(("harness", "attr", "attrs", "py4j", "pyspark")) | sys.stdlib_module_names
-"""Packages without guards; Spark's are among them because their finalizers run whenever the collector likes. Tests and
-notebooks may hold actors of their own, so `__main__` is none of them."""
+NOT_PROTOCOL = frozenset(("harness", "attr", "attrs")) | sys.stdlib_module_names
+"""Packages without guards. Tests and notebooks may hold actors of their own, so `__main__` is none of them."""
 
 
 @attrs.frozen(order=True)
@@ -211,7 +211,10 @@ def trace(call: Callable[[], T]) -> tuple[T, list[Outcome]]:
 
 
 def _traced(call: Callable[[], T], note: Callable[[Guard, bool], None]) -> T:
-    """Carry out a call with tracing on, and put back the trace function that there was (a debugger's, coverage's)."""
+    """Carry out a call with tracing on, and put back the trace function that there was (a debugger's, coverage's).
+
+    The garbage collector waits meanwhile: it runs finalizers of anybody's objects, whose conditions are no guards.
+    """
     frames: dict[FrameType, _Frame] = {}
 
     def calling(frame: FrameType, event: str, value: Any) -> Any:
@@ -223,9 +226,12 @@ def _traced(call: Callable[[], T], note: Callable[[Guard, bool], None]) -> T:
             known = frames[frame] = _Frame(source, note)
         return known
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(calling)
     try:
         return call()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
