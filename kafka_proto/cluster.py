@@ -22,7 +22,7 @@ from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.records import LogMetadata
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
-from kafka_proto.transactions.variants import DIARY_02, repaired
+from kafka_proto.transactions.versions.repaired import REPAIRED
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),
@@ -56,7 +56,6 @@ def build(
 ) -> Model:
     """Build the model at a size, as it is after the first election."""
     constants = spec.names(sizes)
-    variant = repaired(DIARY_02, "S1,S2,S3")
     hosts = replicas_of(constants, sizes["replication-factor"])
     home = spec.spread(constants.transactional_ids, constants.txn_log_partitions)
     disk = Disk(settings["disk"] != "unflushed", settings["disk"] == "lost")
@@ -72,14 +71,14 @@ def build(
     }
     brokers = [
         StackBroker(
-            b, n, {p: rules[p][b] for p in hosts if b in rules[p]}, constants.txn_log_partitions, home, variant, disk,
+            b, n, {p: rules[p][b] for p in hosts if b in rules[p]}, constants.txn_log_partitions, home, REPAIRED, disk,
             waits_for_min_isr=settings["election"] == "elr",
         )
         for n, b in enumerate(constants.brokers)
     ]
     producers = [
         producer.TransactionalProducer(
-            c, constants.brokers, constants.transactional_ids, constants.topic_partitions, variant, backs_off=True
+            c, constants.brokers, constants.transactional_ids, constants.topic_partitions, REPAIRED, backs_off=True
         )
         for c in constants.clients
     ]

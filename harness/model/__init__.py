@@ -3,6 +3,7 @@
 Everything else in the harness, and every protocol, speaks it. Nothing here drives: no clock, chance, I/O or threads.
 """
 
+from harness.model.departure import Departure, departed
 from harness.model.faults import NO_FAULTS, OPEN, Faults, Gate, Rule, Timed
 from harness.model.message import Message, brief_input, brief_value
 from harness.model.model import Choice, Command, Effects, Model, OperationFailed
@@ -46,12 +47,12 @@ from harness.model.values import (
 from harness.model.view import State, View, parts, slot
 
 __all__ = [
-    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Checked", "Choice", "Command", "Effects",
-    "Faults", "FrozenMap", "Gate", "Input", "Kind", "Message", "Model", "ModelSpec", "Network", "Op",
-    "OperationFailed", "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size",
-    "State", "Step", "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "brief_input",
-    "brief_value", "canonical_bytes", "canonical_sort", "canonical_text", "decode", "did_you_mean", "durable", "encode",
-    "eventually", "find_model", "find_runnable", "find_scenario", "find_tour", "leads_to", "model_of", "model_specs",
-    "parts", "persisted", "refinement_of", "register", "scenarios", "slot", "sometimes", "survivor", "systems", "tours",
-    "unknown", "unregister", "volatile",
+    "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "UNORDERED_SET", "Actor", "Checked", "Choice", "Command",
+    "Departure", "Effects", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Message", "Model", "ModelSpec", "Network",
+    "Op", "OperationFailed", "Process", "Property", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting",
+    "Size", "State", "Step", "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always",
+    "brief_input", "brief_value", "canonical_bytes", "canonical_sort", "canonical_text", "decode", "departed",
+    "did_you_mean", "durable", "encode", "eventually", "find_model", "find_runnable", "find_scenario", "find_tour",
+    "leads_to", "model_of", "model_specs", "parts", "persisted", "refinement_of", "register", "scenarios", "slot",
+    "sometimes", "survivor", "systems", "tours", "unknown", "unregister", "volatile",
 ]

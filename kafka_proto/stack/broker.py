@@ -1,7 +1,7 @@
 """The broker of the stack: it hosts replicas of the transaction log, coordinates what it leads, and knows who leads.
 
 What a replica does is said in `kafka_proto.replication.partition`, what a coordinator decides in
-`kafka_proto.transactions.coordinator`. Here they meet: a coordinator's entry is a record produced with `acks=all`,
+`kafka_proto.transactions.decisions`. Here they meet: a coordinator's entry is a record produced with `acks=all`,
 whose callback answers the client when the high watermark passes it; a broker that leads loads the log before it serves;
 one that is deposed resigns.
 """
@@ -19,11 +19,11 @@ from kafka_proto.replication.messages import LeaderAndIsr, LeaderAndIsrResponse,
 from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
 from kafka_proto.replication.replica_state import then
 from kafka_proto.stack.state import NOBODY, Broker, TxnRecord, entry_of, log_of, replica, with_replica
-from kafka_proto.transactions import coordinator
-from kafka_proto.transactions.controller import CONTROLLER, PID_BLOCK
+from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import CoordinatorRole
+from kafka_proto.transactions.decisions import producer_ids
 from kafka_proto.transactions.records import Callback, Entry, LogMetadata
-from kafka_proto.transactions.variants import Variant
+from kafka_proto.transactions.versions.version import Version
 
 
 @attrs.frozen
@@ -43,25 +43,26 @@ class StackBroker(CoordinatorRole[Broker]):
 
     def __init__(
         self, name: str, number: int, hosts: Mapping[str, Replica], partitions: tuple[str, ...],
-        home: Mapping[str, str], variant: Variant, disk: Disk, waits_for_min_isr: bool = False,
+        home: Mapping[str, str], version: Version, disk: Disk, waits_for_min_isr: bool = False,
     ) -> None:
         self.name = name
         self.hosts = hosts
         """The constants of each replica here, by partition."""
         self.home = home
-        self.variant = variant
+        self.version = version
         self.disk = disk
         self.waits_for_min_isr = waits_for_min_isr
         """KIP-966: whether the high watermark stays while the ISR is smaller than `min.insync.replicas`."""
-        self.first_block = number * PID_BLOCK
+        self.first_block = producer_ids.block(number)
         self.initial = Broker(known=FrozenMap({p: NOBODY for p in partitions}))
         for p in hosts:
             self.initial = with_replica(self.initial, p, ReplicaState())
 
     def started(self, states: Mapping[str, ReplicaState], known: Mapping[str, LogMetadata]) -> Broker:
         """Return the state at the start: everybody has heard of the first election, logs are empty and loaded."""
+        source, limit = self.first_block
         local = attrs.evolve(
-            self.initial, known=FrozenMap(known), pid_source=self.first_block, pid_limit=self.first_block + PID_BLOCK,
+            self.initial, known=FrozenMap(known), pid_source=source, pid_limit=limit,
             loaded=frozenset(p for p, metadata in known.items() if metadata.leader == self.name),
         )
         for p in self.hosts:
@@ -203,9 +204,8 @@ class StackBroker(CoordinatorRole[Broker]):
                 refusal = () if callback.err is None else (callback.err,)
                 outcome = attrs.evolve(outcome, sent=(*outcome.sent, *refusal))
                 continue
-            completion = coordinator.entry_committed(entry_of(log_of(local, p)[done.offset], callback))
-            if completion.response is not None:
-                outcome = attrs.evolve(outcome, sent=(*outcome.sent, completion.response))
+            completion = self.version.entry_committed(entry_of(log_of(local, p)[done.offset], callback))
+            outcome = attrs.evolve(outcome, sent=(*outcome.sent, *completion.answers))
             if completion.entry is not None:
                 local, appended = self.produce(local, p, completion.entry)
                 outcome = then(outcome, appended)

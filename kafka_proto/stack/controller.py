@@ -16,7 +16,8 @@ from kafka_proto.replication import quorum
 from kafka_proto.replication.messages import AlterPartition, LeaderAndIsr, LeaderAndIsrResponse, RegisterBroker
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr
-from kafka_proto.transactions.controller import CONTROLLER, PID_BLOCK
+from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.decisions import producer_ids
 from kafka_proto.transactions.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 
@@ -73,8 +74,8 @@ class StackController(Actor[ClusterState]):
             case RegisterBroker():
                 yield self.register(local, message)
             case AllocateProducerIdsRequest():
-                start = local.next_block * PID_BLOCK + 1
-                block = AllocateProducerIdsResponse(start, PID_BLOCK, source=self.name, dest=message.source)
+                start = producer_ids.block(local.next_block)[0] + 1
+                block = AllocateProducerIdsResponse(start, producer_ids.BLOCK, source=self.name, dest=message.source)
                 after = attrs.evolve(local, next_block=local.next_block + 1)
                 yield Turn("ReceiveAllocateProducerIdsRequest", (message.source,), after, (block,))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import NO_FAULTS, Faults, Model, Network, Process, View
+from harness.model import NO_FAULTS, Faults, Model, Network, Process, View, departed
 from kafka_proto.transactions import broker, controller, log, messages, producer, spec
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
@@ -16,7 +16,8 @@ from kafka_proto.transactions.properties import actor_message_type, properties
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.refinement import refinement
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
-from kafka_proto.transactions.variants import DIARY_02, Variant, every_replica, never_back, repaired
+from kafka_proto.transactions.versions.departures import DEPARTURES
+from kafka_proto.transactions.versions.version import Version
 
 
 class ActorState:
@@ -55,25 +56,27 @@ TYPES: tuple[type, ...] = (
 )
 
 
-def build_variant(
-    name: str, variant: Variant, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
-    faults: Faults, history_variables: bool,
+def build(
+    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
+    history_variables: bool,
 ) -> Model:
-    """Build the actor composition of a variant at a size."""
+    """Build the actor composition of a version at a size, with the repairs that the settings name."""
+    name = f"transactions/{version.name}/actors"
+    version = departed(version, DEPARTURES, settings.get("repair", ""))
     constants = spec.names(sizes)
     leaders = spec.spread(constants.txn_log_partitions, constants.brokers)
     home = spec.spread(constants.transactional_ids, constants.txn_log_partitions)
     brokers = [
-        broker.TransactionCoordinator(b, n, leaders, home, variant) for n, b in enumerate(constants.brokers)
+        broker.TransactionCoordinator(b, n, leaders, home, version) for n, b in enumerate(constants.brokers)
     ]
     processes: list[Process] = [
         producer.TransactionalProducer(
-            c, constants.brokers, constants.transactional_ids, constants.topic_partitions, variant
+            c, constants.brokers, constants.transactional_ids, constants.topic_partitions, version
         )
         for c in constants.clients
     ]
     processes += brokers
-    processes.append(controller.Controller(leaders, constants.brokers, constants.elections, variant.election))
+    processes.append(controller.Controller(leaders, constants.brokers, constants.elections, version.election))
     logs = [log.TransactionLog(p, leader, constants.brokers) for p, leader in leaders.items()]
     processes += logs
     start = {b.name: b.start for b in brokers}
@@ -85,36 +88,22 @@ def build_variant(
         name, tuple(processes), (start,), network, faults, found,
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
-        refinement=None if flaws_show(variant, sizes) else lambda: refinement(
-            variant, sizes, settings, network, faults != NO_FAULTS, brokers, logs
+        refinement=None if flaws_show(version, sizes) else lambda: refinement(
+            version, sizes, settings, network, faults != NO_FAULTS, brokers, logs
         ),
     )
 
 
-def flaws_show(variant: Variant, sizes: Mapping[str, int]) -> bool:
+SHOWS: Mapping[str, tuple[str, int]] = {
+    "S1": ("transactional-ids", 1), "S2": ("brokers", 2), "S3": ("txn-log-partitions", 1),
+}
+"""The size above which a flaw shows."""
+
+
+def flaws_show(version: Version, sizes: Mapping[str, int]) -> bool:
     """Say whether a flaw of the spec shows at a size: actors then go wrong in their own way, which no spec has."""
-    reused = variant.pid_source_after is not never_back and sizes["transactional-ids"] > 1
-    stuck = variant.learns_epoch is not every_replica and sizes["brokers"] > 2
-    wiped = not variant.keeps_other_metadata and sizes["txn-log-partitions"] > 1
-    return reused or stuck or wiped
-
-
-def build_diary_02(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
-) -> Model:
-    """Build `transactions/diary-02/actors`, with the repairs that the settings name."""
-    variant = repaired(DIARY_02, settings["repair"])
-    name = "transactions/diary-02/actors"
-    return build_variant(name, variant, sizes, settings, network, faults, history_variables)
-
-
-def build_repaired(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
-) -> Model:
-    """Build `transactions/repaired/actors`."""
-    variant = repaired(DIARY_02, "S1,S2,S3")
-    name = "transactions/repaired/actors"
-    return build_variant(name, variant, sizes, settings, network, faults, history_variables)
+    left = (SHOWS[repair.id] for repair in DEPARTURES if repair.id in SHOWS and not repair.is_in(version))
+    return any(sizes[name] > most for name, most in left)
 
 
 def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import FrozenMap, Message, Turn, persisted, volatile
-from kafka_proto.transactions import coordinator
-from kafka_proto.transactions.controller import CONTROLLER, PID_BLOCK
+from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import Coordinator, CoordinatorRole
+from kafka_proto.transactions.decisions import election, producer_ids
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
 from kafka_proto.transactions.messages import LeaderAndIsr, RegisterBroker
 from kafka_proto.transactions.records import Entry, LogMetadata
-from kafka_proto.transactions.variants import Variant
+from kafka_proto.transactions.versions.version import Version
 
 NOBODY = LogMetadata(0, "")
 
@@ -43,23 +43,24 @@ class TransactionCoordinator(CoordinatorRole[Broker]):
     may_crash = True
 
     def __init__(
-        self, name: str, number: int, leaders: dict[str, str], home: dict[str, str], variant: Variant
+        self, name: str, number: int, leaders: dict[str, str], home: dict[str, str], version: Version
     ) -> None:
         self.name = name
         self.home = home
-        self.variant = variant
+        self.version = version
         self.partitions = tuple(leaders)
         nothing: FrozenMap[str, tuple[Entry, ...]] = FrozenMap({p: () for p in leaders})
         self.blank = Broker(
             known=FrozenMap({p: NOBODY for p in leaders}), log=nothing, hwm=FrozenMap({p: 0 for p in leaders})
         )
         self.initial = self.blank
+        source, limit = producer_ids.block(number)
         self.start = attrs.evolve(
             self.blank,
             known=FrozenMap({p: LogMetadata(1, leader) for p, leader in leaders.items()}),
             loaded=frozenset(p for p, leader in leaders.items() if leader == name),
-            pid_source=number * PID_BLOCK,
-            pid_limit=number * PID_BLOCK + PID_BLOCK,
+            pid_source=source,
+            pid_limit=limit,
         )
 
     def restarted(self, local: Broker) -> Broker:
@@ -113,8 +114,8 @@ class TransactionCoordinator(CoordinatorRole[Broker]):
             return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, already known")
         if announced.leader == self.name:
             return self.take_over(local, announced)
-        if known == NOBODY or coordinator.must_follow(
-            self.name, known.leader, known.cepoch, announced.leader, announced.cepoch, self.variant
+        if known == NOBODY or self.version.must_follow(
+            self.name, known.leader, known.cepoch, announced.leader, announced.cepoch
         ):
             return self.become_follower(local, announced)
         return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, not followed")
@@ -131,7 +132,7 @@ class TransactionCoordinator(CoordinatorRole[Broker]):
         """ACTION BecomeFollower(b, p): truncate, forget the ids of the partition, fail what was not committed."""
         p = announced.partition
         pending = [entry for n, entry in enumerate(local.log[p]) if (p, n) in local.callbacks]
-        failed = coordinator.failed_responses(pending)
+        failed = election.failed_responses(pending)
         after = self.forget(local, p)
         after = attrs.evolve(after, known=after.known.set(p, LogMetadata(announced.cepoch, announced.leader)))
         join = JoinEpoch(announced.cepoch, False, local.incarnation, source=self.name, dest=log_name(p))
@@ -178,9 +179,8 @@ class TransactionCoordinator(CoordinatorRole[Broker]):
         sent: tuple[Message, ...] = ()
         if (p, offset) in local.callbacks:
             after = attrs.evolve(after, callbacks=after.callbacks - {(p, offset)})
-            done = coordinator.entry_committed(entry)
-            if done.response is not None:
-                sent = (done.response,)
+            done = self.version.entry_committed(entry)
+            sent = done.answers
             if done.entry is not None:
                 after, append = self.append(after, done.entry)
                 sent = (*sent, append)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Turn
+from kafka_proto.transactions.decisions import producer_ids
 from kafka_proto.transactions.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -19,8 +20,6 @@ from kafka_proto.transactions.messages import (
 from kafka_proto.transactions.records import LogMetadata
 
 CONTROLLER = "controller"
-PID_BLOCK = 100
-"""Producer ids in a block; Kafka's is 1000."""
 
 
 @attrs.frozen
@@ -64,8 +63,8 @@ class Controller(Actor[Quorum]):
                 sent = tuple(self.tell(p, known, message.source) for p, known in local.leaders.items())
                 yield Turn("ReceiveRegisterBroker", (message.source,), local, sent)
             case AllocateProducerIdsRequest():
-                start = local.next_block * PID_BLOCK + 1
-                block = AllocateProducerIdsResponse(start, PID_BLOCK, source=self.name, dest=message.source)
+                start = producer_ids.block(local.next_block)[0] + 1
+                block = AllocateProducerIdsResponse(start, producer_ids.BLOCK, source=self.name, dest=message.source)
                 after = attrs.evolve(local, next_block=local.next_block + 1)
                 yield Turn("ReceiveAllocateProducerIdsRequest", (message.source,), after, (block,))
 

@@ -12,20 +12,20 @@ from typing import TypeVar
 import attrs
 
 from harness.model import Actor, FrozenMap, Message, Turn, volatile
-from kafka_proto.transactions import coordinator
 from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.decisions import producer_ids
+from kafka_proto.transactions.decisions.election import replay
+from kafka_proto.transactions.decisions.outcome import Outcome
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
-    Error,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     InitPidRequest,
-    answer,
 )
 from kafka_proto.transactions.records import Entry, LogMetadata, TxnMetadata
-from kafka_proto.transactions.variants import Variant
+from kafka_proto.transactions.versions.version import Version
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ class CoordinatorRole(Actor[L]):
 
     home: Mapping[str, str]
     """The log partition of each transactional id."""
-    variant: Variant
+    version: Version
 
     def append_entry(self, local: L, action: str, who: tuple[str, ...], entry: Entry, waits: bool) -> Turn[L]:
         """Append an entry to its log partition; `waits` says whether somebody is answered when it commits."""
@@ -75,64 +75,58 @@ class CoordinatorRole(Actor[L]):
 
     def complete_partial_txn(self, local: L, tid: str) -> Iterable[Turn[L]]:
         """ACTION CompletePartialTxn(b, tid): finish what a predecessor, or this broker before a crash, prepared."""
-        entry = coordinator.complete_partial_txn(
+        if self.version.complete_partial_txn is None:
+            return
+        entry = self.version.complete_partial_txn(
             tid,
             leads=self.home[tid] in local.loaded,
             metadata=local.metadata.get(tid),
             pending=local.transitions.get(tid),
         )
-        if entry is not None and self.variant.completes_partial_txns:
+        if entry is not None:
             yield self.append_entry(local, "CompletePartialTxn", (self.name, tid), entry, waits=False)
 
     def receive_init_pid_request(self, local: L, request: InitPidRequest) -> Turn[L]:
         """ACTION ReceiveInitPidRequest(b, c), refused with a retriable error while loading or out of producer ids."""
         who = (self.name, request.source)
-        p = self.home[request.tid]
-        leads = local.known[p].leader == self.name
-        if leads and p not in local.loaded:
-            refusal = answer(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
-            return Turn("ReceiveInitPidRequest", who, local, (refusal,))
-        if leads and request.tid not in local.metadata and local.pid_source >= local.pid_limit:
-            refusal = answer(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
-            if local.allocating:
-                return Turn("ReceiveInitPidRequest", who, local, (refusal,))
-            ask = AllocateProducerIdsRequest(source=self.name, dest=CONTROLLER)
-            return Turn("ReceiveInitPidRequest", who, attrs.evolve(local, allocating=True), (refusal, ask))
-        decision = coordinator.receive_init_pid_request(
+        leads = local.known[self.home[request.tid]].leader == self.name
+        decided = self.version.init_producer_id(
             request,
             leads=leads,
+            loading=leads and self.home[request.tid] not in local.loaded,
             metadata=local.metadata.get(request.tid),
             pending=local.transitions.get(request.tid),
-            pid_source=local.pid_source,
-            variant=self.variant,
+            new_pid=producer_ids.next_pid(local.pid_source, local.pid_limit),
         )
-        if decision.metadata is not None:
-            local = attrs.evolve(local, metadata=local.metadata.set(request.tid, decision.metadata))
-        if decision.pid_source is not None:
-            local = attrs.evolve(local, pid_source=decision.pid_source)
-        return self.carry_out(local, "ReceiveInitPidRequest", who, decision)
+        if decided.needs_producer_ids and not local.allocating:
+            ask = AllocateProducerIdsRequest(source=self.name, dest=CONTROLLER)
+            asks = attrs.evolve(local, allocating=True)
+            return Turn("ReceiveInitPidRequest", who, asks, (*decided.answers, ask))
+        if decided.metadata is not None:
+            local = attrs.evolve(
+                local, metadata=local.metadata.set(request.tid, decided.metadata),
+                pid_source=self.version.pid_source_after(local.pid_source, decided.metadata.pid),
+            )
+        return self.carry_out(local, "ReceiveInitPidRequest", who, decided)
 
     def receive_add_partitions_request(self, local: L, request: AddPartitionsToTxnRequest) -> Turn[L]:
         """ACTION ReceiveAddPartitionsToTxnRequest(b, c), refused with a retriable error while loading."""
         who = (self.name, request.source)
-        p = self.home[request.tid]
-        leads = local.known[p].leader == self.name
-        if leads and p not in local.loaded:
-            refusal = answer(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
-            return Turn("ReceiveAddPartitionsToTxnRequest", who, local, (refusal,))
-        decision = coordinator.receive_add_partitions(
+        leads = local.known[self.home[request.tid]].leader == self.name
+        decided = self.version.add_partitions(
             request,
             leads=leads,
+            loading=leads and self.home[request.tid] not in local.loaded,
             metadata=local.metadata.get(request.tid),
             pending=local.transitions.get(request.tid),
         )
-        return self.carry_out(local, "ReceiveAddPartitionsToTxnRequest", who, decision)
+        return self.carry_out(local, "ReceiveAddPartitionsToTxnRequest", who, decided)
 
-    def carry_out(self, local: L, action: str, who: tuple[str, ...], decision: coordinator.Decision) -> Turn[L]:
+    def carry_out(self, local: L, action: str, who: tuple[str, ...], decided: Outcome) -> Turn[L]:
         """Answer now, or append the entry whose commit answers."""
-        if decision.entry is None:
-            return Turn(action, who, local, (decision.reply,) if decision.reply is not None else ())
-        return self.append_entry(local, action, who, decision.entry, waits=True)
+        if decided.entry is None:
+            return Turn(action, who, local, decided.answers)
+        return self.append_entry(local, action, who, decided.entry, waits=True)
 
     def receive_find_coordinator_request(self, local: L, request: FindCoordinatorRequest) -> Turn[L]:
         """Answer from the metadata cache, stale or not; a broker that knows nobody sends the client back to itself."""
@@ -150,14 +144,12 @@ class CoordinatorRole(Actor[L]):
 
     def serving(self, local: L, p: str, log: Iterable[Entry]) -> L:
         """Return the state with a partition's log loaded: its ids are known (S3: and others may be forgotten)."""
-        loaded = coordinator.replay(log)
+        loaded = replay(log)
         metadata = {
             tid: found
             for tid, home in self.home.items()
             if (
-                found := coordinator.materialized(
-                    tid, home == p, loaded.get(tid), local.metadata.get(tid), self.variant
-                )
+                found := self.version.materialized(home == p, loaded.get(tid), local.metadata.get(tid))
             )
             is not None
         }

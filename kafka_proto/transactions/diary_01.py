@@ -10,7 +10,7 @@ The published table's initial states range over every mapping of ids to partitio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import product
 
@@ -30,16 +30,18 @@ from harness.model import (
     Value,
     View,
     always,
+    departed,
     eventually,
     slot,
     sometimes,
 )
-from kafka_proto.transactions.coordinator import transition
+from kafka_proto.transactions.decisions.outcome import transition
 from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse
 from kafka_proto.transactions.properties import message_type, no_bad_state
 from kafka_proto.transactions.records import ClientState, TxnMetadata, TxnState, fresh_metadata
 from kafka_proto.transactions.spec import Action, Names, names, outcome, spread, symmetric
-from kafka_proto.transactions.variants import never_back, set_back_to_pid
+from kafka_proto.transactions.versions.departures import DEPARTURES
+from kafka_proto.transactions.versions.diary_01 import DIARY_01, PidVersion
 
 FAIRNESS = {
     "SendInitPidRequest": "strong",
@@ -83,26 +85,6 @@ class PartitionEpoch:
     """What a broker knows of a partition it leads."""
 
     cepoch: int
-
-
-@attrs.frozen
-class Rules:
-    """Where diary 01 as written and its repairs differ."""
-
-    pid_source_after: Callable[[int, int], int] = set_back_to_pid
-    """S1, see `variants`."""
-    transitions_from: str = "tc_txn_metadata"
-    """S6: the variable that tc_txn_transition' is built from; repaired: tc_txn_transition itself."""
-
-
-def rules(repairs: str) -> Rules:
-    """Return diary 01's rules with a comma-separated list of flaws repaired."""
-    chosen = Rules()
-    if "S1" in repairs.split(","):
-        chosen = attrs.evolve(chosen, pid_source_after=never_back)
-    if "S6" in repairs.split(","):
-        chosen = attrs.evolve(chosen, transitions_from="tc_txn_transition")
-    return chosen
 
 
 class PidSender(Process):
@@ -152,10 +134,10 @@ class PidCoordinator(Process):
 
     has_inbox = True
 
-    def __init__(self, name: str, constants: Names, chosen: Rules) -> None:
+    def __init__(self, name: str, constants: Names, version: PidVersion) -> None:
         self.name = name
         self.constants = constants
-        self.rules = chosen
+        self.version = version
 
     def receive(self, view: View, message: Message) -> Iterable[Step]:
         """ACTION ReceiveInitPidRequest(b, c)."""
@@ -172,7 +154,7 @@ class PidCoordinator(Process):
                 return
             current = fresh_metadata(view["pid_source"] + 1)
         writes: list[tuple[str, Value]] = [
-            ("pid_source", self.rules.pid_source_after(view["pid_source"], current.pid)), (own, current),
+            ("pid_source", self.version.pid_source_after(view["pid_source"], current.pid)), (own, current),
         ]
         result = transition(
             view.at("tc_txn_transition", self.name, tid), current, TxnState.EMPTY,
@@ -184,7 +166,7 @@ class PidCoordinator(Process):
         result = attrs.evolve(result, last_pid=current.pid)
         for b in self.constants.brokers:
             for t in self.constants.transactional_ids:
-                pending = result if (b, t) == (self.name, tid) else view.at(self.rules.transitions_from, b, t)
+                pending = result if (b, t) == (self.name, tid) else self.version.others_pending(view, b, t)
                 writes.append((slot("tc_txn_transition", b, t), pending))
         log = slot("txn_log", view.at("t_to_p_mapping", tid))
         writes.append((log, (*view[log], PidEntry(message.source, tid, result))))
@@ -280,10 +262,10 @@ def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
     """Build diary 01 at a size."""
-    chosen = rules(settings["repair"])
+    version = departed(DIARY_01, DEPARTURES, settings["repair"])
     constants = names(sizes)
     processes: list[Process] = [PidSender(c, constants) for c in constants.clients]
-    processes += [PidCoordinator(b, constants, chosen) for b in constants.brokers]
+    processes += [PidCoordinator(b, constants, version) for b in constants.brokers]
     processes += [complete_init_pid_request(b, p) for b in constants.brokers for p in constants.txn_log_partitions]
     initial_ = tuple(initial_states(constants, settings["init"] == "published"))
     types = (InitPidRequest, InitPidResponse, TxnMetadata, PidClient, PidEntry, PartitionEpoch)

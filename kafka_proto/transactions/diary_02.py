@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import BAG, Faults, Model, Network, Process
+import attrs
+
+from harness.model import BAG, Faults, Model, Network, Process, departed
 from kafka_proto.transactions import spec
 from kafka_proto.transactions.extensions import ExtendedBroker, ExtendedClient, Extensions, actions
 from kafka_proto.transactions.properties import SpecState, properties
 from kafka_proto.transactions.types import TYPES
-from kafka_proto.transactions.variants import DIARY_02, Variant, repaired
+from kafka_proto.transactions.versions.departures import DEPARTURES
+from kafka_proto.transactions.versions.version import Version
 
 FAIRNESS = {
     "SendInitPidRequest": "strong",
@@ -33,37 +36,37 @@ FAIRNESS = {
 
 
 def build(
-    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
+    history_variables: bool,
 ) -> Model:
-    """Build diary 02 at a size, with the repairs and the extension actions that the settings name."""
-    variant = repaired(DIARY_02, settings["repair"])
+    """Build a version of diary 02 at a size, with the repairs and the extension actions that the settings name."""
+    chosen = departed(version, DEPARTURES, settings.get("repair", ""))
     on = frozenset(name for name in settings["extend"].split(",") if name)
     extensions = Extensions(on, int(settings["bound"] or 1))
-    return compose(variant, extensions, sizes, settings, network, faults, history_variables)
+    model = compose(chosen, extensions, sizes, settings, network, faults, history_variables)
+    return attrs.evolve(model, name=f"transactions/{version.name}")
 
 
 def compose(
-    variant: Variant, extensions: Extensions, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
+    version: Version, extensions: Extensions, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
     faults: Faults, history_variables: bool,
 ) -> Model:
-    """Compose a variant of diary 02 with extension actions, if there are any."""
+    """Compose a version of diary 02 with extension actions, if there are any."""
     constants = spec.names(sizes, bool(extensions.on), "FinishLoading" in extensions)
     processes: list[Process] = []
     if extensions.on:
-        processes += [ExtendedClient(c, constants, variant, extensions) for c in constants.clients]
-        processes += [ExtendedBroker(b, constants, variant, extensions) for b in constants.brokers]
+        processes += [ExtendedClient(c, constants, version, extensions) for c in constants.clients]
+        processes += [ExtendedBroker(b, constants, version, extensions) for b in constants.brokers]
     else:
-        processes += [spec.SpecClient(c, constants, variant) for c in constants.clients]
-        processes += [spec.SpecBroker(b, variant) for b in constants.brokers]
+        processes += [spec.SpecClient(c, constants, version) for c in constants.clients]
+        processes += [spec.SpecBroker(b, version) for b in constants.brokers]
     for b in constants.brokers:
         for p in constants.txn_log_partitions:
-            processes.append(spec.commit(b, p, constants))
-            processes.append(spec.elect(b, p, constants, variant))
-            processes.append(spec.become_follower(b, p, constants, variant))
-    for b in constants.brokers:
-        for tid in constants.transactional_ids:
-            processes.append(spec.complete_partial_txn(b, tid, constants))
-    processes += actions(constants, variant, extensions)
+            processes.append(spec.commit(b, p, constants, version))
+            processes.append(spec.elect(b, p, constants, version))
+            processes.append(spec.become_follower(b, p, constants, version))
+    processes += spec.complete_partial_txns(constants, version)
+    processes += actions(constants, version, extensions)
     return Model(
         "transactions/diary-02", tuple(processes), (extensions.initial(constants, spec.initial(constants)),),
         BAG if extensions.on else network, faults, properties(constants, SpecState(constants)), FAIRNESS,

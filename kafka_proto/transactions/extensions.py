@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from harness.model import BAG, Message, Process, Step, Value, View, canonical_sort, slot
-from kafka_proto.transactions import client as clients
-from kafka_proto.transactions import coordinator, spec
+from kafka_proto.transactions import spec
+from kafka_proto.transactions.decisions import client as clients
+from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, Request, Response, answer
 from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.spec import Names
-from kafka_proto.transactions.variants import Variant
+from kafka_proto.transactions.versions.version import Version
 
 EXTENSIONS: Mapping[str, str] = {
     "RequestTimeout": "a client gives a request up, since its answer may be lost; what became of it is unknown",
@@ -119,8 +120,8 @@ class Extensions:
 class ExtendedClient(spec.SpecClient):
     """A client that numbers its requests, gives them up, and looks its coordinator up by request."""
 
-    def __init__(self, name: str, constants: Names, variant: Variant, extensions: Extensions) -> None:
-        super().__init__(name, constants, variant)
+    def __init__(self, name: str, constants: Names, version: Version, extensions: Extensions) -> None:
+        super().__init__(name, constants, version)
         self.extensions = extensions
         self.counter = slot("correlation", name)
 
@@ -156,7 +157,7 @@ class ExtendedClient(spec.SpecClient):
         paid = self.extensions.paid(view)
         if paid is None:
             return
-        after = clients.given_up(client)
+        after = self.version.given_up(client)
         if client.pid != -1:
             assert client.tid is not None
             after = attrs.evolve(after, tc=spec.find_coordinator(view, client.tid))
@@ -180,8 +181,8 @@ class ExtendedClient(spec.SpecClient):
 class ExtendedBroker(spec.SpecBroker):
     """A coordinator that may have stopped serving, and refuses then."""
 
-    def __init__(self, name: str, constants: Names, variant: Variant, extensions: Extensions) -> None:
-        super().__init__(name, variant)
+    def __init__(self, name: str, constants: Names, version: Version, extensions: Extensions) -> None:
+        super().__init__(name, version)
         self.constants = constants
         self.extensions = extensions
 
@@ -221,7 +222,7 @@ class ExtendedBroker(spec.SpecBroker):
                 yield Error.CONCURRENT_TRANSACTIONS
 
 
-def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[Process]:
+def actions(constants: Names, version: Version, extensions: Extensions) -> list[Process]:
     """Return the extension actions of brokers, the log and the network that are on, as processes."""
     found: list[Process] = []
     for b in constants.brokers:
@@ -234,7 +235,7 @@ def actions(constants: Names, variant: Variant, extensions: Extensions) -> list[
             elections = {
                 "ElectFromLog": elect_from_log, "TakeOverLate": take_over_late, "FollowLate": follow_late,
             }
-            found += [make_(b, p, constants, variant) for name, make_ in elections.items() if name in extensions]
+            found += [make_(b, p, constants, version) for name, make_ in elections.items() if name in extensions]
         if "Crash" in extensions:
             found.append(crash(b, constants, extensions))
     for address in (*constants.clients, *constants.brokers):
@@ -264,7 +265,7 @@ def given_up(view: View, b: str, p: str, constants: Names) -> list[tuple[str, Va
 
 def stopped(view: View, b: str, p: str, constants: Names) -> list[tuple[str, Value]]:
     """Return the writes by which a leader stops serving: what it knew beyond the committed log is forgotten."""
-    known = coordinator.replay(view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)])
+    known = election.replay(view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)])
     writes = spec.serving(b, p, False, constants)
     writes += [(slot("tc_tid_metadata", b, tid), known.get(tid)) for tid in ids_on(view, p, constants)]
     return writes if view.at("txn_log_leader", p) == b else writes + given_up(view, b, p, constants)
@@ -277,9 +278,9 @@ def resign_early(b: str, p: str, constants: Names, extensions: Extensions) -> sp
         paid = extensions.paid(view)
         if paid is None or view.at("txn_log_leader", p) != b or not spec.serves(view, b, p, constants):
             return
-        pending = coordinator.uncommitted(view.at("tc_log", b, p), view.at("tc_log_hwm", b, p))
+        pending = election.uncommitted(view.at("tc_log", b, p), view.at("tc_log_hwm", b, p))
         writes = stopped(view, b, p, constants)
-        yield Step("ResignEarly", (b, p), (*writes, *paid), coordinator.failed_responses(pending))
+        yield Step("ResignEarly", (b, p), (*writes, *paid), election.failed_responses(pending))
 
     return spec.Action(f"ResignEarly[{b}][{p}]", steps)
 
@@ -346,7 +347,7 @@ def finish_loading(b: str, p: str, constants: Names, extensions: Extensions) -> 
     return spec.Action(f"FinishLoading[{b}][{p}]", steps)
 
 
-def elect_from_log(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
+def elect_from_log(b: str, p: str, constants: Names, version: Version) -> spec.Action:
     """EXTENSION ElectFromLog(b, p): as ElectLeader, but loading the log, and open to a leader that has stopped."""
 
     def steps(view: View) -> Iterable[Step]:
@@ -355,16 +356,16 @@ def elect_from_log(b: str, p: str, constants: Names, variant: Variant) -> spec.A
         if view.at("tc_log_metadata", b, p).leader == b and spec.serves(view, b, p, constants):
             return
         committed: tuple[Entry, ...] = view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]
-        known: Mapping[str, TxnMetadata] = coordinator.replay(committed)
+        known: Mapping[str, TxnMetadata] = election.replay(committed)
         writes = given_up(view, b, p, constants)
-        writes += spec.elected(view, b, p, known.get, constants, variant)
+        writes += spec.elected(view, b, p, known.get, constants, version)
         yield Step("ElectFromLog", (b, p), tuple(writes))
         yield Step("ElectFromLog", (b, p), (*writes, *spec.serving(b, p, False, constants)), detail="gone")
 
     return spec.Action(f"ElectFromLog[{b}][{p}]", steps)
 
 
-def take_over_late(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
+def take_over_late(b: str, p: str, constants: Names, version: Version) -> spec.Action:
     """EXTENSION TakeOverLate(b, p): lead in an epoch that is over and that nobody else leads; nothing commits in it."""
 
     def steps(view: View) -> Iterable[Step]:
@@ -374,28 +375,28 @@ def take_over_late(b: str, p: str, constants: Names, variant: Variant) -> spec.A
         others: list[LogMetadata] = [view.at("tc_log_metadata", other, p) for other in constants.brokers]
         led_by_others = [other.cepoch for other in others if other.leader != b]
         committed = view.at("tc_log", b, p)[: view.at("tc_log_hwm", b, p)]
-        loaded = coordinator.replay(committed)
+        loaded = election.replay(committed)
         for epoch in range(known.cepoch + 1, view.at("txn_log_epoch", p)):
             if epoch in led_by_others:
                 continue
             writes = [(slot("tc_log_metadata", b, p), LogMetadata(epoch, b)), *given_up(view, b, p, constants)]
             writes += spec.serving(b, p, True, constants)
-            writes += spec.materialize(view, b, p, loaded.get, constants, variant)
+            writes += spec.materialize(view, b, p, loaded.get, constants, version)
             yield Step("TakeOverLate", (b, p), tuple(writes), detail=str(epoch))
 
     return spec.Action(f"TakeOverLate[{b}][{p}]", steps)
 
 
-def follow_late(b: str, p: str, constants: Names, variant: Variant) -> spec.Action:
+def follow_late(b: str, p: str, constants: Names, version: Version) -> spec.Action:
     """EXTENSION FollowLate(b, p): as BecomeFollower, in an epoch that is over."""
 
     def steps(view: View) -> Iterable[Step]:
         known: LogMetadata = view.at("tc_log_metadata", b, p)
         for epoch in range(known.cepoch + 1, view.at("txn_log_epoch", p)):
             for leader in constants.brokers:
-                if coordinator.must_follow(b, known.leader, known.cepoch, leader, epoch, variant):
+                if version.must_follow(b, known.leader, known.cepoch, leader, epoch):
                     now = LogMetadata(epoch, leader)
-                    writes, responses = spec.following(view, b, p, now, constants, variant)
+                    writes, responses = spec.following(view, b, p, now, constants, version)
                     yield Step("FollowLate", (b, p), writes, responses, detail=f"{leader} {epoch}")
 
     return spec.Action(f"FollowLate[{b}][{p}]", steps)

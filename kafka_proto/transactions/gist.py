@@ -11,30 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import Faults, Model, Network, Process
+from harness.model import Faults, Model, Network, Process, departed
 from kafka_proto.transactions import diary_02, spec
 from kafka_proto.transactions.properties import SpecState, properties
 from kafka_proto.transactions.types import TYPES
-from kafka_proto.transactions.variants import GIST, repaired
+from kafka_proto.transactions.versions.departures import DEPARTURES
+from kafka_proto.transactions.versions.gist import GIST
 
 
 def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
     """Build the gist at a size, with the repairs that the settings name."""
-    variant = repaired(GIST, settings["repair"])
+    version = departed(GIST, DEPARTURES, settings["repair"])
     constants = spec.names(sizes)
-    processes: list[Process] = [spec.SpecClient(c, constants, variant) for c in constants.clients]
-    processes += [spec.SpecBroker(b, variant) for b in constants.brokers]
+    processes: list[Process] = [spec.SpecClient(c, constants, version) for c in constants.clients]
+    processes += [spec.SpecBroker(b, version) for b in constants.brokers]
     for b in constants.brokers:
         for p in constants.txn_log_partitions:
-            processes.append(spec.commit(b, p, constants))
-            processes.append(spec.elect(b, p, constants, variant))
-            processes.append(spec.become_follower(b, p, constants, variant))
-    if variant.completes_partial_txns:
-        for b in constants.brokers:
-            for tid in constants.transactional_ids:
-                processes.append(spec.complete_partial_txn(b, tid, constants))
+            processes.append(spec.commit(b, p, constants, version))
+            processes.append(spec.elect(b, p, constants, version))
+            processes.append(spec.become_follower(b, p, constants, version))
+    processes += spec.complete_partial_txns(constants, version)
     return Model(
         "transactions/gist", tuple(processes), (spec.initial(constants),), network, faults,
         properties(constants, SpecState(constants)), diary_02.FAIRNESS, history_variables, sizes, settings, types=TYPES,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-import attrs
-
-from harness.model import Model, ModelSpec, Setting, Size
+from harness.model import ModelSpec, Setting, Size
 from kafka_proto.transactions import actors, diary_01, diary_02, gist
 from kafka_proto.transactions.extensions import EXTENSIONS
+from kafka_proto.transactions.versions.diary_02 import DIARY_02
+from kafka_proto.transactions.versions.repaired import REPAIRED
+from kafka_proto.transactions.versions.version import Version
 
 SIZES = {
     "clients": Size(2, maximum=6, doc="transactional clients"),
@@ -36,10 +36,20 @@ EXTEND = {
 }
 
 
-def repaired(sizes: Mapping[str, int], settings: Mapping[str, str], *rest: Any) -> Model:
-    """Build `transactions/repaired`: diary 02 with S1, S2 and S3 repaired."""
-    model = diary_02.build(sizes, {**settings, "repair": "S1,S2,S3"}, *rest)
-    return attrs.evolve(model, name="transactions/repaired", settings=settings)
+def spec_model(version: Version, title: str, *flaws: str) -> ModelSpec:
+    """Return the spec of a version; `flaws` are those that may be repaired."""
+    name = f"transactions/{version.name}"
+    settings = {**({"repair": repairs(*flaws)} if flaws else {}), **EXTEND}
+    return ModelSpec(name, title, partial(diary_02.build, version), SIZES, settings, ("unordered-set", "bag"))
+
+
+def actor_model(version: Version, title: str, *flaws: str) -> ModelSpec:
+    """Return a version as actors; `flaws` are those that may be repaired."""
+    settings = {"repair": repairs(*flaws)} if flaws else {}
+    return ModelSpec(
+        f"transactions/{version.name}/actors", f"{title} as actors on a faulty network", partial(actors.build, version),
+        SIZES, settings, ("bag", "fifo"), may_fault=True,
+    )
 
 
 MODELS: tuple[ModelSpec, ...] = (
@@ -50,24 +60,12 @@ MODELS: tuple[ModelSpec, ...] = (
             "init": Setting(("published", "choose"), "published", doc="every balanced mapping, or one"),
         },
     ),
-    ModelSpec(
-        "transactions/diary-02", "InitPid and AddPartitionsToTxn with elections (diary 02)", diary_02.build, SIZES,
-        {"repair": repairs("S1", "S2", "S3"), **EXTEND}, ("unordered-set", "bag"),
-    ),
+    spec_model(DIARY_02, "InitPid and AddPartitionsToTxn with elections (diary 02)", "S1", "S2", "S3"),
     ModelSpec(
         "transactions/gist", "diary 02's earlier form (the gist)", gist.build, SIZES,
         {"repair": repairs("S1", "S3", "S4", "S5")},
     ),
-    ModelSpec(
-        "transactions/repaired", "diary 02 with S1, S2 and S3 repaired", repaired, SIZES, EXTEND,
-        ("unordered-set", "bag"),
-    ),
-    ModelSpec(
-        "transactions/diary-02/actors", "diary 02's rules as actors on a faulty network", actors.build_diary_02, SIZES,
-        {"repair": repairs("S1", "S2", "S3")}, ("bag", "fifo"), may_fault=True,
-    ),
-    ModelSpec(
-        "transactions/repaired/actors", "the repaired rules as actors on a faulty network", actors.build_repaired,
-        SIZES, networks=("bag", "fifo"), may_fault=True,
-    ),
+    spec_model(REPAIRED, "diary 02 with S1, S2 and S3 repaired"),
+    actor_model(DIARY_02, "diary 02's rules", "S1", "S2", "S3"),
+    actor_model(REPAIRED, "the repaired rules"),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, Kind, Message, Op, Turn, View
-from kafka_proto.transactions import client as clients
+from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -23,7 +23,7 @@ from kafka_proto.transactions.messages import (
     is_retriable,
 )
 from kafka_proto.transactions.records import ClientRecord
-from kafka_proto.transactions.variants import Variant
+from kafka_proto.transactions.versions.version import Version
 
 BACKOFF = "backoff"
 
@@ -45,13 +45,13 @@ class TransactionalProducer(Actor[Producer]):
 
     def __init__(
         self, name: str, brokers: tuple[str, ...], tids: tuple[str, ...], topic_partitions: tuple[str, ...],
-        variant: Variant, backs_off: bool = False,
+        version: Version, backs_off: bool = False,
     ) -> None:
         self.name = name
         self.brokers = brokers
         self.tids = tids
         self.topic_partitions = topic_partitions
-        self.variant = variant
+        self.version = version
         self.backs_off = backs_off
         """Whether it lets time pass after an error before it tries again (Kafka's `retry.backoff.ms`)."""
         self.initial = Producer()
@@ -115,7 +115,7 @@ class TransactionalProducer(Actor[Producer]):
         if timer == "RetryBackoff":
             yield Turn(timer, (self.name,), attrs.evolve(local, awaits=""))
             return
-        record = attrs.evolve(clients.given_up(local.record), tc=None)
+        record = attrs.evolve(self.version.given_up(local.record), tc=None)
         after = attrs.evolve(local, record=record, awaits="")
         yield Turn("RequestTimeout", (self.name,), after, detail=f"{local.awaits} {local.correlation}")
 
@@ -126,12 +126,12 @@ class TransactionalProducer(Actor[Producer]):
                 record = attrs.evolve(local.record, tc=message.coordinator)
                 yield Turn("ReceiveFindCoordinatorResponse", who, attrs.evolve(local, record=record, awaits=""))
             case InitPidResponse() if self.is_awaited(local, "init", message.correlation):
-                record = clients.init_answered(local.record, message, self.variant)
+                record = self.version.init_answered(local.record, message)
                 if message.code is Error.NOT_COORDINATOR:
                     record = attrs.evolve(record, tc=None)
                 yield self.answered(local, "ReceiveInitPidResponse", who, record, message.code)
             case AddPartitionsToTxnResponse() if self.is_awaited(local, "add_partitions", message.correlation):
-                record = clients.add_answered(local.record, message, None)
+                record = self.version.add_answered(local.record, message, None)
                 yield self.answered(local, "ReceiveAddPartitionsToTxnResponse", who, record, message.code)
             case _:
                 yield Turn("IgnoreResponse", who, local)

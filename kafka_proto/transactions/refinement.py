@@ -27,12 +27,13 @@ from harness.model import (
     View,
     slot,
 )
-from kafka_proto.transactions import broker, coordinator, diary_02, log, messages, producer, spec
+from kafka_proto.transactions import broker, diary_02, log, messages, producer, spec
 from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.decisions.election import replay
 from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS, Extensions
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.spec import Names
-from kafka_proto.transactions.variants import Variant
+from kafka_proto.transactions.versions.version import Version
 
 T = TypeVar("T")
 Exchanged = TypeVar("Exchanged", bound=messages.Request | messages.Response)
@@ -62,7 +63,7 @@ class Ghost:
 
 
 def refinement(
-    variant: Variant, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faulty: bool,
+    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faulty: bool,
     brokers: Sequence[broker.TransactionCoordinator], logs: Sequence[log.TransactionLog],
     on: Iterable[str] = tuple(EXTENSIONS),
 ) -> Refinement:
@@ -72,7 +73,7 @@ def refinement(
     """
     lifted = {**sizes, "elections": ELECTIONS}
     extensions = Extensions(frozenset(name for name in on if faulty or name not in OF_FAULTS))
-    model = diary_02.compose(variant, extensions, lifted, settings, BAG, NO_FAULTS, False)
+    model = diary_02.compose(version, extensions, lifted, settings, BAG, NO_FAULTS, False)
     mapping = Mapped(spec.names(lifted, True), network, faulty, brokers, logs, model)
     reasons = {name: EXTENSIONS[name] for name in EXTENSIONS if name in extensions}
     return Refinement(
@@ -252,7 +253,7 @@ class Partition:
         believes = term_of(self.terms, epoch)
         if not self.serves(b) and believes.leader == b:
             tail = self.waiting(b)
-            known, pending = coordinator.replay(self.committed), coordinator.replay(tail)
+            known, pending = replay(self.committed), replay(tail)
             return Replica(believes, False, False, self.committed, tail, known, pending)
         loads = self.serves(b) and self.p not in self.view[b].loaded
         late: list[messages.Response] = []

@@ -7,12 +7,14 @@ once and a look-up of the coordinator is atomic. The modules `diary_02` and `gis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 
 import attrs
 
 from harness.model import Kind, Message, Op, Process, Step, Value, View, brief_value, slot
-from kafka_proto.transactions import client as clients
-from kafka_proto.transactions import coordinator
+from kafka_proto.transactions.decisions import client as clients
+from kafka_proto.transactions.decisions import election
+from kafka_proto.transactions.decisions.outcome import Outcome
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -23,7 +25,7 @@ from kafka_proto.transactions.messages import (
     Response,
 )
 from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
-from kafka_proto.transactions.variants import Variant
+from kafka_proto.transactions.versions.version import Version
 
 
 @attrs.frozen
@@ -92,11 +94,11 @@ class SpecClient(Process):
 
     has_inbox = True
 
-    def __init__(self, name: str, constants: Names, variant: Variant) -> None:
+    def __init__(self, name: str, constants: Names, version: Version) -> None:
         self.name = name
         self.slot = slot("client", name)
         self.constants = constants
-        self.variant = variant
+        self.version = version
 
     def steps(self, view: View) -> Iterable[Step]:
         client = view[self.slot]
@@ -144,7 +146,7 @@ class SpecClient(Process):
         """ACTION ReceiveInitPidResponse(c, b)."""
         if not self.awaits(view, client, response):
             return
-        after = clients.init_answered(client, response, self.variant)
+        after = self.version.init_answered(client, response)
         yield Step(
             "ReceiveInitPidResponse", (self.name, response.source), ((self.slot, after),),
             op=outcome(self.name, "init", response.code, (response.pid, response.pepoch)),
@@ -176,7 +178,7 @@ class SpecClient(Process):
         if response.code is Error.NOT_COORDINATOR:
             assert client.tid is not None
             found = find_coordinator(view, client.tid)
-        after = clients.add_answered(client, response, found)
+        after = self.version.add_answered(client, response, found)
         yield Step(
             "ReceiveAddPartitionsToTxnResponse", (self.name, response.source), ((self.slot, after),),
             op=outcome(self.name, "add_partitions", response.code, brief_value(response.partitions)),
@@ -199,9 +201,9 @@ class SpecBroker(Process):
 
     has_inbox = True
 
-    def __init__(self, name: str, variant: Variant) -> None:
+    def __init__(self, name: str, version: Version) -> None:
         self.name = name
-        self.variant = variant
+        self.version = version
 
     def receive(self, view: View, message: Message) -> Iterable[Step]:
         match message:
@@ -213,43 +215,39 @@ class SpecBroker(Process):
     def receive_init_pid_request(self, view: View, request: InitPidRequest) -> Step:
         """ACTION ReceiveInitPidRequest(b, c)."""
         leads = self.leads(view, request.tid)
-        decision = coordinator.receive_init_pid_request(
+        decided = self.version.init_producer_id(
             request,
             leads=leads,
             metadata=view.at("tc_tid_metadata", self.name, request.tid) if leads else None,
             pending=view.at("tc_tid_transition", self.name, request.tid) if leads else None,
-            pid_source=view["pid_source"] if leads else 0,
-            variant=self.variant,
+            new_pid=view["pid_source"] + 1 if leads else None,
         )
-        return self.carry_out(view, "ReceiveInitPidRequest", request, decision)
+        return self.carry_out(view, "ReceiveInitPidRequest", request, decided)
 
     def receive_add_partitions_request(self, view: View, request: AddPartitionsToTxnRequest) -> Step:
         """ACTION ReceiveAddPartitionsToTxnRequest(b, c)."""
         leads = self.leads(view, request.tid)
-        decision = coordinator.receive_add_partitions(
+        decided = self.version.add_partitions(
             request,
             leads=leads,
             metadata=view.at("tc_tid_metadata", self.name, request.tid) if leads else None,
             pending=view.at("tc_tid_transition", self.name, request.tid) if leads else None,
         )
-        return self.carry_out(view, "ReceiveAddPartitionsToTxnRequest", request, decision)
+        return self.carry_out(view, "ReceiveAddPartitionsToTxnRequest", request, decided)
 
     def leads(self, view: View, tid: str) -> bool:
         p = view.at("t_to_p_mapping", tid)
         return bool(view.at("tc_log_metadata", self.name, p).leader == self.name)
 
-    def carry_out(
-        self, view: View, action: str, request: Request, decision: coordinator.Decision
-    ) -> Step:
+    def carry_out(self, view: View, action: str, request: Request, decided: Outcome) -> Step:
         writes: list[tuple[str, Value]] = []
-        if decision.metadata is not None:
-            writes.append((slot("tc_tid_metadata", self.name, request.tid), decision.metadata))
-        if decision.pid_source is not None:
-            writes.append(("pid_source", decision.pid_source))
-        if decision.entry is not None:
-            writes += append(view, self.name, decision.entry)
-        sent = (decision.reply,) if decision.reply is not None else ()
-        return Step(action, (self.name, request.source), tuple(writes), sent)
+        if decided.metadata is not None:
+            writes.append((slot("tc_tid_metadata", self.name, request.tid), decided.metadata))
+            source = self.version.pid_source_after(view["pid_source"], decided.metadata.pid)
+            writes.append(("pid_source", source))
+        if decided.entry is not None:
+            writes += append(view, self.name, decided.entry)
+        return Step(action, (self.name, request.source), tuple(writes), decided.answers)
 
 
 def append(view: View, broker: str, entry: Entry) -> list[tuple[str, Value]]:
@@ -269,14 +267,14 @@ class Action(Process):
         return self._steps(view)
 
 
-def commit(b: str, p: str, constants: Names) -> Action:
+def commit(b: str, p: str, constants: Names, version: Version) -> Action:
     """ACTION CommitTxnLogAppend(b, p): replicate one entry to every broker, advance every HWM, run the callback."""
 
     def steps(view: View) -> Iterable[Step]:
         entry = next_to_commit(view, b, p, constants)
         if entry is None or not serves(view, b, p, constants):
             return
-        done = coordinator.entry_committed(entry)
+        done = version.entry_committed(entry)
         writes = committed(view, b, p, entry, constants)
         writes += [
             (slot("tc_tid_metadata", b, entry.tid), entry.transition),
@@ -284,8 +282,7 @@ def commit(b: str, p: str, constants: Names) -> Action:
         ]
         if done.entry is not None:
             writes.append((slot("tc_log", b, p), (*view.at("tc_log", b, p), done.entry)))
-        sent = (done.response,) if done.response is not None else ()
-        yield Step("CommitTxnLogAppend", (b, p), tuple(writes), sent)
+        yield Step("CommitTxnLogAppend", (b, p), tuple(writes), done.answers)
 
     return Action(f"CommitTxnLogAppend[{b}][{p}]", steps)
 
@@ -332,7 +329,7 @@ def loads(view: View, b: str, p: str, constants: Names) -> bool:
     return constants.extended and bool(view.at("loading", b, p))
 
 
-def elect(b: str, p: str, constants: Names, variant: Variant) -> Action:
+def elect(b: str, p: str, constants: Names, version: Version) -> Action:
     """ACTION ElectLeader(b, p) of diary 02, BecomeLeader(b, p) of the gist: one atomic step with the controller's."""
 
     def steps(view: View) -> Iterable[Step]:
@@ -349,14 +346,14 @@ def elect(b: str, p: str, constants: Names, variant: Variant) -> Action:
             known: TxnMetadata | None = view.at("tc_tid_metadata", deposed, tid)
             return known
 
-        writes = elected(view, b, p, loaded, constants, variant)
-        yield Step(variant.election, (b, p), tuple(writes), kind=Kind.PERTURBATION)
+        writes = elected(view, b, p, loaded, constants, version)
+        yield Step(version.election, (b, p), tuple(writes), kind=Kind.PERTURBATION)
 
-    return Action(f"{variant.election}[{b}][{p}]", steps)
+    return Action(f"{version.election}[{b}][{p}]", steps)
 
 
 def elected(
-    view: View, b: str, p: str, loaded: Callable[[str], TxnMetadata | None], constants: Names, variant: Variant
+    view: View, b: str, p: str, loaded: Callable[[str], TxnMetadata | None], constants: Names, version: Version
 ) -> list[tuple[str, Value]]:
     """Return the writes that elect a broker; `loaded` gives what it loads of an id on the partition."""
     cepoch = view.at("txn_log_epoch", p) + 1
@@ -367,42 +364,42 @@ def elected(
         ("aux_coord_ctr", view["aux_coord_ctr"] + 1),
         *serving(b, p, True, constants),
     ]
-    return writes + materialize(view, b, p, loaded, constants, variant)
+    return writes + materialize(view, b, p, loaded, constants, version)
 
 
 def materialize(
-    view: View, b: str, p: str, loaded: Callable[[str], TxnMetadata | None], constants: Names, variant: Variant
+    view: View, b: str, p: str, loaded: Callable[[str], TxnMetadata | None], constants: Names, version: Version
 ) -> list[tuple[str, Value]]:
     """Return the writes by which a broker that leads a partition from now on knows its ids."""
     writes: list[tuple[str, Value]] = []
     for tid in constants.transactional_ids:
         on_partition = view.at("t_to_p_mapping", tid) == p
         own: TxnMetadata | None = view.at("tc_tid_metadata", b, tid)
-        now = coordinator.materialized(tid, on_partition, loaded(tid) if on_partition else None, own, variant)
+        now = version.materialized(on_partition, loaded(tid) if on_partition else None, own)
         writes.append((slot("tc_tid_metadata", b, tid), now))
     return writes
 
 
-def become_follower(b: str, p: str, constants: Names, variant: Variant) -> Action:
+def become_follower(b: str, p: str, constants: Names, version: Version) -> Action:
     """ACTION BecomeFollower(b, p): truncate, forget the ids of the partition, fail what was not committed."""
 
     def steps(view: View) -> Iterable[Step]:
         known = view.at("tc_log_metadata", b, p)
         leader, epoch = view.at("txn_log_leader", p), view.at("txn_log_epoch", p)
-        if not coordinator.must_follow(b, known.leader, known.cepoch, leader, epoch, variant):
+        if not version.must_follow(b, known.leader, known.cepoch, leader, epoch):
             return
-        writes, responses = following(view, b, p, LogMetadata(epoch, leader), constants, variant)
+        writes, responses = following(view, b, p, LogMetadata(epoch, leader), constants, version)
         yield Step("BecomeFollower", (b, p), writes, responses)
 
     return Action(f"BecomeFollower[{b}][{p}]", steps)
 
 
 def following(
-    view: View, b: str, p: str, now: LogMetadata, constants: Names, variant: Variant
+    view: View, b: str, p: str, now: LogMetadata, constants: Names, version: Version
 ) -> tuple[tuple[tuple[str, Value], ...], tuple[Response, ...]]:
     """Return the writes and responses of a broker that follows a leader from now on."""
     log, hwm = view.at("tc_log", b, p), view.at("tc_log_hwm", b, p)
-    follows = view.at("tc_log", now.leader, p) if variant.copies_leaders_log else log[:hwm]
+    follows = version.follower_log(log, hwm, lambda: view.at("tc_log", now.leader, p))
     writes: list[tuple[str, Value]] = [
         (slot("tc_log_metadata", b, p), now),
         (slot("tc_log", b, p), follows),
@@ -412,16 +409,24 @@ def following(
         if view.at("t_to_p_mapping", tid) == p:
             writes.append((slot("tc_tid_metadata", b, tid), None))
             writes.append((slot("tc_tid_transition", b, tid), None))
-    given_up = coordinator.uncommitted(log, hwm) if serves(view, b, p, constants) else ()
-    return tuple(writes), coordinator.failed_responses(given_up)
+    given_up = election.uncommitted(log, hwm) if serves(view, b, p, constants) else ()
+    return tuple(writes), election.failed_responses(given_up)
 
 
-def complete_partial_txn(b: str, tid: str, constants: Names) -> Action:
+def complete_partial_txns(constants: Names, version: Version) -> Iterable[Action]:
+    """Return the action for each broker and id, where the version has it (S5)."""
+    if version.complete_partial_txn is None:
+        return ()
+    pairs = product(constants.brokers, constants.transactional_ids)
+    return (complete_partial_txn(b, tid, constants, version.complete_partial_txn) for b, tid in pairs)
+
+
+def complete_partial_txn(b: str, tid: str, constants: Names, decide: Callable[..., Entry | None]) -> Action:
     """ACTION CompletePartialTxn(b, tid): a new coordinator finishes what its predecessor prepared."""
 
     def steps(view: View) -> Iterable[Step]:
         p = view.at("t_to_p_mapping", tid)
-        entry = coordinator.complete_partial_txn(
+        entry = decide(
             tid,
             leads=view.at("tc_log_metadata", b, p).leader == b,
             metadata=view.at("tc_tid_metadata", b, tid),

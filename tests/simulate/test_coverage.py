@@ -144,7 +144,7 @@ def test_simulate_tells_coverage_as_text_and_json(tmp_path: Path, toys: None) ->
     percent = found["reachable"]["percent"]
     assert f"reached {found['states']} states of transactions/diary-02, {percent:g} % of the" in said
     assert f"{found['guards_both_ways']} of {found['guards']} guards came out both ways" in said
-    assert "always true: kafka_proto/transactions/client.py:" in said
+    assert "always true: kafka_proto/transactions/decisions/client.py:" in said
     guided = call("simulate", "toy/actors", "--seeds", 5, "--coverage", "--strategy", "guided", "--out", tmp_path,
                   "--json").json["coverage"]
     assert (guided["runs"], guided["spec"], guided["reachable"]) == (5, "toy/spec", None)

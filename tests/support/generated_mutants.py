@@ -29,7 +29,10 @@ from support.campaigns import CAMPAIGNS
 from support.source_mutants import ROOT, Finding, Mutant
 
 DECISIONS: dict[str, tuple[str, ...]] = {
-    "kafka_proto/transactions": ("coordinator", "client", "variants", "broker"),
+    "kafka_proto/transactions": ("broker",),
+    "kafka_proto/transactions/decisions": (
+        "outcome", "init_producer_id", "add_partitions", "completion", "election", "producer_ids", "client",
+    ),
     "kafka_proto/replication": (
         "log", "truncation", "leadership", "isr", "high_watermark", "leading", "following", "quorum", "partition",
         "replica_state",

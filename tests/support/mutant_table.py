@@ -19,11 +19,13 @@ def edits(file: str, rows: Iterable[Row]) -> tuple[Mutant, ...]:
     return tuple(Mutant(name, file, *rest) for name, *rest in rows)
 
 
-COORDINATOR = edits("kafka_proto/transactions/coordinator.py", (
+DECISIONS = "kafka_proto/transactions/decisions"
+OUTCOME = edits(f"{DECISIONS}/outcome.py", (
     ("pending-transition-ignored", "    if pending is not None:\n        return Error.CONCURRENT_TRANSACTIONS\n", "",
      REFINEMENT, "fencing", 3),
-    ("init-served-by-anybody",
-     "    if not leads:\n        return reply(request, Error.NOT_COORDINATOR)\n    current =", "    current =",
+))
+INIT_PRODUCER_ID = edits(f"{DECISIONS}/init_producer_id.py", (
+    ("init-served-by-anybody", "    if not leads:\n        return refuse(request, Error.NOT_COORDINATOR)\n", "",
      "FollowersHoldNoUncommitted", "coordinator-moves", 5),
     ("epoch-not-bumped", "pepoch=current.pepoch + 1, last_pepoch=current.pepoch,",
      "pepoch=max(current.pepoch, 0), last_pepoch=current.pepoch,",
@@ -32,18 +34,24 @@ COORDINATOR = edits("kafka_proto/transactions/coordinator.py", (
      "TxnState.PREPARE_EPOCH_FENCE, pepoch=current.pepoch,", REFINEMENT, "fencing", 6),
     ("prepared-transaction-overwritten", "    if current.state in PREPARED:\n        return Error.CONCURRENT_TRANS",
      "    if current.state is None:\n        return Error.CONCURRENT_TRANS", "NoBadStateResponse", "fencing", 8),
+))
+ADD_PARTITIONS = edits(f"{DECISIONS}/add_partitions.py", (
     ("zombie-not-fenced", "if request.pepoch != metadata.pepoch:", "if request.pepoch > metadata.pepoch:",
      REFINEMENT, "fencing", 3),
     ("partitions-replaced", "partitions=metadata.partitions | request.partitions", "partitions=request.partitions",
      REFINEMENT, "two-partitions", 3),
+))
+COMPLETION = edits(f"{DECISIONS}/completion.py", (
     ("abort-becomes-commit", "TxnState.COMPLETE_COMMIT if commits else",
      "TxnState.COMPLETE_COMMIT if not commits else", "NoBadStateResponse", "fencing", 6),
+))
+ELECTION = edits(f"{DECISIONS}/election.py", (
     ("same-epoch-followed-again", "return cepoch < epoch and", "return cepoch > epoch and",
      REFINEMENT, "coordinator-moves", 3),
     ("loaded-metadata-ignored", "        return loaded\n", "        return own\n",
      "CommittedTidKnown", "coordinator-moves", 10),
 ))
-CLIENT = edits("kafka_proto/transactions/client.py", (
+CLIENT = edits(f"{DECISIONS}/client.py", (
     ("error-taken-for-success", "if response.code is not Error.OK:", "if response.code is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 3),
     ("concurrent-is-fatal", "Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORD", "Error.NOT_COORD",
@@ -159,19 +167,20 @@ BOOKKEEPER = edits("compaction/bookkeeper.py", (
 ))
 
 MUTANTS: Sequence[Mutant] = (
-    *COORDINATOR, *CLIENT, *BROKER, *LEADERSHIP, *ISR, *HIGH_WATERMARK, *TRUNCATION, *LEADING, *FOLLOWING, *PARTITION,
-    *REPLICA_STATE, *QUORUM, *COMPACTOR, *READER, *COMPACTION_BROKER, *BOOKKEEPER,
+    *OUTCOME, *INIT_PRODUCER_ID, *ADD_PARTITIONS, *COMPLETION, *ELECTION, *CLIENT, *BROKER, *LEADERSHIP, *ISR,
+    *HIGH_WATERMARK, *TRUNCATION, *LEADING, *FOLLOWING, *PARTITION, *REPLICA_STATE, *QUORUM, *COMPACTOR, *READER,
+    *COMPACTION_BROKER, *BOOKKEEPER,
 )
 
-IN_COORDINATOR = "kafka_proto/transactions/coordinator.py"
 REDUNDANT: Sequence[tuple[Mutant, str]] = (
-    (Mutant("fenced-epoch-not-compared", IN_COORDINATOR,
-            "    if fenced.pepoch < current.pepoch:\n        return reply(request, Error.PRODUCER_FENCED)\n", "",
+    (Mutant("fenced-epoch-not-compared", f"{DECISIONS}/init_producer_id.py",
+            "    if fenced.pepoch < current.pepoch:\n        return refuse(request, Error.PRODUCER_FENCED)\n", "",
             campaign="fencing", within=10), "search-two-clients"),
-    (Mutant("pending-asked-twice", IN_COORDINATOR,
+    (Mutant("pending-asked-twice", f"{DECISIONS}/add_partitions.py",
             "if pending is not None or metadata.state in PREPARED:", "if metadata.state in PREPARED:",
             campaign="coordinator-moves", within=10), "search-two-clients"),
-    (Mutant("states-asked-for-twice", IN_COORDINATOR, "if current.state not in VALID_PREVIOUS[becomes]:", "if False:",
+    (Mutant("states-asked-for-twice", f"{DECISIONS}/outcome.py",
+            "if current.state not in VALID_PREVIOUS[becomes]:", "if False:",
             campaign="coordinator-moves", within=10), "search-two-clients"),
     (Mutant("true-leader-presumes", "kafka_proto/replication/leadership.py",
             "quorum_leader == replica and presumes_leadership(replica, leader) and", "quorum_leader == replica and",
@@ -193,17 +202,18 @@ HUNTED: Sequence[Mutant] = (
     *edits(f"{IN_TRANSACTIONS}/producer.py", (
         ("older-answer-taken", "return local.awaits == kind and local.correlation == correlation",
          "return local.awaits == kind", REFINEMENT, "duplicate-and-reorder", 8),
-        ("given-up-is-not-noted", "record = attrs.evolve(clients.given_up(local.record), tc=None)",
+        ("given-up-is-not-noted", "record = attrs.evolve(self.version.given_up(local.record), tc=None)",
          "record = attrs.evolve(local.record, tc=None)", REFINEMENT, "lost-responses", 3),
     )),
-    *edits(f"{IN_TRANSACTIONS}/coordinator_role.py", (
+    *edits(f"{DECISIONS}/init_producer_id.py", (
         ("init-served-before-it-is-loaded",
-         "            return Turn(\"ReceiveInitPidRequest\", who, local, (refusal,))\n"
-         "        if leads and request.tid not",
-         "            leads = True\n        if leads and request.tid not", REFINEMENT, "coordinator-moves", 4),
+         "    if loading:\n        return refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)\n", "",
+         REFINEMENT, "coordinator-moves", 4),
+    )),
+    *edits(f"{DECISIONS}/add_partitions.py", (
         ("add-served-before-it-is-loaded",
-         "            return Turn(\"ReceiveAddPartitionsToTxnRequest\", who, local, (refusal,))\n",
-         "            leads = True\n", REFINEMENT, "coordinator-moves", 8),
+         "    if loading:\n        return refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)\n", "",
+         REFINEMENT, "coordinator-moves", 8),
     )),
     *edits(f"{IN_TRANSACTIONS}/broker.py", (
         ("joined-before-a-crash", "if joined.incarnation != local.incarnation:", "if False:",

@@ -6,7 +6,6 @@ import attrs
 
 from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, Error, InitPidResponse
 from kafka_proto.transactions.records import ClientRecord, ClientState
-from kafka_proto.transactions.variants import Variant
 
 RETRIABLE_WHEN_ADDING = (
     Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS,
@@ -23,16 +22,19 @@ def init_sent(client: ClientRecord, tid: str) -> ClientRecord:
     return attrs.evolve(client, tid=tid, state=ClientState.SENT_INIT_PID_REQUEST)
 
 
-def init_answered(client: ClientRecord, response: InitPidResponse, variant: Variant) -> ClientRecord:
-    """The client after `ReceiveInitPidResponse`: it has a producer id, or is ready to try again."""
+def init_answered(client: ClientRecord, response: InitPidResponse) -> ClientRecord:
+    """The client after `ReceiveInitPidResponse` of diary 02: as below, and a success clears the last error."""
+    after = init_answered_keeping_error(client, response)
+    return attrs.evolve(after, last_state=None, last_error=None) if after.state is ClientState.HAS_PID else after
+
+
+def init_answered_keeping_error(client: ClientRecord, response: InitPidResponse) -> ClientRecord:
+    """The client after `ReceiveInitPidResponse` of the gist: it has a producer id, or is ready to try again."""
     if response.code is not Error.OK:
         return failed(client, ClientState.READY, response.code)
-    has_pid = attrs.evolve(
+    return attrs.evolve(
         client, state=ClientState.HAS_PID, tc=response.source, pid=response.pid, epoch=response.pepoch
     )
-    if variant.init_resets_last_error:
-        return attrs.evolve(has_pid, last_state=None, last_error=None)
-    return has_pid
 
 
 def may_add(client: ClientRecord, partition: str) -> bool:

@@ -1,0 +1,6 @@
+"""What coordinators and clients decide, a file per request or event: pure functions, used by specs and actors alike.
+
+A decision is the whole guard, in the order of the specs and of Kafka's own checks, over explicit arguments. It returns
+an outcome. Nothing here knows where the arguments come from or when the effects land; which of the decisions make up a
+version is said in `kafka_proto.transactions.versions`.
+"""

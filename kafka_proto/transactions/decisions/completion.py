@@ -1,0 +1,38 @@
+"""What the commit of an entry sets off, and who completes a transaction that is prepared."""
+
+from __future__ import annotations
+
+import attrs
+
+from kafka_proto.transactions.decisions.outcome import Outcome, transition
+from kafka_proto.transactions.messages import Error
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata, TxnState
+
+
+def entry_committed(entry: Entry) -> Outcome:
+    """Run the callback of a committed entry (the Handle... formulas of `CommitTxnLogAppend`)."""
+    response = entry.callback.response
+    answers = () if response is None else (response,)
+    if entry.callback.type not in PREPARED:
+        return Outcome(answers)
+    completion = complete(entry.tid, entry.transition)
+    if isinstance(completion, Error):
+        return Outcome(tuple(attrs.evolve(said, code=completion) for said in answers))
+    return Outcome(answers, completion)
+
+
+def complete(tid: str, prepared: TxnMetadata) -> Entry | Error:
+    """Return the entry that completes a prepared transaction (`GenCompleteTransition`)."""
+    commits = prepared.state is TxnState.PREPARE_COMMIT
+    result = transition(None, prepared, TxnState.COMPLETE_COMMIT if commits else TxnState.COMPLETE_ABORT)
+    return result if isinstance(result, Error) else Entry(tid, result, Callback(result.state.value))
+
+
+def complete_partial_txn(
+    tid: str, *, leads: bool, metadata: TxnMetadata | None, pending: TxnMetadata | None
+) -> Entry | None:
+    """Return the entry with which a new coordinator finishes what its predecessor prepared (`CompletePartialTxn`)."""
+    if not leads or metadata is None or metadata.state not in PREPARED or pending is not None:
+        return None
+    entry = complete(tid, metadata)
+    return None if isinstance(entry, Error) else entry

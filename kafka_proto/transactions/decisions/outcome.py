@@ -1,0 +1,36 @@
+"""The outcome of a coordinator's decision, and the state change that most of them come down to."""
+
+from __future__ import annotations
+
+import attrs
+
+from kafka_proto.transactions.messages import Error, Request, Response, answer
+from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TxnMetadata, TxnState
+
+
+@attrs.frozen
+class Outcome:
+    """What follows from a request or an event: answers now, an entry to append whose callback answers later."""
+
+    answers: tuple[Response, ...] = ()
+    entry: Entry | None = None
+    metadata: TxnMetadata | None = None
+    """What the coordinator caches of the id from now on; None leaves it as it is."""
+    needs_producer_ids: bool = False
+    """Whether the request was refused because the producer ids are used up."""
+
+
+def refuse(request: Request, code: Error) -> Outcome:
+    """Refuse a request with an error code."""
+    return Outcome((answer(request, code),))
+
+
+def transition(
+    pending: TxnMetadata | None, current: TxnMetadata, becomes: TxnState, **changes: object
+) -> TxnMetadata | Error:
+    """Return the pending metadata of a state change, or the error that forbids it (`GenTransition`)."""
+    if pending is not None:
+        return Error.CONCURRENT_TRANSACTIONS
+    if current.state not in VALID_PREVIOUS[becomes]:
+        return Error.INVALID_TRANSITION
+    return attrs.evolve(current, state=becomes, last_pid=None, **changes)  # type: ignore[arg-type]
