@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
-from kafka_proto.replication.messages import Error, Poll, PollResponse, Produce, ProduceResponse, is_definite
+from kafka_proto.replication.messages import Error, Poll, PollResponse, Produce, ProduceResponse
 
 AT_ONCE = 3
 """How often a record that is refused is sent again at once, before the producer backs off."""
@@ -96,7 +96,7 @@ class PartitionProducer(Actor[ProducerState]):
         after = attrs.evolve(local, awaits=False, leader=leader)
         if message.error is Error.NONE:
             yield self.succeeded(after, action, who, message)
-        elif is_definite(message.error):
+        elif message.error.is_definite or message.error is Error.NOT_LEADER_OR_FOLLOWER:
             yield Turn(action, who, attrs.evolve(after, tries=local.tries + 1))
         else:
             yield self.gave_up(after, action, who, message.error)

@@ -6,25 +6,24 @@ where there is one. `incarnation` is Kafka's broker epoch: how often its sender 
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import attrs
 
 from harness.model import FrozenMap, Message, Value, absent_if_none
+from kafka_proto.errors import ErrorCode
 from kafka_proto.replication.records import Entry, Isr
 from kafka_proto.replication.truncation import EpochEnd
 
 
-class Error(StrEnum):
+class Error(ErrorCode):
     """Response codes, as Kafka spells them."""
 
     NONE = "NONE"
     NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
-    """Who was asked does not lead: a record was not appended."""
+    """Who was asked does not lead: a record was not appended. Kafka says so of appended ones, too."""
     FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
     """The request is of an older leader epoch (KIP-320), or of a deposed leader."""
     DIVERGING_EPOCH = "DIVERGING_EPOCH"
-    """The fetch cannot be served, as the follower's log is not the beginning of the leader's. Kafka has a field."""
+    """The fetch cannot be served, as the follower's log is not the beginning of the leader's."""
     NOT_ENOUGH_REPLICAS = "NOT_ENOUGH_REPLICAS"
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
     REQUEST_TIMED_OUT = "REQUEST_TIMED_OUT"
@@ -33,17 +32,6 @@ class Error(StrEnum):
     """The high watermark of a new leader is not known to be the newest yet (KIP-207)."""
     INVALID_UPDATE_VERSION = "INVALID_UPDATE_VERSION"
     INELIGIBLE_REPLICA = "INELIGIBLE_REPLICA"
-
-
-RETRIABLE: dict[Error, bool] = {error: error is not Error.NONE for error in Error}
-"""Whether asking again may succeed: all of Kafka's codes above are retriable."""
-INDEFINITE = frozenset((Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Error.REQUEST_TIMED_OUT))
-"""The codes after which a record may be in the log all the same. After any other error it is not."""
-
-
-def is_definite(error: Error) -> bool:
-    """Say whether a client knows after this answer what became of its record."""
-    return error not in INDEFINITE
 
 
 @attrs.frozen

@@ -5,16 +5,16 @@ Field names are the specs'. `correlation` exists in the actor composition only; 
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import ClassVar
 
 import attrs
 
 from harness.model import Message, absent_if_none
+from kafka_proto.errors import ErrorCode
 
 
-class Error(StrEnum):
-    """Response codes, spelled as the specs spell them; `OK` is the absence of an error."""
+class Error(ErrorCode):
+    """Response codes, spelled as the specs spell them; there all are definite. `OK` is the absence of an error."""
 
     OK = "OK"
     NOT_COORDINATOR = "NotCoordinator"
@@ -26,28 +26,6 @@ class Error(StrEnum):
     ILLEGAL_STATE = "IllegalState"
     COORDINATOR_LOAD_IN_PROGRESS = "CoordinatorLoadInProgress"
     """Kafka's, for a coordinator that has not loaded its log or waits for a block of producer ids (actors only)."""
-
-
-RETRY: dict[Error, str] = {
-    Error.NOT_COORDINATOR: "find the coordinator, then retry",
-    Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID: "find the coordinator, then retry",
-    Error.CONCURRENT_TRANSACTIONS: "retry",
-    Error.COORDINATOR_LOAD_IN_PROGRESS: "retry",
-    Error.PRODUCER_FENCED: "fatal",
-    Error.INVALID_PRODUCER_ID_MAPPING: "fatal",
-    Error.INVALID_TRANSITION: "fatal",
-    Error.ILLEGAL_STATE: "fatal",
-}
-"""The retry class of each error in a running transaction.
-
-In the specs every error is definite: the request was not carried out. Among actors NotCoordinator is not:
-see docs/models.md.
-"""
-
-
-def is_retriable(code: Error) -> bool:
-    """Say whether a client may try again after this error."""
-    return RETRY[code] != "fatal"
 
 
 @attrs.frozen

@@ -20,7 +20,6 @@ from kafka_proto.transactions.messages import (
     FindCoordinatorResponse,
     InitPidRequest,
     InitPidResponse,
-    is_retriable,
 )
 from kafka_proto.transactions.records import ClientRecord
 from kafka_proto.transactions.versions.version import Version
@@ -148,7 +147,7 @@ class TransactionalProducer(Actor[Producer]):
         after = attrs.evolve(local, record=record, awaits="")
         if code is Error.OK:
             return Turn(action, who, attrs.evolve(after, goal=None), op=Op(self.name, name, "ok", value))
-        if is_retriable(code):
+        if code.is_retriable:
             return Turn(action, who, attrs.evolve(after, awaits=BACKOFF) if self.backs_off else after)
         return Turn(action, who, attrs.evolve(after, goal=None), op=Op(self.name, name, "fail", str(code)))
 

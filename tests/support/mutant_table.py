@@ -54,7 +54,7 @@ ELECTION = edits(f"{DECISIONS}/election.py", (
 CLIENT = edits(f"{DECISIONS}/client.py", (
     ("error-taken-for-success", "if response.code is not Error.OK:", "if response.code is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 3),
-    ("concurrent-is-fatal", "Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORD", "Error.NOT_COORD",
+    ("concurrent-is-fatal", "if response.code.is_retriable:", "if response.code is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 20),
 ))
 BROKER = edits("kafka_proto/transactions/broker.py", (

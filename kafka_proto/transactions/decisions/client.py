@@ -7,10 +7,6 @@ import attrs
 from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, Error, InitPidResponse
 from kafka_proto.transactions.records import ClientRecord, ClientState
 
-RETRIABLE_WHEN_ADDING = (
-    Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS,
-)
-
 
 def may_init(client: ClientRecord, tid: str) -> bool:
     """Say whether a client may send an InitPidRequest for an id: a retry keeps the id of the first try."""
@@ -59,7 +55,7 @@ def add_answered(client: ClientRecord, response: AddPartitionsToTxnResponse, fou
             pending_partitions=client.pending_partitions - response.partitions,
             partitions=client.partitions | response.partitions,
         )
-    if response.code in RETRIABLE_WHEN_ADDING:
+    if response.code.is_retriable:
         tc = found if response.code is Error.NOT_COORDINATOR else client.tc
         return attrs.evolve(failed(client, client.state, response.code), tc=tc, pending_partitions=frozenset())
     terminated = failed(client, ClientState.TERMINATED, response.code)
