@@ -108,7 +108,7 @@ def main() -> int:
             for mode, runs in (("free", given.runs // 2), ("timed", given.runs - given.runs // 2)):
                 total = Sum()
                 tasks = [(row, mode, seed, min(BLOCK, runs - seed)) for seed in range(0, runs, BLOCK)]
-                for done in told(pool.map(block, tasks), f"{row.model} {mode}", runs):
+                for done in reported(pool.map(block, tasks), f"{row.model} {mode}", runs):
                     total.add(done)
                 refined = find_model(row.model).make().refinement is not None
                 spec = [f"{total.failed:,}", share(total.stutters, total), share(total.extended, total)]
@@ -126,7 +126,7 @@ def share(part: int, total: Sum) -> str:
     return f"{100 * part / max(1, total.steps):.1f} %"
 
 
-def told(sums: Iterator[Sum], what: str, runs: int) -> Iterator[Sum]:
+def reported(sums: Iterator[Sum], what: str, runs: int) -> Iterator[Sum]:
     """Pass sums on, and tell on a terminal how far it is."""
     done, began = 0, time.perf_counter()
     for one in sums:

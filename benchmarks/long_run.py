@@ -27,18 +27,18 @@ def measured(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "--runtime", arguments.runtime, "--out", str(folder), "--json",
     ])
     try:
-        told = json.loads(ended.output)
+        reported = json.loads(ended.output)
     except ValueError:
         fail(f"the run ended with code {ended.code} and without its JSON: {ended.errors.strip()[-500:]}")
-    steps = told["steps"]
+    steps = reported["steps"]
     return {
-        "what": arguments.what, "runtime": arguments.runtime, "steps": steps, "ok": told["verdict"]["ok"],
+        "what": arguments.what, "runtime": arguments.runtime, "steps": steps, "ok": reported["verdict"]["ok"],
         "wall_seconds": round(ended.cost.wall_seconds, 2), "cpu_seconds": round(ended.cost.cpu_seconds, 2),
         "steps_per_second": round(steps / ended.cost.wall_seconds),
         "steps_per_cpu_second": round(steps / ended.cost.cpu_seconds),
         "memory_bytes": ended.cost.memory_bytes,
-        **{f"{kind}_bytes": Path(told[kind]).stat().st_size for kind in ("history", "trail")},
-        "digest": told["digest"],
+        **{f"{kind}_bytes": Path(reported[kind]).stat().st_size for kind in ("history", "trail")},
+        "digest": reported["digest"],
     }
 
 

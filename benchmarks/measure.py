@@ -76,11 +76,11 @@ def check(arguments: Sequence[str]) -> tuple[dict[str, Any], Cost]:
     with tempfile.TemporaryDirectory() as folder:
         ended = run([str(program), "check", *arguments, "--json", "--out", folder])
     try:
-        told: dict[str, Any] = json.loads(ended.output)
+        reported: dict[str, Any] = json.loads(ended.output)
     except ValueError:
         said = (ended.errors or ended.output).strip()[-500:]
         fail(f"kafka-proto check {' '.join(arguments)} ended with code {ended.code} and without its JSON: {said}")
-    return told, ended.cost
+    return reported, ended.cost
 
 
 def sizes(given: dict[str, int]) -> list[str]:
@@ -125,12 +125,12 @@ def resident(root: int) -> int | None:
     sizes: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            told = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
+            reported = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
         except OSError:
             continue  # it has ended
         pid = int(folder.name)
-        parents[pid] = int(told["PPid"])
-        sizes[pid] = int(told.get("VmRSS", "0").split()[0]) * 1024
+        parents[pid] = int(reported["PPid"])
+        sizes[pid] = int(reported.get("VmRSS", "0").split()[0]) * 1024
     if root not in parents:
         return None
     below = {root}

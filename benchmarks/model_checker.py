@@ -1,4 +1,4 @@
-"""TLC beside ours: what it must be told to check the four benchmark models, and one measured run of it.
+"""TLC beside ours: what it is given to check the four benchmark models, and one measured run of it.
 
 The modules are not part of this project. They come from a folder that the caller has, laid out as `MODULES` says:
 

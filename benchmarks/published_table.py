@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON array instead of the table")
     given = parser.parse_args()
     notes = list(dict.fromkeys(row.note for row in ROWS if row.note))
-    told, wrong = [], 0
+    reported, wrong = [], 0
     if not given.json:
         print(f"{'':36}  published                      ours\n"
               f"{'p':>1} {'ids':>3} {'clients':>7} {'brokers':>7}  {'reduction':14}  {'length':>6} {'states':>8} "
@@ -84,7 +84,7 @@ def main() -> None:
         found, cost = check([*row.command(), "--engine", given.engine])
         counts = (found["depth"], found["distinct"])
         wrong += counts != row.ours
-        told.append({
+        reported.append({
             "sizes": found["sizes"], "reduction": row.reduction, "published": row.published, "published_time": row.time,
             "ours": counts, "cpu_seconds": round(cost.cpu_seconds, 3), "wall_seconds": round(cost.wall_seconds, 3),
             "expected": row.ours, "note": row.note,
@@ -99,7 +99,7 @@ def main() -> None:
             f"{cost.cpu_seconds:8.2f} {cost.wall_seconds:8.2f}  {mark}".rstrip(), flush=True
         )
     if given.json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(reported, indent=1))
     else:
         print("p: partitions of the transaction log; length: states on the longest shortest path")
         for number, note in enumerate(notes, 1):

@@ -58,7 +58,7 @@ class Goal:
         measured = {"CPU s": row.cost.cpu_seconds, "wall s": row.cost.wall_seconds, "memory": row.cost.memory_bytes}
         return measured[self.of] <= self.figure
 
-    def told(self) -> str:
+    def reported(self) -> str:
         if self.of == "memory":
             return f"{self.figure / GIGABYTE:g} GB"
         return f"{self.figure:,.0f} {self.of}"
@@ -135,14 +135,14 @@ CASES = (
 
 def measured(case: Case, engine: str) -> Row:
     """Run a case by our search once; end the program where its counts are not those expected."""
-    told, cost = check(case.arguments(engine))
-    counts = (told["distinct"], told["generated"], told["depth"])
-    if told["verdict"] != "ok":
-        fail(f"{case.name} by {engine} should be ok; it is {told['verdict']}: {told['violated']}")
+    reported, cost = check(case.arguments(engine))
+    counts = (reported["distinct"], reported["generated"], reported["depth"])
+    if reported["verdict"] != "ok":
+        fail(f"{case.name} by {engine} should be ok; it is {reported['verdict']}: {reported['violated']}")
     expect(case, engine, counts)
-    if told["engine"] != engine:
-        fail(f"{case.name} was to be run by {engine}, but {told['engine']} ran it")
-    return Row(case.name, engine, counts, told["distinct_per_second"], cost)
+    if reported["engine"] != engine:
+        fail(f"{case.name} was to be run by {engine}, but {reported['engine']} ran it")
+    return Row(case.name, engine, counts, reported["distinct_per_second"], cost)
 
 
 def checked(case: Case, module: str, tlc: Checker) -> Row:
@@ -177,18 +177,18 @@ def mark(reached: bool) -> str:
 def show(row: Row, goals: tuple[Goal, ...]) -> None:
     """Print a row of the table, with a line for each goal."""
     cost = row.cost
-    told = [f"{goal.told()}  {mark(goal.is_reached(row))}" for goal in goals] or [""]
+    reported = [f"{goal.reported()}  {mark(goal.is_reached(row))}" for goal in goals] or [""]
     print(
         f"{row.case:13} {row.engine:7} {row.counts[0]:>10,} {cost.cpu_seconds:8.2f} {cost.wall_seconds:8.2f} "
-        f"{row.states_per_second:>10,.0f} {cost.memory_bytes / 1e6:>7,.0f}  {told[0]}".rstrip()
+        f"{row.states_per_second:>10,.0f} {cost.memory_bytes / 1e6:>7,.0f}  {reported[0]}".rstrip()
     )
-    for goal in told[1:]:
+    for goal in reported[1:]:
         print(f"{'':70}{goal}")
     sys.stdout.flush()
 
 
 def reached(row: Row, goals: tuple[Goal, ...]) -> dict[str, bool]:
-    return {goal.told(): goal.is_reached(row) for goal in goals}
+    return {goal.reported(): goal.is_reached(row) for goal in goals}
 
 
 def show_ratios(row: Row, tlc: Row) -> None:
@@ -212,18 +212,18 @@ def run_case(
             rows.append(best([measured(case, engine) for _ in range(repeat)]))
             if not quiet:
                 show(rows[-1], case.goals[engine])
-    told = [row.to_json() | {"goals": reached(row, case.goals[row.engine])} for row in rows]
+    reported = [row.to_json() | {"goals": reached(row, case.goals[row.engine])} for row in rows]
     if tlc is None or case.module is None or not rows:
-        return told
+        return reported
     theirs = best([checked(case, case.module, tlc) for _ in range(repeat)])
     if not quiet:
         show(theirs, ())
-    for row, object_ in zip(rows, told, strict=True):
+    for row, object_ in zip(rows, reported, strict=True):
         cpu, wall = ratios(row, theirs)
         object_ |= {"tlc_cpu_ratio": round(cpu, 1), "tlc_wall_ratio": round(wall, 1), "tlc_goal": tlc_goal(row)}
         if not quiet:
             show_ratios(row, theirs)
-    return [*told, theirs.to_json()]
+    return [*reported, theirs.to_json()]
 
 
 def chosen(only: list[str] | None, large: bool) -> list[Case]:
@@ -260,9 +260,9 @@ def main() -> None:
     if not given.json:
         print(f"whole processes with start-up, the modules' invariants on, best of {given.repeat}")
         print(f"{'case':13} {'engine':7} {'distinct':>10} {'CPU s':>8} {'wall s':>8} {'states/s':>10} {'MB':>7}  goal")
-    told = [row for case in cases for row in run_case(case, engines, tlc, given.repeat, given.json)]
+    reported = [row for case in cases for row in run_case(case, engines, tlc, given.repeat, given.json)]
     if given.json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(reported, indent=1))
 
 
 if __name__ == "__main__":

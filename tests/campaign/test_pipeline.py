@@ -83,8 +83,8 @@ def test_runs_have_the_digests_of_the_command_line(mixed: Path, tmp_path: Path) 
     """`simulate --seed` of a run that is in the table writes a history with the digest in the table."""
     found = {(row["what"], row["seed"]): row["digest"] for row in rows(mixed, "runs")}
     for what, seed in ((FLAWED, 0), (REPAIRED, 249), ("pc-02-read-twice", 7)):
-        told = call("simulate", what, "--seed", seed, "--out", tmp_path, "--json").json
-        assert told["digest"] == found[what, seed]
+        reported = call("simulate", what, "--seed", seed, "--out", tmp_path, "--json").json
+        assert reported["digest"] == found[what, seed]
 
 
 @pytest.mark.parametrize(("strategy", "what"), [("pct", FLAWED), ("systematic", FLAWED), ("guided", FLAWED),
@@ -99,9 +99,9 @@ def test_other_strategies_and_timed_runs_have_the_same_digests_too(strategy: str
 def test_violations_are_data_and_a_complete_campaign_makes_nothing_again(mixed: Path) -> None:
     """The exit code is 0 though runs fail; started again, the same command finds every run there."""
     before = {path: path.stat().st_mtime_ns for path in (mixed / MARKERS).iterdir()}
-    told = made(mixed, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--json").json
+    reported = made(mixed, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--json").json
     failing = sum(violated is not None for what in MIXED for _, violated in alone(what).values())
-    assert (told["runs"], told["planned"], told["found"], told["failing"]) == (1_000, 1_000, 1_000, failing)
+    assert [reported[name] for name in ("runs", "planned", "found", "failing")] == [1_000, 1_000, 1_000, failing]
     assert failing > 50 and before == {path: path.stat().st_mtime_ns for path in (mixed / MARKERS).iterdir()}
 
 
@@ -113,8 +113,8 @@ def test_only_what_is_missing_is_made_and_equals_what_was_lost(mixed: Path, tmp_
             copy = out / path.relative_to(mixed)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())
-    told = made(out, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--json").json
-    assert (told["runs"], told["found"]) == (1_000, 600)
+    reported = made(out, *MIXED, "--keep", "sample=0.02", "--coverage", "0.2", "--json").json
+    assert (reported["runs"], reported["found"]) == (1_000, 600)
     for table in ("runs", "events", "violations", "coverage"):
         assert rows(out, table) == rows(mixed, table)
 
@@ -134,7 +134,7 @@ def test_one_scenario_or_one_day_is_read_alone(mixed: Path) -> None:
 
 
 def test_every_stored_history_is_judged_again_and_agrees(mixed: Path) -> None:
-    """From the stored events alone: digests, verdicts, records and refinement are as told, and so are violations."""
+    """From the stored events alone: digests, verdicts, records, refinement and violations are as reported."""
     judged = {one.what: one for one in rejudge(CampaignTables(spark(), CampaignStore(mixed)))}
     assert set(judged) == set(MIXED) and all(one.ok for one in judged.values()), judged
     for what in MIXED:
@@ -148,16 +148,16 @@ def test_every_stored_history_is_judged_again_and_agrees(mixed: Path) -> None:
 
 
 def test_an_interrupt_ends_judging_in_order(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job is ended, whoever deals with interrupts is told, and the session goes on."""
+    """The job is ended, whoever deals with interrupts hears of it, and the session goes on."""
     monkeypatch.setattr(judging, "LOOK", 0)
-    tables, told = CampaignTables(spark(), CampaignStore(mixed)), list[str]()
+    tables, reported = CampaignTables(spark(), CampaignStore(mixed)), list[str]()
 
     def interrupted(done: int, planned: int, message: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rejudge(tables, interrupted, lambda: told.append("heard"))
-    assert told == ["heard"] and tables.frame("runs").count() == 1_000
+        rejudge(tables, interrupted, lambda: reported.append("heard"))
+    assert reported == ["heard"] and tables.frame("runs").count() == 1_000
 
 
 def test_violations_of_a_flaw_are_a_cluster_with_its_shortest_witness(mixed: Path) -> None:
@@ -245,7 +245,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_touched(arguments: list[str], 
 def test_damage_is_told_when_a_campaign_is_started_again(tmp_path: Path) -> None:
     """A table that changed is named, exit code 2; when its marker is removed its block is made again."""
     made(tmp_path, FLAWED, runs=100)
-    told = rows(tmp_path, "runs")
+    reported = rows(tmp_path, "runs")
     path = next(path for path in sorted((tmp_path / "runs").rglob("*.parquet")) if path.stem.endswith("-50"))
     path.write_bytes(path.read_bytes()[:-4] + b"????")
     outcome = call("campaign", FLAWED, "--runs", 100, "--out", tmp_path, "--block", 50)
@@ -253,7 +253,7 @@ def test_damage_is_told_when_a_campaign_is_started_again(tmp_path: Path) -> None
     assert f"{path} is damaged; remove {marker} and start the campaign again" in outcome.refusal
     marker.unlink()
     assert made(tmp_path, FLAWED, "--json", runs=100).json["found"] == 50
-    assert rows(tmp_path, "runs") == told
+    assert rows(tmp_path, "runs") == reported
 
 
 def test_a_worker_that_fails_ends_the_campaign_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,19 +289,19 @@ def test_an_interrupt_keeps_what_is_committed(tmp_path: Path) -> None:
 def test_progress_has_numbers_before_the_first_block_is_committed(tmp_path: Path) -> None:
     """One block of all runs: what is done is seen rising from the start, and never beyond what there is."""
     manifest = Manifest(cells(["rp-04-fast-failover"]), "failing", 0.0, 600)
-    told: list[tuple[int, int, str, int]] = []
+    reported: list[tuple[int, int, str, int]] = []
 
     def progress(done: int, planned: int, message: str) -> None:
-        told.append((done, planned, message, len(going.store.committed())))
+        reported.append((done, planned, message, len(going.store.committed())))
 
     going = campaigns.SparkCampaign(tmp_path, manifest, 600, progress)
     with going.alone():
         going.begin("starting Spark")
-        assert told == [(0, 600, "starting Spark", 0)]
+        assert reported == [(0, 600, "starting Spark", 0)]
         outcome = going.run(spark(), "2026-01-02")
-    early = [done for done, _, _, committed in told if not committed]
+    early = [done for done, _, _, committed in reported if not committed]
     assert early == sorted(early) and 0 < early[-1] <= 600 and len(set(early)) > 2
-    assert told[-1][:3] == (600, 600, f"{outcome.failing} failing") and outcome.failing > 0
+    assert reported[-1][:3] == (600, 600, f"{outcome.failing} failing") and outcome.failing > 0
     assert not (tmp_path / ".parts").exists()
 
 
@@ -347,10 +347,10 @@ def test_a_killed_worker_loses_nothing_that_was_committed(
         killed = threading.Event()
         for stat in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                told, parent = stat.read_bytes(), (stat.parent / "stat").read_text().rpartition(")")[2].split()[1]
+                reported, parent = stat.read_bytes(), (stat.parent / "stat").read_text().rpartition(")")[2].split()[1]
             except OSError:
                 continue
-            if b"pyspark.daemon" in told and b"pyspark.daemon" in (Path("/proc", parent) / "cmdline").read_bytes():
+            if b"pyspark.daemon" in reported and b"pyspark.daemon" in (Path("/proc", parent) / "cmdline").read_bytes():
                 os.kill(int(stat.parent.name), signal.SIGKILL)
                 killed.set()
                 break

@@ -336,8 +336,8 @@ def test_a_driver_killed_three_times_comes_to_the_right_counts(tmp_path: Path) -
                 assert '"verdict": "interrupted"' in out and f"which is kept in {folder}: the same command" in err
     assert committed() < 24
     spark()
-    told = call(*arguments).json
-    assert [told[name] for name in ("distinct", "generated", "depth", "initial", "verdict")] == [
+    reported = call(*arguments).json
+    assert [reported[name] for name in ("distinct", "generated", "depth", "initial", "verdict")] == [
         322_596, 641_700, 24, 36, "ok"]
 
 
@@ -353,5 +353,5 @@ def test_a_killed_worker_does_not_change_the_counts(tmp_path: Path) -> None:
             os.kill(workers_of(process.pid)[0], signal.SIGKILL)
         out, err = process.communicate(timeout=5 * PATIENCE_S)
     assert process.returncode == 0, err
-    told = json.loads(out)
-    assert (told["distinct"], told["depth"]) == (23_312, 18)
+    reported = json.loads(out)
+    assert (reported["distinct"], reported["depth"]) == (23_312, 18)

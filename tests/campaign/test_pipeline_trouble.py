@@ -119,8 +119,8 @@ def test_a_corrupt_table_is_named_by_every_command(
                         "this block anew")
         assert files_below(copied) == before
     marker.unlink()
-    told = call(*CAMPAIGN, "--runs", 100, "--out", copied, "--json").json
-    assert (told["found"], told["runs"]) == (80, 100) and rows(copied) == rows(calm)
+    reported = call(*CAMPAIGN, "--runs", 100, "--out", copied, "--json").json
+    assert (reported["found"], reported["runs"]) == (80, 100) and rows(copied) == rows(calm)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cell": 1}', "no-such-file"])
@@ -171,8 +171,8 @@ def test_a_full_disk_ends_a_campaign_which_goes_on_when_there_is_room(calm: Path
     assert 0 < len(kept) < 5 and f"({20 * len(kept)} of 100 runs are kept)" in said
     assert len(rows(out)["runs"]) == 20 * len(kept)
     tiny(4 * KB * KB)
-    told = call(*CAMPAIGN, "--runs", 100, "--out", out, "--json").json
-    assert (told["found"], told["runs"]) == (20 * len(kept), 100) and rows(out) == rows(calm)
+    reported = call(*CAMPAIGN, "--runs", 100, "--out", out, "--json").json
+    assert (reported["found"], reported["runs"]) == (20 * len(kept), 100) and rows(out) == rows(calm)
 
 
 def test_a_full_disk_ends_a_search_which_goes_on_when_there_is_room(

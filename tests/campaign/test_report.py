@@ -57,7 +57,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(campaign: Path) -> Outcome:
+def reported(campaign: Path) -> Outcome:
     """What the command says that writes the campaign's report."""
     outcome = call("report", campaign)
     assert outcome.code == 0, outcome.err
@@ -71,7 +71,7 @@ def repaired(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def summary(campaign: Path, told: Outcome) -> Summary:
+def summary(campaign: Path, reported: Outcome) -> Summary:
     """The numbers of the campaign's report."""
     return summarize(CampaignTables(spark(), CampaignStore(campaign)))
 
@@ -125,7 +125,7 @@ def test_a_report_tells_verdict_and_rate_of_each_scenario(campaign: Path, summar
     assert page.count("✓ as expected") == 3 and "3 of 3 scenarios as expected" in page
 
 
-def test_witnesses_on_the_page_replay(campaign: Path, told: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_witnesses_on_the_page_replay(campaign: Path, reported: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command beside a cluster, entered in the page's folder, violates what the page says; its diagram is there."""
     monkeypatch.chdir(campaign)
     commands = re.findall(r"^(?:<pre>)?(kafka-proto replay .*)$", page_of(campaign), re.MULTILINE)
@@ -134,11 +134,11 @@ def test_witnesses_on_the_page_replay(campaign: Path, told: Outcome, monkeypatch
     verdict = outcome.json["verdict"]
     assert (outcome.code, verdict["violated"], verdict["step"]) == (1, "LogsAgreeUpToHwm", 8)
     assert verdict["reason"] in page_of(campaign) and "! step 8 FAILS LogsAgreeUpToHwm" in page_of(campaign)
-    line = next(line for line in told.out.splitlines() if "kafka-proto replay" in line)
+    line = next(line for line in reported.out.splitlines() if "kafka-proto replay" in line)
     assert call(*shlex.split(line)[1:]).code == 1
 
 
-def test_a_page_needs_nothing_from_anywhere(campaign: Path, told: Outcome) -> None:
+def test_a_page_needs_nothing_from_anywhere(campaign: Path, reported: Outcome) -> None:
     """One well-formed file: it refers to its own parts only, has no script, and no name twice."""
     page = page_of(campaign)
     found = Reader(page)
@@ -149,7 +149,7 @@ def test_a_page_needs_nothing_from_anywhere(campaign: Path, told: Outcome) -> No
     assert {name for name in re.findall(r"url\(#([^)]*)\)", page)} <= set(found.ids)
 
 
-def test_equal_tables_give_equal_bytes(campaign: Path, told: Outcome, tmp_path: Path) -> None:
+def test_equal_tables_give_equal_bytes(campaign: Path, reported: Outcome, tmp_path: Path) -> None:
     """Of a copy elsewhere, its clusters shrunk again, the page and the witnesses are the same to the byte."""
     copy = tmp_path / "copy"
     shutil.copytree(campaign, copy)
@@ -178,7 +178,7 @@ def test_known_clusters_are_those_of_the_same_runs_only(campaign: Path, tmp_path
 
 
 def test_clusters_that_older_code_found_are_kept(
-    campaign: Path, told: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    campaign: Path, reported: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When the code has changed, the page says so, and shows the clusters in the folder, however many were shrunk."""
     monkeypatch.setattr(summary_of, "code_version", lambda package: "another")
@@ -189,9 +189,9 @@ def test_clusters_that_older_code_found_are_kept(
     assert "has changed since these runs were made" not in page_of(campaign)
 
 
-def test_the_terminal_shows_the_most_of_it_in_80_columns(campaign: Path, told: Outcome) -> None:
+def test_the_terminal_shows_the_most_of_it_in_80_columns(campaign: Path, reported: Outcome) -> None:
     """Verdicts, clusters with their commands, coverage and extremes; paths alone may be longer."""
-    out = told.out
+    out = reported.out
     assert f"ok  {FLAWED}\n" in out and "3 of 3 scenarios as expected" in out and "violated: LogsAgreeUpToHwm" in out
     assert "slowest run: seed " in out and "longest run: seed " in out and " new per thousand runs at the end" in out
     long = [line for line in out.splitlines() if len(line) > 80]
@@ -199,11 +199,11 @@ def test_the_terminal_shows_the_most_of_it_in_80_columns(campaign: Path, told: O
 
 
 def test_stored_histories_are_judged_again_unless_that_is_left_out(
-    campaign: Path, told: Outcome, tmp_path: Path
+    campaign: Path, reported: Outcome, tmp_path: Path
 ) -> None:
     """The terminal, the page and the JSON object say how many agree; the quick report says nothing of it."""
     kept = CampaignTables(spark(), CampaignStore(campaign)).frame("runs").where("kept").count()
-    assert f"{kept} stored histories judged again from" in told.out and "all agree" in told.out
+    assert f"{kept} stored histories judged again from" in reported.out and "all agree" in reported.out
     page = page_of(campaign)
     assert "Histories judged again" in page and "all agree with what is recorded of them" in page
     quick = call("report", campaign, "--no-rejudge", "--out", tmp_path / "quick.html", "--json").json
@@ -211,7 +211,7 @@ def test_stored_histories_are_judged_again_unless_that_is_left_out(
     assert "judged again" not in (tmp_path / "quick.html").read_text(encoding="utf-8")
 
 
-def test_a_history_that_does_not_agree_is_named_with_its_run(campaign: Path, told: Outcome, tmp_path: Path) -> None:
+def test_a_history_that_does_not_agree_is_named_with_its_run(campaign: Path, reported: Outcome, tmp_path: Path) -> None:
     """One row tells another digest than its events have: how many agree, which run does not, and exit code 1."""
     copy = tmp_path / "copy"
     shutil.copytree(campaign, copy)
@@ -285,7 +285,7 @@ def test_a_repair_that_is_undone_is_a_new_violation_and_a_new_cluster(
 
 
 def test_a_report_since_another_campaign_tells_what_changed(
-    campaign: Path, repaired: Path, told: Outcome, tmp_path: Path
+    campaign: Path, repaired: Path, reported: Outcome, tmp_path: Path
 ) -> None:
     """The page has a section on what is new; without the option it has none."""
     out = tmp_path / "since" / "page.html"
@@ -304,7 +304,7 @@ def test_a_report_since_another_campaign_tells_what_changed(
 def test_rates_have_changed_where_their_intervals_are_apart(
     summary: Summary, before: tuple[int, int], after: tuple[int, int], change: str | None, apart: bool
 ) -> None:
-    """One more of some hundred runs may be chance, six times as many are not; what is new is told either way."""
+    """One more of some hundred runs may be chance, six times as many are not; what is new is reported either way."""
     def with_counts(failing: int, errors: int) -> Summary:
         tally = attrs.evolve(summary.tallies[0], properties={"P": failing} if failing else {}, errors=errors)
         return attrs.evolve(summary, tallies=(tally,))

@@ -1,4 +1,4 @@
-"""How the demo's page looks and is handled: texts that can be read and told apart, lifelines, splitter, search, small
+"""How the demo's page looks and is handled: texts that are legible and distinct, lifelines, splitter, search, small
 windows, the picture of the screen."""
 
 from __future__ import annotations

@@ -65,10 +65,10 @@ def test_guards_of_a_step_are_told_with_what_they_read() -> None:
     session.tour("figure-1")
     session.forward(session.branch.length)
     session.refine()
-    told = [questions.about(session, n)() for n in range(1, session.at + 1)]
-    with_values = [about for about in told if any(guard["values"] for guard in about["guards"])]
-    assert len(with_values) > len(told) // 2
-    spec = [about for about in told if about["step"]["spec"]["kind"] == "step"]
+    reported = [questions.about(session, n)() for n in range(1, session.at + 1)]
+    with_values = [about for about in reported if any(guard["values"] for guard in about["guards"])]
+    assert len(with_values) > len(reported) // 2
+    spec = [about for about in reported if about["step"]["spec"]["kind"] == "step"]
     assert spec and all(about["spec_guards"] for about in spec if "Commit" in about["step"]["action"])
     with pytest.raises(Refusal, match="expected a step from 1"):
         questions.about(session, 0)
@@ -78,10 +78,10 @@ def test_action_that_is_not_possible_is_told_why() -> None:
     """The guard that fails with its values; after the step that was lacking it is possible."""
     session = opened("transactions/diary-02")
     name = "CommitTxnLogAppend"
-    told = questions.why(session, name)()
-    assert told["model"]["enabled"] == [] and told["spec"] is None
-    assert "its guard fails: spec.py" in told["model"]["not"][0]["why"]
-    assert "entry = None" in told["model"]["not"][0]["why"]
+    reported = questions.why(session, name)()
+    assert reported["model"]["enabled"] == [] and reported["spec"] is None
+    assert "its guard fails: spec.py" in reported["model"]["not"][0]["why"]
+    assert "entry = None" in reported["model"]["not"][0]["why"]
     for _ in range(60):
         session.start(f"action:{name}")
         session.run()

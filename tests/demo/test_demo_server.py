@@ -81,7 +81,7 @@ def test_trail_of_a_run_on_the_tasks_replays_with_its_digest(site: Site, tmp_pat
 
 
 def test_run_is_slowed_down_paused_and_goes_on(site: Site) -> None:
-    """A slow run comes step by step and ends when it is told to; a fast one in frames of many steps."""
+    """A slow run comes step by step and ends when it is stopped; a fast one in frames of many steps."""
     site.post("/api/open", {"what": "replication/kip-320/actors"})
     with tabs(site) as (tab,):
         site.post("/api/run", {"until": "end", "speed": 100})

@@ -22,7 +22,7 @@ def labels(site: Site) -> list[str]:
 
 
 def searched(tab: Tab) -> Json:
-    """Take events until a search is over; return what the server told last of it."""
+    """Take events until a search is over; return what the server reported last of it."""
     until = time.monotonic() + PATIENCE_S
     while tab.found is None or tab.found["on"]:
         assert time.monotonic() < until
@@ -88,9 +88,9 @@ def test_violation_is_found_shown_and_shrunk(site: Site) -> None:
     site.post("/api/take", {"index": 0})
     with tabs(site) as (tab,):
         site.post("/api/find", {"runs": 600})
-        told = searched(tab)
-        assert told["found"] and told["tried"] <= told["runs"] == 600
-        assert told["outcome"].startswith(f"run {told['tried']} violates LogsAgreeUpToHwm: ")
+        reported = searched(tab)
+        assert reported["found"] and reported["tried"] <= reported["runs"] == 600
+        assert reported["outcome"].startswith(f"run {reported['tried']} violates LogsAgreeUpToHwm: ")
         present = tab.picture["present"]
         assert present["violation"]["property"] == "LogsAgreeUpToHwm"
         assert [(one["what"], one["steps"]) for one in tab.picture["sessions"]] == [(FLAWED, 1)]
@@ -106,10 +106,10 @@ def test_search_without_a_hit_says_how_much_it_tried(site: Site) -> None:
     site.post("/api/open", {"what": CALM})
     with tabs(site) as (tab,):
         site.post("/api/find", {"runs": 4})
-        told = searched(tab)
-    assert (told["tried"], told["found"]) == (4, False) and told["steps"] > 4
-    assert told["outcome"] == (
-        f"no violation in 4 runs ({told['steps']:,} steps) with random, pct, guided; faults were off"
+        reported = searched(tab)
+    assert (reported["tried"], reported["found"]) == (4, False) and reported["steps"] > 4
+    assert reported["outcome"] == (
+        f"no violation in 4 runs ({reported['steps']:,} steps) with random, pct, guided; faults were off"
     )
     assert site.session.at == 0
 
@@ -126,8 +126,8 @@ def test_search_is_stopped(site: Site) -> None:
             assert tab.found["seconds_left"] > 0 and tab.found["rate"] > 0
             site.post("/api/take", {"index": 0})
             site.post(stop, body)
-            told = searched(tab)
-            assert told["outcome"].startswith("the search was stopped; no violation in ") and not told["found"]
+            reported = searched(tab)
+            assert reported["outcome"].startswith("the search was stopped; no violation in ") and not reported["found"]
     assert "at least 1 run" in site.refused(400, "POST", "/api/find", '{"runs": 0}')
 
 

@@ -223,10 +223,10 @@ def judged(session: LiveSession) -> list[dict[str, Any]]:
     _, trace = refiner.follow(Replay(refiner.tables, session.trail()))
     judged = refiner.judge(trace)
     assert judged.failure is None
-    told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
-    names = [tuple(action.split("(")[0].split(" ")[0] for action in spec["actions"]) for spec in told]
+    reported = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
+    names = [tuple(action.split("(")[0].split(" ")[0] for action in spec["actions"]) for spec in reported]
     assert names == list(judged.taken)
-    return told
+    return reported
 
 
 @pytest.mark.parametrize("what", [*HURT, "toy/actors"])
@@ -244,8 +244,8 @@ def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> N
             while session.run(3):
                 session.refine(2)
             session.refine()
-            told = judged(session)
-            kinds.update(spec["kind"] for spec in told)
+            reported = judged(session)
+            kinds.update(spec["kind"] for spec in reported)
     assert {"step", "stutter"} <= set(kinds)
 
 
@@ -268,8 +268,8 @@ def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:
         session.start("end", 30)
         session.run()
         session.refine()
-        told = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
-        outside = [n for n, spec in enumerate(told, 1) if spec["kind"] == "outside"]
+        reported = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
+        outside = [n for n, spec in enumerate(reported, 1) if spec["kind"] == "outside"]
         if outside:
             break
     about = questions.about(session, outside[0])()
@@ -277,7 +277,7 @@ def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:
     assert about["explanation"][2:] == [
         "  nearest in the spec: Forget", "    only Crash may be Forget, and this step is Apply"
     ]
-    assert any(spec["kind"] != "outside" for spec in told[outside[0] :])  # the steps after it are judged, too
+    assert any(spec["kind"] != "outside" for spec in reported[outside[0] :])  # the steps after it are judged, too
 
 
 def test_news_is_what_a_client_needs_to_have_the_whole_picture() -> None:

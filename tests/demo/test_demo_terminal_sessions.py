@@ -69,7 +69,7 @@ def test_run_leaves_faults_alone_on_request() -> None:
 
 
 def test_why_not_blames_the_spent_budget() -> None:
-    """After the only election while somebody leads, the loop that the budget ends is told, and not that one leads."""
+    """After the only election while somebody leads, the loop that the budget ends is named, and not that one leads."""
     lines = ("ControllerElectLeader(r2)", "ControllerElectLeader(r1)", "why ControllerElectLeader")
     code, out, err = run_script(*lines, what="replication/kip-320/actors")
     assert (code, err) == (0, "")

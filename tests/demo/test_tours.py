@@ -115,6 +115,6 @@ def test_list_names_every_tour() -> None:
     """As text, and as JSON with model, length and what it ends in."""
     words = call("list").out.split()
     assert all(name in words for name in NAMES)
-    told = call("list", "--json").json["tours"]
-    assert [tour["name"] for tour in told] == list(NAMES)
-    assert told[1]["violates"] == "AckDurability" and told[1]["steps"] == 16 and told[2]["violates"] is None
+    reported = call("list", "--json").json["tours"]
+    assert [tour["name"] for tour in reported] == list(NAMES)
+    assert reported[1]["violates"] == "AckDurability" and reported[1]["steps"] == 16 and reported[2]["violates"] is None

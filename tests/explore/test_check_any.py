@@ -54,14 +54,14 @@ def searched(*arguments: object, code: int = 0) -> dict[str, Any]:
     return done.json
 
 
-def assert_equals_plain(told: dict[str, Any], model: Model, names: tuple[str, ...] = ()) -> None:
+def assert_equals_plain(reported: dict[str, Any], model: Model, names: tuple[str, ...] = ()) -> None:
     """Assert that a complete search has the counts of the plain one, and its witnesses."""
     found = plain.search(model, names)
     assert found.violated is None
-    assert (told["verdict"], told["complete"], told["limit"], told["engine"]) == ("ok", True, None, "plain")
+    assert [reported[name] for name in ("verdict", "complete", "limit", "engine")] == ["ok", True, None, "plain"]
     counts = ("initial", "distinct", "generated", "depth")
-    assert [told[name] for name in counts] == [getattr(found, name) for name in counts]
-    assert {name for name, entry in told["witnesses"].items() if entry is not None} == found.witnessed
+    assert [reported[name] for name in counts] == [getattr(found, name) for name in counts]
+    assert {name for name, entry in reported["witnesses"].items() if entry is not None} == found.witnessed
 
 
 @pytest.mark.usefixtures("own")
@@ -74,19 +74,19 @@ def test_check_of_the_lock_service_equals_the_plain_search(
 ) -> None:
     """Somebody else's protocol goes through with faults on the command line; the counts are the plain search's."""
     given = ["--faults", ",".join(f"{kind}={number}" for kind, number in faults.items())] if faults else []
-    told = searched("lock-service", "--size", "leases=1", "--network", network, *given, "--out", tmp_path)
+    reported = searched("lock-service", "--size", "leases=1", "--network", network, *given, "--out", tmp_path)
     targets = ("server", "c1", "c2") if "pause" in faults else ()
     model = find_model("lock-service").make({"leases": 1}, {}, network, Faults(**faults, targets=targets))  # type: ignore[arg-type]
-    assert_equals_plain(told, model, ("MutualExclusion",))
+    assert_equals_plain(reported, model, ("MutualExclusion",))
 
 
 @pytest.mark.usefixtures("own")
 def test_check_of_a_scenario_of_the_lock_service_writes_a_shortest_trail(tmp_path: Path) -> None:
     """A scenario brings its settings and faults; the trail replays on both runtimes, and 13 steps are the fewest."""
     smaller = ("--size", "clients=2", "--faults", "duplicate=1,delay=0")
-    told = searched("double-release", *smaller, "--out", tmp_path, code=1)
-    (violated,) = told["violated"]
-    assert (told["scenario"], told["expected"], told["faults"]) == (
+    reported = searched("double-release", *smaller, "--out", tmp_path, code=1)
+    (violated,) = reported["violated"]
+    assert (reported["scenario"], reported["expected"], reported["faults"]) == (
         "double-release", "MutualExclusion", {"duplicate": 1}
     )
     assert (violated["property"], violated["length"]) == ("MutualExclusion", 14)
@@ -100,14 +100,14 @@ def test_check_of_a_scenario_of_the_lock_service_writes_a_shortest_trail(tmp_pat
 @pytest.mark.usefixtures("own")
 def test_check_of_a_package_of_two_files(tmp_path: Path) -> None:
     """Two-phase commit is endless with timers, finite with a bound on them, and violated where it is hasty."""
-    told = searched("two-phase", "--timers", "1", "--faults", "drop=1", "--out", tmp_path)
+    reported = searched("two-phase", "--timers", "1", "--faults", "drop=1", "--out", tmp_path)
     model = find_model("two-phase").make({}, {}, None, Faults(drop=1))
-    assert_equals_plain(told, bounded(model, {ALL: 1}), ("Atomicity",))
-    assert told["timers"] == {ALL: 1}
+    assert_equals_plain(reported, bounded(model, {ALL: 1}), ("Atomicity",))
+    assert reported["timers"] == {ALL: 1}
     by_name = searched("two-phase", "--timers", "VoteTimeout=1", "--faults", "drop=1", "--out", tmp_path)
-    assert (by_name["distinct"], by_name["timers"]) == (told["distinct"], {"VoteTimeout": 1})
+    assert (by_name["distinct"], by_name["timers"]) == (reported["distinct"], {"VoteTimeout": 1})
     repaired = searched("first-yes-repaired", "--out", tmp_path)
-    assert (repaired["distinct"], repaired["unchecked"]) == (told["distinct"], ["EveryoneEnds"])
+    assert (repaired["distinct"], repaired["unchecked"]) == (reported["distinct"], ["EveryoneEnds"])
     (violated,) = searched("first-yes", "--out", tmp_path, code=1)["violated"]
     assert (violated["property"], violated["length"]) == ("Atomicity", 6)
     assert replay_plain(read_trail(Path(violated["trail"])), Recorder()).verdict.violated == "Atomicity"
@@ -122,12 +122,13 @@ def test_check_of_an_endless_model_says_what_keeps_growing(tmp_path: Path) -> No
     assert "ended at the limit of 3,000 states" in done.out
     assert ", by VoteTimeout\n" in done.out.partition("  coordinator.asked: ")[2]
     assert "timers that fire again and again there: VoteTimeout; --timers bounds them" in done.out
-    told = call(*command, "--json").json
-    assert (told["verdict"], told["complete"], told["limit"]) == ("limited", False, {"name": "states", "value": 3000})
-    (part,) = told["growing"]
+    reported = call(*command, "--json").json
+    assert [reported[name] for name in ("verdict", "complete")] == ["limited", False]
+    assert reported["limit"] == {"name": "states", "value": 3000}
+    (part,) = reported["growing"]
     assert part.pop("reached") > 500
     assert part == {"slot": "coordinator", "path": "coordinator.asked", "what": "value", "by": ["VoteTimeout"]}
-    assert told["growing_timers"] == ["VoteTimeout"]
+    assert reported["growing_timers"] == ["VoteTimeout"]
 
 
 @pytest.mark.parametrize(
@@ -142,9 +143,10 @@ def test_check_of_actors_equals_the_plain_search(
     name: str, sizes: dict[str, int], given: tuple[str, ...], faults: Faults, timers: dict[str, int], tmp_path: Path
 ) -> None:
     """Actors, with a loss, or with bounds of both kinds on timers: the counts are the reference semantics' own."""
-    told = searched(name, *(f"--size={size}={n}" for size, n in sizes.items()), *given, "--no-stop", "--out", tmp_path)
+    at = [f"--size={size}={n}" for size, n in sizes.items()]
+    reported = searched(name, *at, *given, "--no-stop", "--out", tmp_path)
     model = find_model(name).make(sizes, {}, None, faults)
-    assert_equals_plain(told, bounded(model, timers))
+    assert_equals_plain(reported, bounded(model, timers))
 
 
 def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
@@ -158,9 +160,9 @@ def test_check_sees_growth_that_begins_late(tmp_path: Path) -> None:
 
 def test_check_of_a_published_bug_finds_its_fewest_steps(tmp_path: Path) -> None:
     """A scenario's name is enough: RP-01 loses a record after 12 steps, which no run does in fewer."""
-    told = searched("rp-01-truncate-to-high-watermark", "--out", tmp_path, code=1)
-    (violated,) = told["violated"]
-    assert (violated["property"], violated["length"], told["expected"]) == ("StrongIsr", 13, "StrongIsr")
+    reported = searched("rp-01-truncate-to-high-watermark", "--out", tmp_path, code=1)
+    (violated,) = reported["violated"]
+    assert (violated["property"], violated["length"], reported["expected"]) == ("StrongIsr", 13, "StrongIsr")
     assert replay_plain(read_trail(Path(violated["trail"])), Recorder()).verdict.step == 12
 
 
@@ -168,20 +170,20 @@ def test_check_of_a_scenario_of_a_spec_takes_the_packed_search(tmp_path: Path) -
     """Where the model of a scenario is a spec composition, nothing changes but the name."""
     done = call("check", "s4-copied-tail", "--out", tmp_path)
     assert done.out.startswith("s4-copied-tail: LogsAgreeUpToHwm is violated after 8 steps, the fewest possible, as")
-    told = searched("s4-copied-tail", "--out", tmp_path, code=1)
-    assert told["engine"] in ("kernel", "python")
+    reported = searched("s4-copied-tail", "--out", tmp_path, code=1)
+    assert reported["engine"] in ("kernel", "python")
 
 
 def test_check_names_the_bound_that_ends_a_search_of_actors(tmp_path: Path) -> None:
-    """The issue's own command, with fewer states: what was searched is told, then the bound, with code 2."""
+    """The issue's own command, with fewer states: what was searched is reported, then the bound, with code 2."""
     command = (*ACTORS, "--timers", "1", "--faults", "drop=1", "--states", "2000", "--out", tmp_path)
     done = call(*command)
     assert done.refusal.startswith("the search ended at its limit of 2,000 states")
     assert "searched in part, no violation so far in 2,0" in done.out
     assert "by --engine plain, with drop=1, at most 1 timer a run\n" in done.out
     assert "it does not become finite, as a walk of 1,000 steps shows; these keep growing:\n    c1.corr" in done.out
-    told = call(*command, "--json").json
-    assert (told["limit"]["name"], told["growing_timers"], told["faults"]) == ("states", [], {"drop": 1})
+    reported = call(*command, "--json").json
+    assert (reported["limit"]["name"], reported["growing_timers"], reported["faults"]) == ("states", [], {"drop": 1})
     finite = call("check", "compaction/pulsar/actors", "--timers", "0", "--states", "100", "--out", tmp_path)
     assert "nothing was seen to keep growing on walks of 1,000 steps: it may be finite, and larger" in finite.out
 
@@ -289,9 +291,9 @@ def test_plain_engine_equals_the_others(name: str, sizes: dict[str, int], stop: 
 
 def test_bound_on_timers_is_no_deadlock(tmp_path: Path) -> None:
     """A state in which nothing but a timer that is used up could go on is no deadlock."""
-    told = searched(ACTORS[1], *SMALL, "--timers", "0", "--faults", "drop=1", "--deadlock", "--no-stop",
+    reported = searched(ACTORS[1], *SMALL, "--timers", "0", "--faults", "drop=1", "--deadlock", "--no-stop",
                     "--out", tmp_path, code=1)
-    (violated,) = told["violated"]
+    (violated,) = reported["violated"]
     last = read_trail(Path(violated["trail"]))
     assert violated["kind"] == "deadlock"
     assert replay_plain(last, Recorder()).verdict.violated == "Deadlock"

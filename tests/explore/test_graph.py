@@ -60,7 +60,7 @@ def arguments(path: Path) -> list[str]:
 def test_graph_file_has_the_model_checkers_states_and_edges(path: Path, tmp_path: Path) -> None:
     """What the command writes decodes to the reference: variables, initial states, states and labelled edges."""
     out = tmp_path / "graph.json.gz"
-    told = call("graph", *arguments(path), "--out", out, "--json").json
+    reported = call("graph", *arguments(path), "--out", out, "--json").json
     ours, theirs = read(out), read(path)
     states, reference = ([text(state) for state in graph["states"]] for graph in (ours, theirs))
 
@@ -71,7 +71,8 @@ def test_graph_file_has_the_model_checkers_states_and_edges(path: Path, tmp_path
     assert set(states) == set(reference)
     edges = Counter((states[a], QUIRKS.get(label, label), states[b]) for a, label, b in ours["edges"])
     assert edges == Counter((reference[a], label, reference[b]) for a, label, b in theirs["edges"])
-    assert (told["states"], told["edges"], told["initial"]) == (len(states), len(ours["edges"]), len(ours["init"]))
+    counts = [reported[name] for name in ("states", "edges", "initial")]
+    assert counts == [len(states), len(ours["edges"]), len(ours["init"])]
 
 
 def test_graph_every_reference_graph_is_asked_for() -> None:
@@ -96,8 +97,8 @@ def test_graph_file_is_the_same_bytes_every_time(tmp_path: Path) -> None:
 def test_graph_figures_of_diary_01(asked: tuple[str, ...], states: int, depth: int, tmp_path: Path) -> None:
     """Figure 4 needs a view without last_state and last_error; for figure 5 the model checker gives 36, not 33."""
     for form in ("json", "dot", "svg"):
-        told = call("graph", *asked, "--as", form, "--out", tmp_path / f"figure.{form}", "--json").json
-        assert (told["states"], told["depth"], told["initial"]) == (states, depth, 1)
+        reported = call("graph", *asked, "--as", form, "--out", tmp_path / f"figure.{form}", "--json").json
+        assert (reported["states"], reported["depth"], reported["initial"]) == (states, depth, 1)
     dot = (tmp_path / "figure.dot").read_text(encoding="utf-8")
     assert len(re.findall(r"^  s\d+ \[", dot, re.M)) == states
     root = ET.fromstring((tmp_path / "figure.svg").read_text(encoding="utf-8"))
@@ -121,9 +122,10 @@ def test_graph_under_a_view_keeps_one_state_of_each_class(tmp_path: Path) -> Non
 def test_graph_view_is_the_models_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--view hides what the model says, on top of --hide; a model that says nothing is refused."""
     monkeypatch.setattr(command, "_view_of", lambda model: ("messages_discard",))
-    told = call("graph", *ONE_CLIENT, "--view", "--hide", "client.last_state", "--out", tmp_path / "g", "--json").json
-    assert told["hidden"] == ["client.last_state", "messages_discard"]
-    assert told["states"] < 36
+    hidden = ("--view", "--hide", "client.last_state")
+    reported = call("graph", *ONE_CLIENT, *hidden, "--out", tmp_path / "g", "--json").json
+    assert reported["hidden"] == ["client.last_state", "messages_discard"]
+    assert reported["states"] < 36
     monkeypatch.undo()
     viewless = ("replication/async-isr", "--view", "--out", tmp_path / "x")
     assert "has no view of its own" in call("graph", *viewless).refusal
@@ -186,14 +188,14 @@ DRAWN = {
 def test_svg_of_a_graph_is_well_formed_and_nothing_overlaps(asked: tuple[str, ...], tmp_path: Path) -> None:
     """One XML document without anything to fetch; boxes and labels are clear of each other and on the page."""
     out = tmp_path / "graph.svg"
-    told = call("graph", *asked, "--as", "svg", "--out", out, "--json").json
+    reported = call("graph", *asked, "--as", "svg", "--out", out, "--json").json
     source = out.read_text(encoding="utf-8")
     assert "href" not in source and source.count("http") == 1 and "prefers-color-scheme: dark" in source
     root = ET.fromstring(source)
     group = next(root.iter(f"{SVG}g"))
     frames = [node for node in group.iter(f"{SVG}rect") if node.get("class") in ("box", "page")]
-    assert len([node for node in frames if node.get("class") == "box"]) == told["states"]
-    assert len([node for node in group.iter(f"{SVG}rect") if node.get("class") == "inner"]) == told["initial"]
+    assert len([node for node in frames if node.get("class") == "box"]) == reported["states"]
+    assert len([node for node in group.iter(f"{SVG}rect") if node.get("class") == "inner"]) == reported["initial"]
     places = [tuple(float(node.get(key) or 0) for key in ("x", "y", "width", "height")) for node in frames]
     wide, high = (float(root.get(key) or 0) for key in ("width", "height"))
     for n, (x, y, width, height) in enumerate(places):
@@ -202,7 +204,7 @@ def test_svg_of_a_graph_is_well_formed_and_nothing_overlaps(asked: tuple[str, ..
             assert x >= left + over or left >= x + width or y >= top + down or top >= y + height
     words = [node.text or "" for node in group.iter(f"{SVG}text")]
     labels = [node.text or "" for node in group.iter(f"{SVG}text") if node.get("class") == "label"]
-    assert len(labels) + sum(word.startswith("loop: ") for word in words) <= told["edges"]
+    assert len(labels) + sum(word.startswith("loop: ") for word in words) <= reported["edges"]
     assert len([node for node in group.iter(f"{SVG}path") if str(node.get("class")).startswith("tip")]) <= len(labels)
 
 

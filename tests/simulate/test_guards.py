@@ -169,7 +169,7 @@ def test_collector_lists_what_was_seen_one_way_only() -> None:
 
 
 def test_bodies_on_the_line_of_their_condition_are_no_guards() -> None:
-    """They cannot be told apart by lines, so nothing is claimed about them, nor about what is in no function."""
+    """They cannot be distinguished by lines, so nothing is claimed about them, nor about what is in no function."""
     text = "if TOP:\n  x = 1\ndef f(x):\n  if x: return 1\n  if not x:\n    return 2\n  return 3\n"
     found = parse(text, "f.py")
     assert [guard.text for guard in found.guards()] == ["not x"]

@@ -108,7 +108,7 @@ class Tab:
         self.kinds: list[str] = []
         self.longest = 0
         self.found: Json | None = None
-        """What was told last of a search for a violation."""
+        """What was reported last of a search for a violation."""
 
     def event(self) -> str:
         """Take the next event, and return its kind."""

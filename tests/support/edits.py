@@ -120,7 +120,7 @@ def codes_everywhere(events: Lines) -> list[Edit]:
 
 
 def outcomes(events: Lines) -> list[Edit]:
-    """Each end of an operation, told otherwise: what went well failed, and what failed went well."""
+    """Each end of an operation, with another outcome: what went well failed, and what failed went well."""
     return [
         partial(_changed, events, n, ("op", "outcome"), "fail" if event["op"]["outcome"] == "ok" else "ok")
         for n, event in enumerate(events) if event.get("op", {"outcome": "invoke"})["outcome"] != "invoke"

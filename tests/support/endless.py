@@ -88,7 +88,7 @@ def build(sizes: Mapping[str, int], settings: Mapping[str, str], net: m.Network,
 
     def lost(view: m.View) -> str | None:
         most = max(view[client.name].total for client in clients)
-        return None if view["server"].total >= most else f"the server forgot what it told: {most}"
+        return None if view["server"].total >= most else f"the server forgot what it answered: {most}"
 
     return m.Model(
         "endless", (Server(sizes["remembers"]), *clients), ({},), net, faults, (m.always("NothingIsForgotten", lost),),
