@@ -214,7 +214,7 @@ class _LassoSearch:
             where = int(resting[np.argmin(distance[resting])])
             shortest = int(distance[where]) + 1
         nearest = np.minimum.reduceat(distance[parts.states], parts.bounds[:-1]) if len(parts.states) else resting[:0]
-        for n in np.argsort(nearest, kind="stable").tolist():
+        for n in np.lexsort((parts.states[parts.bounds[:-1]], nearest)).tolist():  # SciPy's order is its own affair
             if shortest is not None and int(nearest[n]) + 2 >= shortest:
                 break
             better = self._shortest_in(parts.states[parts.bounds[n] : parts.bounds[n + 1]], shortest)
