@@ -42,15 +42,15 @@ def campaign(name: str, runs: int) -> tuple[Strategies, list[Run]]:
 
 
 @cache
-def runs_of(name: str) -> list[Run]:
-    """Return the runs of a campaign that several tests look at."""
-    return campaign(name, 80 if name == "fencing-battle" else 25)[1]
+def made_once(name: str) -> tuple[Strategies, list[Run]]:
+    """Return a campaign that several tests look at."""
+    return campaign(name, 80 if name == "fencing-battle" else 25)
 
 
 @pytest.mark.parametrize("name", ["fencing-battle", "three-brokers", "s1-reused-pid"])
 def test_campaign_made_again_makes_the_same_runs(name: str) -> None:
     """Run n is known by its number in the campaign; in free and in timed mode, with one initial state or several."""
-    first, again = runs_of(name)[:25], campaign(name, 25)[1]
+    first, again = made_once(name)[1][:25], campaign(name, 25)[1]
     assert [run.trail for run in again] == [run.trail for run in first]
     assert [run.digest for run in again] == [run.digest for run in first]
     assert [(run.trail.strategy, run.trail.seed) for run in first] == [("guided", n) for n in range(25)]
@@ -59,14 +59,14 @@ def test_campaign_made_again_makes_the_same_runs(name: str) -> None:
 @pytest.mark.parametrize("name", ["fencing-battle", "three-brokers"])
 def test_guided_trail_replays_without_its_campaign(name: str) -> None:
     """Strictly, with the same digest and verdict: the corpus is no part of what a trail needs."""
-    for run in runs_of(name)[:20]:
+    for run in made_once(name)[1][:20]:
         again = replay_plain(run.trail, Recorder())
         assert (again.digest, again.verdict) == (run.digest, run.verdict)
 
 
 def test_runs_build_upon_kept_trails_in_every_way() -> None:
     """Each beginning and each way is tried; later runs share long beginnings with earlier ones."""
-    source, runs = campaign("fencing-battle", 80)
+    source, runs = made_once("fencing-battle")
     assert source.campaign is not None
     assert all(source.campaign.beginnings[name].steps for name in BEGINNINGS)
     assert all(source.campaign.ways[name].steps for name in WAYS)

@@ -141,6 +141,7 @@ def test_tables_give_the_reason_of_the_reference_semantics() -> None:
     assert several
 
 
+@pytest.mark.usefixtures("settled")
 def test_tables_that_forget_equal_the_reference_semantics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables that are full start over, with nodes or with everything, and still say the same."""
     model = find_model(ACTORS).make(faults=BUDGETS["actors"][1])
