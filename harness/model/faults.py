@@ -12,7 +12,7 @@ import attrs
 
 from harness.model.message import Message
 from harness.model.network import FIFO, Network
-from harness.model.process import Actor, Process, survivor
+from harness.model.process import Actor, Process
 from harness.model.step import Kind, Step
 from harness.model.values import FrozenMap, Value, canonical_sort
 from harness.model.view import View, slot
@@ -237,8 +237,10 @@ class ActorFaults(Process):
         if gate.status == "paused":
             yield Step("Resume", (name,), ((at, attrs.evolve(gate, status="up")),), kind=Kind.HEAL)
         if gate.status == "down":
-            local = self.actor.restarted(view[name])
-            yield Step("Restart", (name,), ((name, local), (at, attrs.evolve(gate, status="up"))), kind=Kind.HEAL)
+            layout = self.actor.layout
+            survivor = layout.read(view)
+            again = layout.writes(survivor, self.actor.restarted(survivor), False)
+            yield Step("Restart", (name,), (*again, (at, attrs.evolve(gate, status="up"))), kind=Kind.HEAL)
         if gate.skew != 100:
             yield Step("SetClock", (name,), ((at, attrs.evolve(gate, skew=100)),), kind=Kind.HEAL)
 
@@ -249,7 +251,7 @@ class ActorFaults(Process):
         """What a crash leaves: the survivor, and nothing that was on its way in."""
         name = self.actor.name
         return (
-            (name, survivor(self.actor.initial, view.at("disk", name))),
+            *self.actor.layout.survivor(view).items(),
             (slot("gate", name), attrs.evolve(gate, status="down")),
             (slot("inbox", name), self.network.empty),
             (slot("wire", name), FIFO.empty),

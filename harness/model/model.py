@@ -27,7 +27,7 @@ from harness.model.faults import (
 )
 from harness.model.message import Message, brief_input
 from harness.model.network import FIFO, UNORDERED_SET, Network
-from harness.model.process import Actor, Process, durable
+from harness.model.process import Actor, Process
 from harness.model.properties import Property, Reason
 from harness.model.step import Input, Kind, Step
 from harness.model.values import Value, canonical_sort
@@ -155,13 +155,21 @@ class Model:
                 slots[slot("held", address)] = ()
                 slots[slot("gate", address)] = OPEN
         for actor in self.actors.values():
-            slots[actor.name] = actor.initial
-            if actor.may_crash:
-                slots[slot("disk", actor.name)] = durable(actor.initial)
+            slots.update(actor.layout.start())
         if self.faulty:
             slots[BUDGET] = self.faults.budget
             slots[RULE_COUNTS] = (0,) * len(self.faults.rules)
         return slots
+
+    def slots_of(self, name: str) -> tuple[str, ...]:
+        """Return the slots that hold the local state of an actor; nobody else has any."""
+        actor = self.actors.get(name)
+        return actor.layout.slots if actor is not None else ()
+
+    def disks_of(self, name: str) -> Mapping[str, str]:
+        """Return the slots of an actor's disks, by the slot whose value is flushed there."""
+        actor = self.actors.get(name)
+        return actor.layout.disks if actor is not None else {}
 
     def everyone(self) -> tuple[Process, ...]:
         """Return the processes of the protocol, then those of the environment."""

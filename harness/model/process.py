@@ -1,23 +1,24 @@
 """Processes: what takes steps. A `Process` may read any slot through a view; an `Actor` sees its own local state only.
 
-An actor's local state is one frozen attrs class. Its fields are declared `persisted()` or `volatile()`; a turn says
-when persisted fields are flushed, and `survivor` derives what a crash leaves.
+An actor's local state is one frozen attrs class, or a `Local` of several parts: see `local_state`. A turn says when
+persisted fields are flushed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import attrs
 
+from harness.model.local_state import Flush, Layout, layout_of
 from harness.model.message import Message
 from harness.model.step import Kind, Op, Step
-from harness.model.values import FrozenMap, Value
-from harness.model.view import View, slot
+from harness.model.values import Value
+from harness.model.view import View
 
 L = TypeVar("L")
-T = TypeVar("T")
 
 
 class Process:
@@ -45,14 +46,15 @@ class Process:
 class Turn(Generic[L]):
     """One step of an actor: its next local state and the messages it sends. Fields are those of `Step`.
 
-    `flush` makes the persisted fields of `local` durable before anything sent can leave.
+    `flush` makes persisted fields of `local` durable before anything sent can leave: all of them, or, where `local` has
+    parts, those of the parts that the turn changed or, given as a tuple, of the parts that it names.
     """
 
     action: str
     args: tuple[str, ...]
     local: L
     sent: tuple[Message, ...] = ()
-    flush: bool = False
+    flush: Flush = False
     detail: str = ""
     kind: Kind = Kind.STEP
     op: Op | None = None
@@ -73,6 +75,11 @@ class Actor(Process, Generic[L]):
     has_inbox = True
     may_crash: bool = False
     initial: L
+
+    @cached_property
+    def layout(self) -> Layout[L]:
+        """Where its local state is kept."""
+        return layout_of(self.name, self.initial, self.may_crash)
 
     def step(self, local: L) -> Iterable[Turn[L]]:
         """Yield the spontaneous turns: the client's own choices, work that was put off."""
@@ -106,39 +113,18 @@ class Actor(Process, Generic[L]):
                 yield attrs.evolve(turn, kind=Kind.TIMER)
 
     def steps(self, view: View) -> Iterable[Step]:
-        return [self.as_step(turn, None) for turn in self.turns(view[self.name])]
+        local = self.layout.read(view)
+        return [self.as_step(local, turn, None) for turn in self.turns(local)]
 
     def receive(self, view: View, message: Message) -> Iterable[Step]:
-        return [self.as_step(turn, message) for turn in self.on_message(view[self.name], message)]
+        local = self.layout.read(view)
+        return [self.as_step(local, turn, message) for turn in self.on_message(local, message)]
 
     def outside(self, view: View, value: Value) -> Iterable[Step]:
-        return [self.as_step(turn, None) for turn in self.on_input(view[self.name], value)]
+        local = self.layout.read(view)
+        return [self.as_step(local, turn, None) for turn in self.on_input(local, value)]
 
-    def as_step(self, turn: Turn[L], consumed: Message | None) -> Step:
-        """Return the step that a turn is: it writes this actor's slot, and its disk where the turn flushes."""
-        writes: tuple[tuple[str, Value], ...] = ((self.name, turn.local),)
-        if turn.flush and self.may_crash:
-            writes = (*writes, (slot("disk", self.name), durable(turn.local)))
-        return Step(
-            turn.action, turn.args, writes, turn.sent, consumed, turn.detail, turn.kind, op=turn.op
-        )
-
-
-def persisted(**field: Any) -> Any:
-    """Declare a field of an actor's local state that survives a crash as of the last flush."""
-    return attrs.field(metadata={"persisted": True}, **field)
-
-
-def volatile(**field: Any) -> Any:
-    """Declare a field of an actor's local state that a crash resets to its initial value."""
-    return attrs.field(metadata={"persisted": False}, **field)
-
-
-def durable(local: Any) -> FrozenMap[str, Value]:
-    """Return the persisted fields of a local state: what a flush writes to disk."""
-    return FrozenMap({f.name: getattr(local, f.name) for f in attrs.fields(type(local)) if f.metadata.get("persisted")})
-
-
-def survivor(initial: T, disk: FrozenMap[str, Value]) -> T:
-    """Return the local state after a crash: persisted fields as last flushed, everything else initial."""
-    return attrs.evolve(initial, **disk)  # type: ignore[misc]
+    def as_step(self, before: L, turn: Turn[L], consumed: Message | None) -> Step:
+        """Return the step that a turn is: it writes this actor's slots, and their disks where the turn flushes."""
+        writes = self.layout.writes(before, turn.local, turn.flush)
+        return Step(turn.action, turn.args, writes, turn.sent, consumed, turn.detail, turn.kind, op=turn.op)

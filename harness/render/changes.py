@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap, Gate, Message, Value, brief_value, canonical_sort, parts
+from harness.model import FrozenMap, Gate, Message, Value, brief_value, canonical_sort, parts, slot
 
 SILENT = ("inbox", "wire", "held", "discarded", "budget", "rule_counts")
 """Variables of the network and the environment whose changes the messages and faults of a step already tell."""
@@ -54,7 +54,7 @@ def changes(before: Mapping[str, Value], writes: Mapping[str, Value]) -> tuple[s
             continue
         phrases = None
         if variable == "disk" and index:
-            phrases = _flushed(before[name], writes[name], after.get(index[0]))
+            phrases = _flushed(before[name], writes[name], after.get(slot(*index)))
         if phrases is None:
             phrases = [phrase.strip() for phrase in difference("", before[name], writes[name])]
         found.append(f"{name}: {', '.join(phrases)}")

@@ -13,29 +13,31 @@ and can be put back to another state.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol
 
 import trio
 import trio.testing
 
-from harness.model import (
-    Actor,
-    Input,
-    Message,
-    Model,
-    Turn,
-    Value,
-    brief_input,
-    durable,
-    slot,
-    survivor,
-)
+from harness.memo.interning import Ids, IdView
+from harness.model import Actor, Input, Message, Model, Turn, Value, brief_input, slot
 from harness.simulate.nodes import Node, Option
 from harness.simulate.tables import BYTES_PER_TURN, Tables
 
-Turns = dict[tuple[int, int, str, int], tuple[Any, Any, Turn[Any]]]
-"""Turns by identity of the local state and the message, label, and the id that the tables give to the local state: a
-task whose state is another one never finds a turn here. State and message are kept alive to keep their identity."""
+
+class Taken(NamedTuple):
+    """A turn that a task took, the state after it, what it flushed, and what its identity kept alive is known by."""
+
+    turn: Turn[Any]
+    local: Any
+    flushed: Mapping[str, Value]
+    alive: tuple[Any, Message | None]
+
+
+Turns = dict[Any, Any]
+"""Turns by identity of the local state and the message, label, and the ids that the tables give to the local state: a
+task whose state is another one never finds a turn here. By these ids alone, states in which tasks started."""
 
 MAX_TURNS = 100_000
 
@@ -51,13 +53,13 @@ class ActorTask:
         self.wanted = ""
         self.input: Input | None = None
         """What comes from outside with the wanted turn."""
-        self.answer: Turn[Any] | None = None
+        self.answer: Taken | None = None
         self.error: Exception | None = None
         """Why there is no answer."""
         self.task: trio.lowlevel.Task | None = None
         self.scope = trio.CancelScope()
         self._turns = turns
-        self._slot = host.tables.index[actor.name]
+        self._ids = ids_of(host.tables, actor)
 
     async def run(self) -> None:
         """Park; when woken take the wanted turn and hand the baton back; until cancelled."""
@@ -69,45 +71,57 @@ class ActorTask:
                 while True:
                     await park(_succeeded)
                     try:
-                        self.answer = turn = self._take_turn()
-                        self.local = turn.local
+                        self.answer = taken = self._take_turn()
+                        self.local = taken.local
                     except Exception as error:  # the scheduler waits, and has to hear of it
                         self.answer, self.error = None, error
                     wake(scheduler)
         finally:
             self.task = None
 
-    def _take_turn(self) -> Turn[Any]:
-        """Return the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
+    def _take_turn(self) -> Taken:
+        """Take the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
         if self.input is not None:
             return self._take_input(self.input.value)
         message = self.mailbox.popleft() if self.mailbox else None
-        key = (id(self.local), id(message), self.wanted, self.host.hosted.node.state[self._slot])
+        key = (id(self.local), id(message), self.wanted, self._ids(self.host.hosted.node.state))
         known = self._turns.get(key)
         if known is not None:
-            return known[2]
+            return known  # type: ignore[no-any-return]
         offered = self.actor.turns(self.local) if message is None else self.actor.on_message(self.local, message)
         for turn in offered:
             label = turn.label if turn.detail or message is None else f"{turn.label} {message.brief()}"
             if label == self.wanted:
-                self.host.check(self.actor, turn)
+                taken = self._taken(turn, message)
                 if len(self._turns) >= MAX_TURNS:
                     self._turns.clear()
-                self._turns[key] = (self.local, message, turn)
+                self._turns[key] = taken
                 self.host.tables.used += BYTES_PER_TURN
-                return turn
+                return taken
         raise self._not_offered()
 
-    def _take_input(self, value: Value) -> Turn[Any]:
-        """Return the turn of this actor in its own state with input from outside, which hardly ever comes twice."""
+    def _take_input(self, value: Value) -> Taken:
+        """Take the turn of this actor in its own state with input from outside, which hardly ever comes twice."""
         for turn in self.actor.on_input(self.local, value):
             if (turn.label if turn.detail else f"{turn.label} {brief_input(value)}") == self.wanted:
-                self.host.check(self.actor, turn)
-                return turn
+                return self._taken(turn, None)
         raise self._not_offered()
+
+    def _taken(self, turn: Turn[Any], message: Message | None) -> Taken:
+        """Return what a turn that is taken for the first time makes of the state, once it is checked."""
+        layout = self.actor.layout
+        writes = dict(layout.writes(self.local, turn.local, turn.flush))
+        self.host.check(self.actor, turn, writes)
+        flushed = {disk: writes[disk] for disk in layout.disks.values() if disk in writes}
+        return Taken(turn, layout.settled(turn.local), flushed, (self.local, message))
 
     def _not_offered(self) -> AssertionError:
         return AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")
+
+
+def ids_of(tables: Tables, actor: Actor[Any]) -> Callable[[Ids], Any]:
+    """Return what gives the ids of an actor's local state in a state."""
+    return itemgetter(*(tables.index[name] for name in actor.layout.slots))
 
 
 def _succeeded(_: Any) -> trio.lowlevel.Abort:
@@ -131,13 +145,18 @@ class ActorTasks:
         self.hosted = hosted
         self.tables = hosted.tables
         self.tasks: dict[str, ActorTask] = {}
-        self.disks: dict[str, Any] = {}
-        """Each actor's local state as of its last flush; what is durable of it is looked at after a crash only."""
+        self.disks: dict[str, Value] = {}
+        """What is on the actors' disks, by slot."""
         self.task: trio.lowlevel.Task
         self._expected: tuple[Node, Option] | None = None
 
-    def _start(self, nursery: trio.Nursery, actor: Actor[Any], local: Any) -> None:
+    def _start(self, nursery: trio.Nursery, actor: Actor[Any], node: Node) -> None:
+        """Start an actor's task in the state that it has in a node."""
         turns: Turns = self.tables.turns.setdefault(actor.name, {})
+        ids = ids_of(self.tables, actor)(node.state)
+        local = turns.get(ids)
+        if local is None:
+            local = turns[ids] = actor.layout.settled(actor.layout.read(IdView(self.tables, node.state)))
         task = self.tasks[actor.name] = ActorTask(self, actor, local, turns)
         nursery.start_soon(task.run, name=actor.name)
 
@@ -160,14 +179,14 @@ class ActorTasks:
             self._expected = (after, option)
             trio.lowlevel.reschedule(task.task)  # type: ignore[arg-type]
             await trio.lowlevel.wait_task_rescheduled(_succeeded)
-            turn = task.answer
+            taken = task.answer
             if task.error is not None:
                 error, task.error = task.error, None
                 raise error
-            if turn is None:
+            if taken is None:
                 raise AssertionError(f"{option.process} did not take its turn {option.label!r}")
-            if turn.flush and task.actor.may_crash:
-                self.disks[option.process] = turn.local
+            if taken.flushed:
+                self.disks.update(taken.flushed)
         elif option.action in ("Crash", "Restart"):
             await self._fate(nursery, option, after)
         self.hosted.took(n, after)
@@ -182,19 +201,22 @@ class ActorTasks:
                 await trio.lowlevel.checkpoint()
             return
         actor = self.hosted.model.actors[name]
-        local = actor.restarted(survivor(actor.initial, durable(self.disks[name])))
-        if local != self.tables.value(after, name):
+        layout = actor.layout
+        local = actor.restarted(layout.read(layout.survivor(self.disks)))
+        if any(value != self.tables.value(after, where) for where, value in layout.values(local).items()):
             raise AssertionError(f"{name} restarts with another state than its disk gives it")
-        self._start(nursery, actor, local)
+        self._start(nursery, actor, after)
         while self.tasks[name].task is None:
             await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
 
-    def check(self, actor: Actor[Any], turn: Turn[Any]) -> None:
-        """Check a turn that a task took for the first time against the tables."""
+    def check(self, actor: Actor[Any], turn: Turn[Any], writes: Mapping[str, Value]) -> None:
+        """Check a turn that a task took for the first time, and what it writes, against the tables."""
         assert self._expected is not None
         after, option = self._expected
-        if turn.local != self.tables.value(after, actor.name) or turn.sent != option.choice.step.sent:
+        local = actor.layout.values(turn.local)
+        other = any(value != self.tables.value(after, where) for where, value in {**local, **writes}.items())
+        if other or turn.sent != option.choice.step.sent:
             raise AssertionError(f"{actor.name}'s own state went another way than the tables at {option.label!r}")
 
 
@@ -234,9 +256,8 @@ class LiveHost(ActorTasks):
         self.tables = self.hosted.tables
         self.tasks.clear()
         for name, actor in model.actors.items():
-            if actor.may_crash:
-                disk = self.tables.value(node, slot("disk", name))
-                self.disks[name] = survivor(actor.initial, disk)
+            for disk in actor.layout.disks.values():
+                self.disks[disk] = self.tables.value(node, disk)
             if not model.faulty or self.tables.value(node, slot("gate", name)).status != "down":
-                self._start(self._nursery, actor, self.tables.value(node, name))
+                self._start(self._nursery, actor, node)
         await self._all_parked()

@@ -125,8 +125,8 @@ class Coverage:
     def _local(self, option: Option, state: tuple[int, ...]) -> bytes:
         """Tell the state that an actor is in after its turn; other processes have none, so their steps' arguments."""
         tables = self.tables
-        slot = tables.index.get(option.process)
-        return _digest((option.name if slot is None else tables.texts[slot][state[slot]],))
+        slots = [tables.index[name] for name in tables.model.slots_of(option.process)]
+        return _digest(tuple(tables.texts[slot][state[slot]] for slot in slots) or (option.name,))
 
     def _is_new(self, node: Node) -> bool:
         """Note a visited state; say whether it is new."""

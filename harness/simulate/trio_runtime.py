@@ -100,9 +100,9 @@ class Host(ActorTasks):
         session = self.session
         async with trio.open_nursery() as nursery:
             for actor in session.model.actors.values():
-                local = self.tables.value(session.node, actor.name)
-                self.disks[actor.name] = actor.initial
-                self._start(nursery, actor, local)
+                for disk in actor.layout.disks.values():
+                    self.disks[disk] = self.tables.value(session.node, disk)
+                self._start(nursery, actor, session.node)
             await self._all_parked()
             if application is None:
                 while (n := session.decide()) >= 0:

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.memo.interning import Ids
 from harness.memo.read_memo import Leaf, ReadMemo
-from harness.model import Model, slot
+from harness.model import Model
 from harness.record import Event
 from harness.simulate.tables import Tables
 from harness.verify.linearization import Taken
@@ -119,7 +119,7 @@ class Recall:
         self, turn: str, event: Event, writes: list[tuple[int, int]], texts: Mapping[str, str]
     ) -> ReadMemo:
         """Return what the rules say of a move: moves that differ in what an actor leaves of itself share it."""
-        own = (event.process, slot("disk", event.process)) if event.process in self.model.actors else ()
+        own = (*self.model.slots_of(event.process), *self.model.disks_of(event.process).values())
         key = turn, tuple([write for write in writes if self.tables.slots[write[0]] not in own])
         found = self._wrong.get(key)
         if found is None:

@@ -2,7 +2,8 @@
 
 From the step that sends such a response to the step that applies it, the receiver is seen with the fields that the
 latter changes as it leaves them (of maps, the keys that it changes). One that changes nothing was not applied. Where
-several change the same, the one served last is seen: the spec takes them in the order in which they are served.
+several change the same, the one served last is seen: the spec takes them in the order in which they are served. A local
+state of several parts is looked at part by part.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ class Overlays:
         for n, step in enumerate(steps, 1):
             message = step.consumed
             if message is not None and message in first:
-                slot = self._tables.index.get(message.dest)
-                if slot is not None and states[n - 1][slot] != states[n][slot]:
+                for slot in changed_of(self._tables, message.dest, states[n - 1], states[n]):
                     windows.append((first[message], n, slot))
             for message in step.sent:
                 first.setdefault(message, n)
@@ -61,7 +61,7 @@ class Overlays:
         return found
 
     def lay(self, slot: int, local: int, before: int, after: int) -> int:
-        """Return a receiver's local state with what a step changes from one to another."""
+        """Return a receiver's local state, or a part of it, with what a step changes from one to another."""
         if local == before:
             return after
         key = (slot, local, before, after)
@@ -71,6 +71,12 @@ class Overlays:
             seen = with_changes(values[local], values[before], values[after])
             known = self._laid[key] = self._tables.intern_value(slot, seen)
         return known
+
+
+def changed_of(tables: Tables, receiver: str, before: Ids, after: Ids) -> list[int]:
+    """Return the slots of a receiver's local state that differ in two states."""
+    slots = [tables.index[name] for name in tables.model.slots_of(receiver)]
+    return [slot for slot in slots if before[slot] != after[slot]]
 
 
 def with_changes(local: Any, before: Any, after: Any) -> Any:

@@ -14,9 +14,8 @@ from typing import Any
 
 import attrs
 
-from harness.model import Choice, Kind, Model, Process, Step, Value, View, canonical_text, encode, slot
+from harness.model import Choice, Kind, Model, Process, Step, Value, View, canonical_text, durable, encode, slot
 from harness.model.faults import RULE_COUNTS
-from harness.model.process import durable
 from harness.model.view import parts
 from harness.record import Event
 
@@ -134,16 +133,22 @@ def _are_same(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
 
 def _writes(model: Model, event: Event) -> Iterator[tuple[str, str]]:
     """Yield what a process of the protocol writes that is not its own, or not what it holds."""
-    disk = slot("disk", event.process)
-    allowed = {event.process, disk}
-    foreign = {*model.actors, *(slot(of, name) for of in ("gate", "disk") for name in model.addresses)} - allowed
+    disks = model.disks_of(event.process)
+    allowed = {*model.slots_of(event.process), *disks.values()}
     for name in event.writes:
-        if name in foreign or (event.process in model.actors and name not in allowed and not _is_network(name)):
+        if name not in allowed and (event.process in model.actors or name in _guarded(model)) and not _is_network(name):
             yield "OwnStateOnly", f"{event.process} writes {name}, which is not its own"
-    if disk in event.writes:
-        held = event.writes.get(event.process)
-        if not attrs.has(type(held)) or canonical_text(durable(held)) != canonical_text(event.writes[disk]):
-            yield "DiskIsWhatWasHeld", f"{event.process} flushes what it does not hold"
+    for where, disk in disks.items():
+        if disk in event.writes:
+            held = event.writes.get(where)
+            if not attrs.has(type(held)) or canonical_text(durable(held)) != canonical_text(event.writes[disk]):
+                yield "DiskIsWhatWasHeld", f"{event.process} flushes what it does not hold"
+
+
+def _guarded(model: Model) -> set[str]:
+    """Return the slots that only their owner, or the environment, may write."""
+    actors = [slot for name in model.actors for slot in (*model.slots_of(name), *model.disks_of(name).values())]
+    return {*actors, *(slot("gate", name) for name in model.addresses)}
 
 
 def _is_network(name: str) -> bool:

@@ -15,7 +15,7 @@ from harness.demo.session import as_json
 from harness.demo.session.branches import StepRecord
 from harness.memo.interning import Ids, IdView
 from harness.model import Message, Model, Process, Step, Value
-from harness.verify.linearization import Overlays, Taken
+from harness.verify.linearization import Overlays, Taken, changed_of
 from harness.verify.refinement import Refiner
 from harness.verify.spec_ways import Unmapped, leads
 
@@ -96,9 +96,8 @@ class StepJudge:
         taken = refiner.taken_step(record.process, record.step, record.lost)
         message = taken.consumed
         if message is not None and message in self._served:
-            slot = refiner.tables.index.get(message.dest)
-            if slot is not None and last.state[slot] != state[slot]:
-                served = self._served[message]
+            served = self._served[message]
+            for slot in changed_of(refiner.tables, message.dest, last.state, state):
                 self._windows.append(Window(served, n, slot, last.state[slot], state[slot]))
                 self._fresh = min(self._fresh, served)
         for message in taken.sent:

@@ -1,0 +1,332 @@
+"""Actors of several parts: what a turn writes, what a flush and a crash leave, and what is remembered by part."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+import trio
+from support.paths import ROOT
+
+from harness.demo.session.as_json import state_json
+from harness.explore import plain
+from harness.explore.any_model import PlainSearch
+from harness.model import (
+    NO_FAULTS,
+    Actor,
+    Choice,
+    Faults,
+    FrozenMap,
+    Local,
+    Message,
+    Model,
+    Part,
+    Parts,
+    State,
+    Turn,
+    View,
+    durable,
+    nested,
+    persisted,
+    survivor,
+    volatile,
+)
+from harness.record import Event, Recorder
+from harness.render.changes import changes
+from harness.render.itf import itf_value
+from harness.simulate.plan import Plan
+from harness.simulate.replay import replay_plain
+from harness.simulate.session import Session, run_plain
+from harness.simulate.strategy import RandomStrategy
+from harness.simulate.tables import Tables
+from harness.simulate.trio_runtime import Host
+from harness.verify.linearization import Overlays, Taken
+from harness.verify.well_formed import departure, wrong_with
+
+EXAMPLE = ROOT / "docs" / "examples" / "library.py"
+
+
+def load_example() -> Any:
+    """Return the example of docs/writing-a-protocol.md as a module."""
+    spec = spec_from_file_location("library", EXAMPLE)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, spec.name, module)  # dataclass-like decorators look their own module up
+        spec.loader.exec_module(module)
+    return module
+
+
+library = load_example()
+A, B, DESK = "library[shelf][a]", "library[shelf][b]", "library[desk]"
+CRASH = Faults(crash=2, targets=("library",))
+
+
+class World:
+    """A model and the state it is in: takes steps by the beginning of their labels, by the reference semantics."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.state: State = model.initial_states()[0]
+
+    def take(self, *labels: str) -> Choice:
+        """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
+        for label in labels:
+            (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
+            self.before, self.state = self.state, self.model.apply(self.state, choice)
+        return choice
+
+    def event(self, choice: Choice, **other: object) -> Event:
+        """Return the event that the last step is, with something else in it."""
+        step, effects = choice.step, self.model.effects(View(self.before), choice.step)
+        event = Event(
+            1, None, choice.process, str(step.kind), step.action, step.args, step.detail, step.consumed, step.sent,
+            effects.lost, effects.held, None, dict(effects.writes), {},
+        )
+        return attrs.evolve(event, **other)
+
+
+@pytest.fixture
+def here() -> World:
+    """The library with crashes, its three requests sent, and one book on each shelf."""
+    world = World(library.library(CRASH))
+    world.take("Send(c1)", "Send(c1)", "Send(c1)", "ReceivePut(c1) Put c1->library shelf=a", "ReceivePut(c1) Put")
+    return world
+
+
+def test_each_part_has_a_slot_and_a_disk_if_anything_of_it_is_persisted() -> None:
+    """The names of slots come from the parts; an actor of one part has one slot as ever."""
+    state = library.library(CRASH).initial_states()[0]
+    assert {name for name in state if "library" in name and not name.startswith(("inbox", "wire", "held", "gate"))} == {
+        A, B, DESK, f"disk[{A[:7]}][shelf][a]", "disk[library][shelf][b]",
+    }
+    assert "c1" in state and state[DESK] == library.Desk()
+
+
+def test_turn_writes_the_parts_that_it_changes(here: World) -> None:
+    """A flush writes the disks of these; a turn that changes two parts writes both."""
+    written = [name for name, _ in here.take("ReceiveBorrow(c1)").step.writes]
+    assert written == [A, DESK]
+    other = World(library.library(CRASH))
+    other.take("Send(c1)")
+    assert [name for name, _ in other.take("ReceivePut(c1)").step.writes] == [A, "disk[library][shelf][a]"]
+
+
+def test_crash_leaves_of_each_part_what_was_flushed(here: World) -> None:
+    """Each shelf is as on its own disk, its volatile field and the desk are as at first."""
+    here.take("ReceiveBorrow(c1)")
+    assert here.state[A] == library.Shelf((), 1) and here.state[DESK].readers == {"c1"}
+    here.take("Crash(library)")
+    assert here.state[A] == library.Shelf(("x",), 0) and here.state[B] == library.Shelf(("y",), 0)
+    assert here.state[DESK] == library.Desk()
+    here.take("Restart(library)")
+    assert here.state[A].books == ("x",)
+
+
+class Flushes(library.Library):
+    """A library that flushes shelf b alone with what it borrows."""
+
+    def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
+        for turn in super().on_message(local, message):
+            yield attrs.evolve(turn, flush=(library.SHELF["b"],) if turn.action == "ReceiveBorrow" else False)
+
+
+def test_turn_may_say_which_parts_it_flushes() -> None:
+    """What is named is flushed though the turn did not change it, and nothing else is."""
+    world = World(library.library(CRASH, Flushes))
+    world.take("Send(c1)", "Send(c1)", "Send(c1)", "ReceivePut(c1) Put c1->library shelf=a", "ReceivePut(c1) Put")
+    choice = world.take("ReceiveBorrow(c1)")
+    assert [name for name, _ in choice.step.writes] == [A, DESK, B, "disk[library][shelf][b]"]
+    assert list(wrong_with(world.model, world.before, world.event(choice))) == []
+    world.take("Crash(library)")
+    assert world.state[A].books == () and world.state[B].books == ("y",)
+
+
+@attrs.frozen
+class Line:
+    """A record with fields of both kinds."""
+
+    text: str = persisted()
+    readers: int = volatile(default=0)
+    notes: tuple[Line, ...] = nested(default=())
+
+
+@attrs.frozen
+class Book:
+    lines: FrozenMap[str, Line] = nested(default=FrozenMap())
+    cover: Line = nested(default=Line(""))
+    opened: FrozenMap[str, Line] = volatile(default=FrozenMap())
+
+
+def test_nested_records_lose_their_volatile_fields_in_a_crash() -> None:
+    """Records in maps and tuples have fields of both kinds, and nobody takes them apart."""
+    deep = Line("deep", 3)
+    book = Book(FrozenMap({"1": Line("one", 2, (deep,))}), Line("cover", 1), FrozenMap({"1": deep}))
+    again = survivor(Book(), durable(book))
+    assert again == Book(FrozenMap({"1": Line("one", 0, (Line("deep"),))}), Line("cover"))
+
+
+def test_parts_are_read_and_put_by_name() -> None:
+    """A state with another part is a new one; parts that the actor has not, and names that clash, are refused."""
+    first = Local.first("library", library.DESK, library.SHELF["a"])
+    other = first.put(library.SHELF["a"], library.Shelf(("x",)))
+    assert (first[library.SHELF["a"]].books, other[library.SHELF["a"]].books) == ((), ("x",))
+    assert list(other.changed(first)) == [library.SHELF["a"]] and library.SHELF["b"] not in other
+    with pytest.raises(KeyError, match=r"shelf\[b\] is none of the parts desk, shelf\[a\]"):
+        other.put(library.SHELF["b"], library.Shelf())
+    with pytest.raises(ValueError, match="one name must not lead to two parts of x: a, a"):
+        Local.first("x", Part("a", Line("")), Part("a", Line("")))
+    with pytest.raises(ValueError, match="one name must not lead to two parts"):
+        Local.first("x", Part("a", Line("")), Parts("a", lambda: Line(""))["b"])
+
+
+class Counting(library.Library):
+    """Counts how often it is asked, by message."""
+
+    asked: ClassVar[Counter[str]] = Counter()
+
+    def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
+        self.asked[message.brief()] += 1
+        return super().on_message(local, message)
+
+
+def test_turn_on_one_part_is_not_asked_for_again_when_another_one_changes() -> None:
+    """What is remembered of a turn depends on the parts that it read."""
+    Counting.asked.clear()
+    tables = Tables(library.library(server=Counting))
+    for seed in range(30):
+        run_plain(tables, Plan(()), RandomStrategy(seed))
+    asked = {brief.partition(" c1->library ")[::2]: times for brief, times in Counting.asked.items()}
+    assert asked == {("Put", "shelf=a book=x"): 1, ("Put", "shelf=b book=y"): 1, ("Borrow", "shelf=a"): 2}
+
+
+def test_properties_are_looked_at_again_when_their_part_changes(here: World) -> None:
+    """A check that is about one shelf reads that shelf only."""
+    view = View(here.state)
+    assert library.no_copy(view, "a") is None and view.reads() == (A,)
+
+
+@pytest.mark.parametrize("faults", [NO_FAULTS, CRASH], ids=["calm", "crashes"])
+def test_runs_of_parts_are_equal_in_both_runtimes(faults: Faults) -> None:
+    """A task owns all parts of its actor: digests on plain and trio are equal, and tables say what the model says."""
+    model = library.library(faults)
+    tables = Tables(model)
+    for seed in range(25):
+        run = run_plain(tables, Plan(("NoCopy",)), RandomStrategy(seed), Recorder())
+        host = Host(Session(tables, Plan(("NoCopy",)), RandomStrategy(seed), Recorder()))
+        assert trio.run(host.run).digest == run.digest is not None
+        state = model.initial_states()[0]
+        for chosen in run.trail.choices:
+            state = model.apply(state, next(c for c in model.choices(state) if c.label == chosen.label))
+        assert replay_plain(run.trail, tables=tables).verdict == run.verdict
+
+
+def test_task_with_a_part_that_was_tampered_with_is_an_error() -> None:
+    """The host notices a task one of whose parts went another way, be it one that the turn neither reads nor writes."""
+
+    class Watching(RandomStrategy):
+        def pick(self, options: Iterable[object]) -> int:
+            task = host.tasks["library"]
+            task.local = task.local.put(library.SHELF["b"], library.Shelf(("forged",)))
+            return super().pick(options)  # type: ignore[arg-type]
+
+    host = Host(Session(Tables(library.library()), Plan(()), Watching(0)))
+    with pytest.raises(AssertionError, match="library's own state went another way than the tables at"):
+        trio.run(host.run)
+
+
+def test_search_of_parts_finds_what_the_reference_search_finds() -> None:
+    """With crashes: as many states, of the same parts."""
+    model = library.library(CRASH)
+    found, reference = PlainSearch(model, ("NoCopy",)).run(), plain.search(model, ("NoCopy",))
+    assert (found.distinct, found.generated) == (reference.distinct, reference.generated)
+    assert found.complete and found.distinct > 100
+
+
+FORGED: tuple[tuple[str, Callable[[Event], dict[str, object]]], ...] = (
+    ("OwnStateOnly", lambda e: {**e.writes, "c1": library.Reader(())}),
+    ("OwnStateOnly", lambda e: {**e.writes, "library": library.Shelf()}),
+    ("DiskIsWhatWasHeld", lambda e: {**e.writes, "disk[library][shelf][a]": FrozenMap({"books": ("forged",)})}),
+    ("DiskIsWhatWasHeld", lambda e: {**e.writes, "disk[library][shelf][b]": FrozenMap({"books": ("forged",)})}),
+)
+
+
+@pytest.mark.parametrize(("rule", "forge"), FORGED)
+def test_write_that_is_not_the_actors_own_is_found(rule: str, forge: Callable[[Event], dict[str, object]]) -> None:
+    """Another actor's slot, a slot that is no part, a disk with what no part holds; the event itself is in order."""
+    world = World(library.library(CRASH))
+    world.take("Send(c1)")
+    event = world.event(world.take("ReceivePut(c1)"))
+    event = attrs.evolve(event, writes={k: v for k, v in event.writes.items() if k != "budget"})
+    assert list(wrong_with(world.model, world.before, event)) == []
+    assert departure(world.model, View(world.before), event) is None
+    found = [name for name, _ in wrong_with(world.model, world.before, attrs.evolve(event, writes=forge(event)))]
+    assert rule in found
+
+
+def test_client_that_writes_a_part_of_the_server_is_found(here: World) -> None:
+    """A part is its actor's alone."""
+    event = here.event(here.take("ReceiveAnswer(c1) Answer library->c1 book=x"))
+    forged = attrs.evolve(event, writes={**event.writes, B: library.Shelf(("forged",))})
+    assert dict(wrong_with(here.model, here.before, event)) == {}
+    assert dict(wrong_with(here.model, here.before, forged)) == {
+        "OwnStateOnly": f"c1 writes {B}, which is not its own"
+    }
+
+
+def test_changes_say_which_part_changed(here: World) -> None:
+    """In words, per part, with what went to its disk; the demo shows each part as a slot of its actor."""
+    step = here.take("ReceiveBorrow(c1)").step
+    assert changes(here.before, dict(step.writes)) == (
+        "library[desk]: readers + c1", "library[shelf][a]: books - x, borrowed 0->1",
+    )
+    other = World(library.library(CRASH))
+    other.take("Send(c1)")
+    step = other.take("ReceivePut(c1)").step
+    assert changes(other.before, dict(step.writes)) == (
+        "disk[library][shelf][a]: flushed books", "library[shelf][a]: books + x",
+    )
+    actors = state_json(("c1", "library"), here.before, here.state, None)["actors"]
+    shown = {part["slot"]: part for part in actors["library"]}
+    assert shown[A]["difference"] == ["books - x", "borrowed 0->1"] and not shown[B]["changed"]
+
+
+def test_parts_are_one_variable_of_their_actor(here: World) -> None:
+    """Exports have the actor's name as a variable, and its parts as a record of maps."""
+    parts = here.model.variables(here.state)["library"]
+    assert parts["shelf"]["a"] == library.Shelf(("x",)) and parts["desk"] == library.Desk()
+    assert '["desk"' in json.dumps(itf_value(parts))
+
+
+def test_response_counts_when_it_is_served_in_the_part_that_it_changes() -> None:
+    """What a mapping sees of a receiver of parts has the part that applying a response will change, and that alone."""
+    model = library.library()
+    tables = Tables(model)
+    put = library.Put("a", "x", source="c1", dest="library")
+    before = model.initial_states()[0]
+    (turn,) = model.actors["library"].on_message(model.actors["library"].layout.read(before), put)
+    after = {**before, **model.actors["library"].layout.values(turn.local)}
+    states = [tables.intern(state) for state in (before, before, before, after)]
+    steps = [Taken("Serve", "Serve", sent=(put,)), Taken("Other", "Other"), Taken("Apply", "Apply", consumed=put)]
+    seen = Overlays(tables).seen(states, steps)
+    assert list(seen) == [states[0], states[3], states[3], states[3]]
+
+
+class Stateless(Actor[Local]):
+    """An actor of parts that may not crash has no disks."""
+
+    name = "s"
+    initial = Local.first("s", Part("line", Line("")))
+
+
+def test_actor_that_may_not_crash_has_no_disk() -> None:
+    """Nothing is flushed for it."""
+    model = Model("s", (Stateless(),), ({},))
+    assert [name for name in model.initial_states()[0] if "disk" in name] == []
+    assert model.slots_of("s") == ("s[line]",) and model.disks_of("s") == {} and model.slots_of("nobody") == ()
