@@ -7,13 +7,15 @@ integer in `explore/packed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
-from harness.memo.interning import Ids, SlotValues
+from harness.memo.interning import Ids, IdView, SlotValues
 from harness.model import View
 
 BYTES_PER_LEAF, BYTES_PER_BRANCH = 250, 350
 """What is kept, on CPython 3.11 and rounded up."""
+IMPURE = "a result must depend on the values that were read, and on nothing else"
 
 
 class ReadBranch:
@@ -40,18 +42,18 @@ class ReadTree:
         if not path:
             self.root = leaf
             return 0
-        new, last = 0, len(path) - 1
         if self.root is None:
             self.root = ReadBranch(path[0])
-        node = self.root
-        for n, (read, number) in enumerate(zip(path, ids, strict=True)):
+        node, new = self.root, 0
+        for (read, following), number in zip(pairwise(path), ids, strict=False):
             if node.__class__ is not ReadBranch or node.read != read:
-                raise AssertionError("a result must depend on the values that were read, and on nothing else")
-            if n < last:
-                if number not in node.children:
-                    node.children[number] = ReadBranch(path[n + 1])
-                    new += 1
-                node = node.children[number]
+                raise AssertionError(IMPURE)
+            children = node.children
+            if (node := children.get(number)) is None:
+                node = children[number] = ReadBranch(following)
+                new += 1
+        if node.__class__ is not ReadBranch or node.read != path[-1]:
+            raise AssertionError(IMPURE)
         node.children[ids[-1]] = leaf
         return new
 
@@ -86,16 +88,16 @@ class ReadMemo(ReadTree):
         return node  # type: ignore[no-any-return]
 
     def _miss(self, state: Ids) -> Leaf:
-        of = self._of
-        view = of.view(state)
+        of, mask = self._of, 0
+        index, view = of.index, View(IdView(of, state))
         result = self._compute(view)
-        names = view.reads()
-        path = [of.index[name] for name in names if name in of.index]
-        mask = 0
+        try:
+            path = [index[name] for name in view.reads()]
+        except KeyError:  # something that is no slot was asked for: nothing to remember it by
+            return Leaf(result, (1 << len(index)) - 1)
         for slot in path:
             mask |= 1 << slot
         leaf = Leaf(result, mask)
-        if len(path) == len(names):  # else something that is no slot was asked for: nothing to remember it by
-            of.leaves += 1
-            of.used += BYTES_PER_LEAF + BYTES_PER_BRANCH * self.insert(path, [state[slot] for slot in path], leaf)
+        of.leaves += 1
+        of.used += BYTES_PER_LEAF + BYTES_PER_BRANCH * self.insert(path, [state[slot] for slot in path], leaf)
         return leaf

@@ -335,12 +335,10 @@ class Tables(SlotValues):
 
     def reach(self, node: Node, n: int, after: Node) -> tuple[str, ...]:
         """Return the witnesses that taking option n of a node reaches, and remember them."""
-        step = node.options[n].choice.step
-        found = tuple(
-            p.name
-            for p in self.witnesses
-            if (p.check(self.view_of(node), step) if p.on == "step" else self.predicate(p, after))
-        )
+        step, view = node.options[n].choice.step, self.view_of(node)
+        found = tuple([
+            p.name for p in self.witnesses if (p.check(view, step) if p.on == "step" else self.predicate(p, after))
+        ])
         node.reached[n] = found
         return found
 
