@@ -17,10 +17,11 @@ from kafka_proto.stack.broker import Disk, StackBroker
 from kafka_proto.stack.controller import ClusterState, StackController
 from kafka_proto.stack.properties import properties
 from kafka_proto.stack.state import Broker, TxnRecord
-from kafka_proto.transactions import messages, producer, spec
+from kafka_proto.transactions import messages, producer
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.specs.names import Names, spread
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
 from kafka_proto.transactions.versions.repaired import REPAIRED
 
@@ -55,9 +56,9 @@ def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
     """Build the model at a size, as it is after the first election."""
-    constants = spec.names(sizes)
+    constants = Names.of(sizes)
     hosts = replicas_of(constants, sizes["replication-factor"])
-    home = spec.spread(constants.transactional_ids, constants.txn_log_partitions)
+    home = spread(constants.transactional_ids, constants.txn_log_partitions)
     disk = Disk(settings["disk"] != "unflushed", settings["disk"] == "lost")
     controller = StackController(
         hosts, constants.brokers, constants.elections, settings["election"], sizes["min-insync-replicas"]
@@ -90,7 +91,7 @@ def build(
     )
 
 
-def replicas_of(constants: spec.Names, factor: int) -> dict[str, tuple[str, ...]]:
+def replicas_of(constants: Names, factor: int) -> dict[str, tuple[str, ...]]:
     """Return the brokers that host each log partition, the first of them preferred as leader: in turn."""
     brokers = constants.brokers
     count = min(factor, len(brokers))
@@ -121,7 +122,7 @@ def start(
     return {b.name: b.started(states[b.name], known) for b in brokers}
 
 
-def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:
+def waits_for(constants: Names, view: View) -> tuple[str, ...]:
     """Say who waits for whom: clients for answers, leaders for followers."""
     found = producer.waiting(view, constants.clients)
     for b in constants.brokers:

@@ -14,6 +14,7 @@ import attrs
 
 from harness.memo.interning import Ids
 from harness.model import Message, Model, Process, Step, brief_value
+from harness.model.spec import SpecProcess
 from harness.simulate.tables import Tables
 from harness.verify.conditions import guard_of, turn_refused
 from harness.verify.guard_trace import Call, watch
@@ -108,12 +109,17 @@ class Asking:
         for message in messages if known.message is not None else [None]:
             calls = watch(lambda message=message: self._ask(process, before, message))  # type: ignore[misc]
             rooted = [call for call in calls if call.code is root]
+            rooted = [call for call in rooted if set(known.args) <= set(map(str, call.given.values()))] or rooted
             for call in rooted:
                 if not call.gave and not call.made:
                     yield _stopped(called, call, known, self._telling)
                 elif self._telling and (turn := turn_refused(call, (known.action,), known.args)) is not None:
                     yield Attempt(called, f"its guard fails: {turn[0].sentence()}", turn[1] + 1)
-            if not rooted and root is not None:
+            if not rooted and isinstance(process, SpecProcess):
+                added = {guard.__code__ for guard in process.guards(known.action)}
+                failed = [call for call in calls if call.code in added and not call.gave]
+                yield from (_stopped(called, call, known, self._telling) for call in failed)
+            elif not rooted and root is not None:
                 outer = next((call for code in chain for call in reversed(calls) if call.code is code), None)
                 if outer is not None:
                     guard, passed = guard_of(outer, self._telling, (known.action, root.co_name), known.args)

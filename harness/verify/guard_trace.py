@@ -15,8 +15,10 @@ from typing import Any
 import attrs
 
 from harness.model import Step, Turn
+from harness.model.spec import Action
 from harness.simulate.guards import source_of
 
+_OF_SPEC = Action.steps.__code__
 _MAKERS = (Step.__init__.__code__, Turn.__init__.__code__)
 
 
@@ -69,6 +71,7 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
     """Return every call of the protocol's functions that it takes to ask for steps, in order."""
     calls: list[Call] = []
     by_frame: dict[FrameType, Call] = {}
+    yielded: list[Call] = []  # of a spec's action: the harness makes a step of each change
 
     def owner(frame: FrameType | None) -> Call | None:
         while frame is not None:
@@ -81,6 +84,8 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
         code = frame.f_code
         if code in _MAKERS:
             call = owner(frame.f_back)
+            if call is None and yielded and frame.f_back is not None and frame.f_back.f_code is _OF_SPEC:
+                call = yielded[-1]
             if call is not None:
                 made = frame.f_locals
                 open_ = [c for _, c in call.calls if c.is_generator and not c.is_over and c.gave]
@@ -109,6 +114,8 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
             call.seen.append(call.known.get(frame.f_lineno, {}))
         elif event == "return" and call.code is frame.f_code:
             call.gave = call.gave or bool(arg)
+            if call.is_generator and call.parent is None:
+                yielded.append(call)
             call.is_over = arg is None
             call.returned = frame.f_lineno
         return on_line

@@ -22,7 +22,7 @@ from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.messages import Error, Response
 from kafka_proto.transactions.producer import Producer
 from kafka_proto.transactions.records import Callback, ClientRecord, Entry, LogMetadata, TxnMetadata
-from kafka_proto.transactions.spec import Names
+from kafka_proto.transactions.specs.names import Names
 
 NOT_MEANT_HERE = ("FollowersHoldNoUncommitted",)
 """A follower of a replicated log holds what is not committed: that is how it gets committed."""

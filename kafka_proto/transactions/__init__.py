@@ -1,7 +1,7 @@
 """Kafka's transaction protocol as Vanlightly's diaries 01 and 02 and gist specify it, and as running actors.
 
 Rooms: `messages`, `records`; `decisions`, a file per request, and `versions`, which list them; spec compositions in
-`spec`, `diary_01`, `diary_02`, `gist`; `actors`; `properties`; `scenarios`; `tours`.
+`specs`, wrapped by `extensions`; `actors`; `properties`; `scenarios`; `tours`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from kafka_proto.transactions.messages import (
 )
 from kafka_proto.transactions.producer import Producer
 from kafka_proto.transactions.records import Entry
-from kafka_proto.transactions.spec import Names
+from kafka_proto.transactions.specs.names import Names
 
 
 def acked_is_logged(constants: Names, home: Mapping[str, str]) -> Property:

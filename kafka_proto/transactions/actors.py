@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model import NO_FAULTS, Faults, Model, Network, Process, View, departed
-from kafka_proto.transactions import broker, controller, log, messages, producer, spec
+from kafka_proto.transactions import broker, controller, log, messages, producer
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.properties import actor_message_type, properties
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.refinement import refinement
+from kafka_proto.transactions.specs.names import Names, spread
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.version import Version
@@ -63,9 +64,9 @@ def build(
     """Build the actor composition of a version at a size, with the repairs that the settings name."""
     name = f"transactions/{version.name}/actors"
     version = departed(version, DEPARTURES, settings.get("repair", ""))
-    constants = spec.names(sizes)
-    leaders = spec.spread(constants.txn_log_partitions, constants.brokers)
-    home = spec.spread(constants.transactional_ids, constants.txn_log_partitions)
+    constants = Names.of(sizes)
+    leaders = spread(constants.txn_log_partitions, constants.brokers)
+    home = spread(constants.transactional_ids, constants.txn_log_partitions)
     brokers = [
         broker.TransactionCoordinator(b, n, leaders, home, version) for n, b in enumerate(constants.brokers)
     ]
@@ -106,7 +107,7 @@ def flaws_show(version: Version, sizes: Mapping[str, int]) -> bool:
     return any(sizes[name] > most for name, most in left)
 
 
-def waits_for(constants: spec.Names, view: View) -> tuple[str, ...]:
+def waits_for(constants: Names, view: View) -> tuple[str, ...]:
     """Say who waits for whom: clients for answers, logs for brokers that have not joined the epoch."""
     found = producer.waiting(view, constants.clients)
     for p in constants.txn_log_partitions:

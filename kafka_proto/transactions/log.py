@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, FrozenMap, Message, Turn
+from kafka_proto.transactions.decisions.completion import next_to_commit
 from kafka_proto.transactions.messages import ServiceMessage
 from kafka_proto.transactions.records import Entry
 
@@ -76,15 +77,13 @@ class TransactionLog(Actor[LogPartition]):
 
     def step(self, local: LogPartition) -> Iterable[Turn[LogPartition]]:
         """ACTION CommitTxnLogAppend(b, p): the next entry is on every broker; all of them are notified."""
-        if not local.waiting:
+        entry = next_to_commit(local.waiting, 0, (epoch == local.cepoch for epoch in local.joined.values()))
+        if entry is None:
             return
-        if any(epoch != local.cepoch for epoch in local.joined.values()):
-            return
-        entry, *rest = local.waiting
         sent = tuple(
             Committed(self.partition, len(local.committed), entry, source=self.name, dest=b) for b in self.brokers
         )
-        after = attrs.evolve(local, committed=(*local.committed, entry), waiting=tuple(rest))
+        after = attrs.evolve(local, committed=(*local.committed, entry), waiting=local.waiting[1:])
         yield Turn("CommitTxnLogAppend", (local.leader, self.partition), after, sent, detail=entry.tid)
 
     def on_message(self, local: LogPartition, message: Message) -> Iterable[Turn[LogPartition]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from harness.model import ModelSpec, Setting, Size
-from kafka_proto.transactions import actors, diary_01, diary_02, gist
+from kafka_proto.transactions import actors, extensions
 from kafka_proto.transactions.extensions import EXTENSIONS
+from kafka_proto.transactions.specs import diary_01, gist
 from kafka_proto.transactions.versions.diary_02 import DIARY_02
 from kafka_proto.transactions.versions.repaired import REPAIRED
 from kafka_proto.transactions.versions.version import Version
@@ -40,7 +41,7 @@ def spec_model(version: Version, title: str, *flaws: str) -> ModelSpec:
     """Return the spec of a version; `flaws` are those that may be repaired."""
     name = f"transactions/{version.name}"
     settings = {**({"repair": repairs(*flaws)} if flaws else {}), **EXTEND}
-    return ModelSpec(name, title, partial(diary_02.build, version), SIZES, settings, ("unordered-set", "bag"))
+    return ModelSpec(name, title, partial(extensions.build, version), SIZES, settings, ("unordered-set", "bag"))
 
 
 def actor_model(version: Version, title: str, *flaws: str) -> ModelSpec:

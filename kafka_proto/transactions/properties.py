@@ -18,7 +18,7 @@ from kafka_proto.transactions.messages import (
     MessageType,
 )
 from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
-from kafka_proto.transactions.spec import Names
+from kafka_proto.transactions.specs.names import Names
 
 INVARIANTS = (
     "TypeOK", "NoBadStateResponse", "ClientsHaveDifferentProducerEpochs", "TCsHaveDifferentEpochs",
@@ -52,9 +52,6 @@ class SpecState:
 
     actors = False
 
-    def __init__(self, constants: Names) -> None:
-        self.constants = constants
-
     def client(self, view: View, c: str) -> ClientRecord:
         record: ClientRecord = view[slot("client", c)]
         return record
@@ -72,8 +69,6 @@ class SpecState:
         return metadata
 
     def serves(self, view: View, b: str, p: str) -> bool:
-        if self.constants.extended:
-            return bool(view[slot("serving", b, p)])
         return bool(view[slot("txn_log_leader", p)] == b)
 
     def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
@@ -94,14 +89,16 @@ def actor_message_type(constants: Names) -> MessageType:
     return message_type(constants, CODES | {Error.COORDINATOR_LOAD_IN_PROGRESS})
 
 
-def properties(constants: Names, state: ProtocolState) -> tuple[Property, ...]:
-    """Return every property of a composition of diary 02, the gist or their repairs, at the given constants."""
+def properties(constants: Names, state: ProtocolState, loads: bool = False) -> tuple[Property, ...]:
+    """Return every property of a composition of diary 02, the gist or their repairs, at the given constants.
+
+    `loads` says whether a coordinator of a spec may load its log; one that is an actor may.
+    """
     brokers, partitions = constants.brokers, constants.txn_log_partitions
     replicas = tuple((b, p) for p in partitions for b in brokers)
     pairs = tuple((b, c, p) for p in partitions for b, c in combinations(brokers, 2))
 
-    loads = state.actors or constants.extended
-    typed = actor_message_type(constants) if loads else message_type(constants, CODES)
+    typed = actor_message_type(constants) if state.actors or loads else message_type(constants, CODES)
 
     def type_ok(message: Message) -> Reason:
         if message in typed or (state.actors and isinstance(message, ActorMessage)):

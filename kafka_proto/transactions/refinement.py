@@ -17,7 +17,6 @@ import attrs
 
 from harness.model import (
     BAG,
-    NO_FAULTS,
     FrozenMap,
     Message,
     Model,
@@ -27,12 +26,12 @@ from harness.model import (
     View,
     slot,
 )
-from kafka_proto.transactions import broker, diary_02, log, messages, producer, spec
+from kafka_proto.transactions import broker, extensions, log, messages, producer
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.decisions.election import replay
-from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS, Extensions
+from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
-from kafka_proto.transactions.spec import Names
+from kafka_proto.transactions.specs.names import Names
 from kafka_proto.transactions.versions.version import Version
 
 T = TypeVar("T")
@@ -72,10 +71,10 @@ def refinement(
     Extensions that are faults are on only where there are any.
     """
     lifted = {**sizes, "elections": ELECTIONS}
-    extensions = Extensions(frozenset(name for name in on if faulty or name not in OF_FAULTS))
-    model = diary_02.compose(version, extensions, lifted, settings, BAG, NO_FAULTS, False)
-    mapping = Mapped(spec.names(lifted, True), network, faulty, brokers, logs, model)
-    reasons = {name: EXTENSIONS[name] for name in EXTENSIONS if name in extensions}
+    chosen = frozenset(name for name in on if faulty or name not in OF_FAULTS)
+    model = extensions.unbounded(version, lifted, settings, chosen)
+    mapping = Mapped(Names.of(lifted), network, faulty, brokers, logs, model)
+    reasons = {name: reason for name, reason in EXTENSIONS.items() if name in chosen}
     return Refinement(
         model, mapping.abstract, mapping.start, extensions=reasons, steps=sizes["elections"] + len(brokers), by=BY,
     )

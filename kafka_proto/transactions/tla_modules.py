@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model.module import ModuleOf, TlaModule
-from kafka_proto.transactions.spec import names
+from kafka_proto.transactions.specs.names import Names
 
 ERRORS_01 = (
     "IllegalState", "OK", "NotCoordinatorForTransactionalId", "ConcurrentTransactions", "ProducerFenced",
@@ -98,7 +98,7 @@ DIARY = "https://github.com/Vanlightly/kafka-tlaplus, transactions/diary"
 
 def diary_01(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
     """Return `kafka_transactions` of diary 01: with `init=published` that of commit 9f1a1c88, else the later one."""
-    k = names(sizes)
+    k = Names.of(sizes)
     published = settings["init"] == "published"
     return TlaModule(
         "kafka_transactions",
@@ -139,7 +139,7 @@ def gist(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
 
 
 def _sets(sizes: Mapping[str, int]) -> Mapping[str, tuple[str, ...]]:
-    k = names(sizes)
+    k = Names.of(sizes)
     return {
         "TxnLogPartitions": k.txn_log_partitions, "TopicPartitions": k.topic_partitions, "Brokers": k.brokers,
         "Clients": k.clients, "TransactionIds": k.transactional_ids,

@@ -80,7 +80,7 @@ def test_action_that_is_not_possible_is_told_why() -> None:
     name = "CommitTxnLogAppend"
     reported = questions.why(session, name)()
     assert reported["model"]["enabled"] == [] and reported["spec"] is None
-    assert "its guard fails: spec.py" in reported["model"]["not"][0]["why"]
+    assert "its guard fails: diary_02.py" in reported["model"]["not"][0]["why"]
     assert "entry = None" in reported["model"]["not"][0]["why"]
     for _ in range(60):
         session.start(f"action:{name}")

@@ -12,7 +12,6 @@ import attrs
 import pytest
 
 from harness.model import Message, Model, State, Step, Value, View, find_model
-from kafka_proto.transactions.diary_01 import WITNESSES as RETRIES
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -30,6 +29,7 @@ from kafka_proto.transactions.records import (
     TxnMetadata,
     TxnState,
 )
+from kafka_proto.transactions.specs.diary_01 import WITNESSES as RETRIES
 
 Slots = Mapping[str, Value]
 

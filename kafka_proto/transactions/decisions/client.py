@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, Error, InitPidResponse
+from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, Error, InitPidResponse, Response
 from kafka_proto.transactions.records import ClientRecord, ClientState
 
 
@@ -16,6 +16,13 @@ def may_init(client: ClientRecord, tid: str) -> bool:
 def init_sent(client: ClientRecord, tid: str) -> ClientRecord:
     """The client after `SendInitPidRequest`."""
     return attrs.evolve(client, tid=tid, state=ClientState.SENT_INIT_PID_REQUEST)
+
+
+def awaits(client: ClientRecord, response: Response) -> bool:
+    """Say whether a client takes a response: it goes by its own state alone."""
+    if isinstance(response, InitPidResponse):
+        return client.state is ClientState.SENT_INIT_PID_REQUEST
+    return client.state is ClientState.BEGUN_TXN
 
 
 def init_answered(client: ClientRecord, response: InitPidResponse) -> ClientRecord:

@@ -1,12 +1,25 @@
-"""What the commit of an entry sets off, and who completes a transaction that is prepared."""
+"""Which entry commits next, what its commit sets off, and who completes a transaction that is prepared."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from kafka_proto.transactions.decisions.outcome import Outcome, transition
 from kafka_proto.transactions.messages import Error
 from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata, TxnState
+
+
+def next_to_commit(log: Sequence[Entry], hwm: int, can_commit: Iterable[bool]) -> Entry | None:
+    """Return the entry that a leader commits next, or None where it may not (`CommitTxnLogAppend`).
+
+    `can_commit` says, one by one and up to the first that says no, what else must be: it leads, and every broker is in
+    its epoch.
+    """
+    if hwm >= len(log) or not all(can_commit):
+        return None
+    return log[hwm]
 
 
 def entry_committed(entry: Entry) -> Outcome:

@@ -17,11 +17,11 @@ from harness.simulate.plan import Plan, plan_of, safety_only
 from harness.verify.refinement import Refined, Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.transactions import actors, refinement
-from kafka_proto.transactions.diary_02 import FAIRNESS
 from kafka_proto.transactions.extensions import EXTENSIONS
 from kafka_proto.transactions.log import AppendEntry
 from kafka_proto.transactions.messages import Error
 from kafka_proto.transactions.properties import ACTOR_INVARIANTS, INVARIANTS
+from kafka_proto.transactions.specs.diary_02 import FAIRNESS
 
 REPAIRED, SPEC = "transactions/repaired/actors", "transactions/repaired"
 ACTIONS = {*FAIRNESS, "ElectLeader"}

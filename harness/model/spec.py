@@ -1,0 +1,199 @@
+"""One idiom for the actions of a spec: decorated functions, a next-state relation that lists them, and what wraps them.
+
+    @action("CommitTxnLogAppend", broker_and_partition)
+    def commit_txn_log_append(k, view, b, p):
+        if ...:                                     # the guards, in the order of the module
+            yield Change(writes, sent=...)          # one per witness: what it does
+
+    NEXT = (send_init_pid_request, ..., (commit_txn_log_append, elect_leader, become_follower))
+    FAIRNESS = {"SendInitPidRequest": "strong", "CommitTxnLogAppend": "weak"}
+
+`k` holds the constants of the model. A tuple in `NEXT` is `\\E b, p : one \\/ other \\/ third`. An action that consumes
+a message names its type in `receives`, and gets the message last; its parameters are who receives it, and from whom.
+Extensions wrap a relation from outside (`extended`): the modules of a spec know nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model.message import Message
+from harness.model.process import Process
+from harness.model.step import Kind, Op, Step
+from harness.model.values import Value
+from harness.model.view import View, slot
+
+Writes = tuple[tuple[str, Value], ...]
+"""Slots and what they hold after a step."""
+Index = tuple[str, ...]
+Over = Callable[[Any], Iterable[Index]]
+"""The choices of parameters or witnesses, given the constants."""
+ITSELF = "{0}"
+"""Who takes a step: the actor that the first parameter names."""
+
+
+@attrs.frozen
+class Change:
+    """What an action does for one choice of its witnesses; fields as in `Step`."""
+
+    writes: Writes = ()
+    detail: str = ""
+    ways: int = 1
+    sent: tuple[Message, ...] = ()
+    op: Op | None = None
+    consumed: Message | None = None
+    """A message that the action takes off the network though nobody receives it."""
+
+
+Changes = Callable[..., Iterable[Change]]
+"""A function of constants, view, parameters or witnesses, and the message where one is received."""
+Guard = Callable[..., bool]
+"""A condition of the same arguments."""
+Also = Callable[..., Change]
+"""Makes another change of one; it comes first, then the same arguments."""
+
+
+@attrs.frozen(eq=False)
+class Action:
+    """An action of a module: its name there, what it ranges over, and what it does for one choice of that."""
+
+    name: str
+    over: Over
+    changes: Changes
+    kind: Kind = Kind.STEP
+    shown: bool = True
+    """Whether what it ranges over are its parameters, shown in labels; witnesses are bound inside, by `\\E`."""
+    by: str = ""
+    """The process whose steps these are, a format of what it ranges over; without one, each choice is a process."""
+    receives: tuple[type[Message], ...] = ()
+    reason: str = ""
+    """Of an extension action: why the truth has it."""
+    guards: tuple[Guard, ...] = ()
+    """Conditions that extensions add."""
+    also: tuple[Also, ...] = ()
+    """What extensions add to its changes, one after the other."""
+
+    def process(self, index: Index) -> str:
+        """Return the name of the process whose step it is for one choice."""
+        return self.by.format(*index) if self.by else slot(self.name, *index)
+
+    def steps(self, k: Any, view: View, index: Index, *message: Message) -> Iterable[Step]:
+        """Yield the steps that it allows for one choice, and of that message, if any."""
+        for guard in self.guards:
+            if not guard(k, view, *index, *message):
+                return
+        args = index if self.shown else ()
+        for change in self.changes(k, view, *index, *message):
+            for also in self.also:
+                change = also(change, k, view, *index, *message)
+            yield Step(
+                self.name, args, change.writes, change.sent, change.consumed, change.detail, self.kind, change.ways,
+                change.op,
+            )
+
+
+Next = tuple["Action | tuple[Action, ...]", ...]
+"""A next-state relation."""
+
+
+def action(
+    name: str, over: Over | None = None, kind: Kind = Kind.STEP, *, exists: Over | None = None, by: str = "",
+    receives: type[Message] | tuple[type[Message], ...] = (), reason: str = "",
+) -> Callable[[Changes], Action]:
+    """Make an action of a function that yields the changes it allows: `over` parameters, or where witnesses `exist`."""
+    types = receives if isinstance(receives, tuple) else (receives,)
+    ranges = over or exists or once
+    return lambda changes: Action(
+        name, ranges, changes, kind, over is not None, by or (ITSELF if types else ""), types, reason
+    )
+
+
+def once(k: Any) -> Iterable[Index]:
+    """Nothing to choose."""
+    return ((),)
+
+
+def flat(next_state: Next) -> tuple[Action, ...]:
+    """Return the actions of a relation one by one."""
+    return tuple(one for row in next_state for one in (row if isinstance(row, tuple) else (row,)))
+
+
+class SpecProcess(Process):
+    """Whoever takes steps of a spec: an actor, or one choice of an action's parameters or witnesses.
+
+    The finer, the less each reads: what a process may do is remembered by what it read.
+    """
+
+    def __init__(self, name: str, k: Any, actions: tuple[tuple[Action, Index], ...]) -> None:
+        self.name = name
+        self.k = k
+        self.actions = actions
+        self.own = tuple(one for one in actions if not one[0].receives)
+        self.receiving = tuple(one for one in actions if one[0].receives)
+        self.has_inbox = bool(self.receiving)
+
+    def guards(self, name: str) -> Iterable[Guard]:
+        """Yield the conditions that extensions have added to an action."""
+        return (guard for one, _ in self.actions if one.name == name for guard in one.guards)
+
+    def steps(self, view: View) -> Iterable[Step]:
+        for one, index in self.own:
+            yield from one.steps(self.k, view, index)
+
+    def receive(self, view: View, message: Message) -> Iterable[Step]:
+        for one, index in self.receiving:
+            if isinstance(message, one.receives) and index == (message.dest, message.source)[: len(index)]:
+                yield from one.steps(self.k, view, index, message)
+
+
+def processes(next_state: Next, k: Any) -> tuple[SpecProcess, ...]:
+    """Return those whose steps make up a next-state relation, in its order; a tuple in it goes choice by choice."""
+    found: dict[str, list[tuple[Action, Index]]] = {}
+    for row in next_state:
+        together = row if isinstance(row, tuple) else (row,)
+        choices = [(at, n, index) for n, one in enumerate(together) for at, index in enumerate(one.over(k))]
+        for _, n, index in sorted(choices):
+            found.setdefault(together[n].process(index), []).append((together[n], index))
+    return tuple(SpecProcess(name, k, tuple(actions)) for name, actions in found.items())
+
+
+@attrs.frozen
+class Around:
+    """What extensions add to an action of a spec: conditions, and changes to what it does."""
+
+    guards: tuple[Guard, ...] = ()
+    also: tuple[Also, ...] = ()
+
+
+def writing(writes: Callable[..., Writes]) -> Also:
+    """Return what adds the writes that a function of constants, view and parameters gives."""
+    return lambda change, k, view, *args: attrs.evolve(change, writes=(*change.writes, *writes(k, view, *args)))
+
+
+def extended(next_state: Next, around: Mapping[str, Around], own: Next = ()) -> Next:
+    """Return a relation whose actions of these names are wrapped, with extension actions of its own after them."""
+    unknown = set(around) - {one.name for one in flat(next_state)}
+    if unknown:
+        raise ValueError(f"what is to be wrapped is no action of the relation: {', '.join(sorted(unknown))}")
+
+    def wrapped(one: Action) -> Action:
+        added = around.get(one.name, Around())
+        return attrs.evolve(one, guards=(*one.guards, *added.guards), also=(*one.also, *added.also))
+
+    rows = [tuple(wrapped(one) for one in row) if isinstance(row, tuple) else wrapped(row) for row in next_state]
+    return (*rows, *own)
+
+
+def chosen(extensions: Next, names: Iterable[str]) -> Next:
+    """Return those extension actions whose names are given."""
+    on = frozenset(names)
+    rows = (tuple(one for one in (row if isinstance(row, tuple) else (row,)) if one.name in on) for row in extensions)
+    return tuple(row for row in rows if row)
+
+
+def reasons(extensions: Next) -> dict[str, str]:
+    """Return the names of extension actions, and why the truth has each."""
+    return {one.name: one.reason for one in flat(extensions)}

@@ -1,0 +1,134 @@
+"""What running actors do beyond diary 02: named extension actions that wrap its spec from outside, with reasons.
+
+With any of them on, requests carry numbers, messages travel in a bag (copies count), and a leader may have stopped
+serving: it neither answers as coordinator nor runs callbacks. Spurious steps (a crash, a lost message) are
+paid for, so that a search ends; a model that recorded steps are held against has no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from harness.model import BAG, NO_FAULTS, Faults, Model, Network, departed
+from harness.model.spec import Around, Next, chosen, extended, processes, reasons, writing
+from kafka_proto.transactions.extensions.brokers import (
+    commit_unanswered,
+    crash,
+    drop_uncommitted,
+    fail_committed,
+    finish_loading,
+    load_txn_log,
+    refuse_request,
+    resign_early,
+)
+from kafka_proto.transactions.extensions.clients import (
+    copy_message,
+    ignore_response,
+    is_answered,
+    lose_message,
+    may_ask,
+    numbered,
+    request_timeout,
+    stale_look_up,
+)
+from kafka_proto.transactions.extensions.elections import elect_from_log, follow_late, take_over_late
+from kafka_proto.transactions.extensions.serving import (
+    ExtendedNames,
+    ExtendedState,
+    begins_to_serve,
+    deposes_who_knows,
+    ends_serving,
+    extended_initial,
+    has_loaded,
+    is_coordinating,
+    is_serving,
+)
+from kafka_proto.transactions.properties import properties
+from kafka_proto.transactions.specs import diary_02
+from kafka_proto.transactions.specs.names import Names
+from kafka_proto.transactions.versions.departures import DEPARTURES
+from kafka_proto.transactions.versions.version import Version
+
+ACTIONS: Next = (
+    request_timeout, ignore_response, stale_look_up, refuse_request,
+    (
+        resign_early, commit_unanswered, drop_uncommitted, load_txn_log, finish_loading, fail_committed,
+        elect_from_log, take_over_late, follow_late, crash,
+    ),
+    (lose_message, copy_message),
+)
+AROUND: Mapping[str, Around] = {
+    "SendInitPidRequest": Around((may_ask,), (numbered,)),
+    "SendAddPartitionsToTxnRequest": Around((may_ask,), (numbered,)),
+    "ReceiveInitPidRequest": Around((is_coordinating,)),
+    "ReceiveAddPartitionsToTxnRequest": Around((is_coordinating,)),
+    "ReceiveInitPidResponse": Around((is_answered,)),
+    "ReceiveAddPartitionsToTxnResponse": Around((is_answered,)),
+    "CommitTxnLogAppend": Around((is_serving,)),
+    "ElectLeader": Around((deposes_who_knows,), (writing(begins_to_serve),)),
+    "BecomeFollower": Around((), (ends_serving,)),
+    "CompletePartialTxn": Around((has_loaded,)),
+}
+"""What is added to the spec's own actions where any extension action is on."""
+EXTENSIONS: Mapping[str, str] = reasons(ACTIONS)
+"""The extension actions, and why the truth has each."""
+OF_FAULTS = ("Crash", "LoseMessage", "CopyMessage")
+"""Those that are faults themselves: a model that has no faults does not need them."""
+ASKS = ("SendInitPidRequest", "SendAddPartitionsToTxnRequest")
+IS_ASKED = ("ReceiveInitPidRequest", "ReceiveAddPartitionsToTxnRequest")
+IS_ANSWERED = ("ReceiveInitPidResponse", "ReceiveAddPartitionsToTxnResponse")
+SENDS = (*ASKS, *IS_ASKED, "ReceiveCommitted", "BecomeFollower")
+"""Actions of actors that send requests or responses: faults by rule, cut links and dead receivers strike there."""
+FOLLOWS = ("BecomeFollower", "JoinEpoch")
+BY: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in (*ASKS, *IS_ASKED, *IS_ANSWERED, "CompletePartialTxn")},
+    "CommitTxnLogAppend": ("CommitTxnLogAppend", "ReceiveCommitted", "JoinEpoch"),
+    "ElectLeader": ("JoinEpoch",),
+    "BecomeFollower": FOLLOWS,
+    "RequestTimeout": ("RequestTimeout",),
+    "IgnoreResponse": ("IgnoreResponse",),
+    "StaleLookUp": ("SendInitPidRequest", "ReceiveFindCoordinatorResponse"),
+    "RefuseRequest": IS_ASKED,
+    "ResignEarly": ("BecomeFollower",),
+    "Crash": ("Crash",),
+    "CommitUnanswered": ("CommitTxnLogAppend", "BecomeFollower", "Crash"),
+    "DropUncommitted": ("JoinEpoch", "BecomeFollower", "Crash"),
+    "LoadTxnLog": ("JoinEpoch",),
+    "ElectFromLog": ("JoinEpoch",),
+    "FinishLoading": ("LoadTxnLog",),
+    "TakeOverLate": ("JoinEpoch",),
+    "FollowLate": FOLLOWS,
+    "FailCommitted": ("BecomeFollower",),
+    "LoseMessage": ("Drop", "Crash", *SENDS),
+    "CopyMessage": ("Duplicate", *SENDS),
+}
+"""Which actions of the actors may be these steps: a step that leaves the same state by chance does not count."""
+
+
+def build(
+    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
+    history_variables: bool,
+) -> Model:
+    """Build a version of diary 02 at a size, with the repairs and the extension actions that the settings name."""
+    model = diary_02.build(version, sizes, settings, network, faults, history_variables)
+    on = frozenset(name for name in settings["extend"].split(",") if name)
+    repaired = departed(version, DEPARTURES, settings.get("repair", ""))
+    return with_extensions(model, repaired, on, int(settings["bound"] or 1)) if on else model
+
+
+def unbounded(version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], on: Iterable[str]) -> Model:
+    """Return a version of diary 02 with any number of extension actions, which recorded steps are held against."""
+    model = diary_02.compose(diary_02.NEXT, Names.of(sizes, version=version), sizes, settings, BAG, NO_FAULTS, False)
+    return with_extensions(model, version, on)
+
+
+def with_extensions(model: Model, version: Version, on: Iterable[str], bound: int | None = None) -> Model:
+    """Wrap a model of diary 02 in extension actions, with at most so many spurious steps."""
+    k = ExtendedNames.of(model.sizes, version=version, on=frozenset(on), bound=bound)
+    next_state = extended(diary_02.NEXT, AROUND, chosen(ACTIONS, k.on))
+    return attrs.evolve(
+        model, processes=processes(next_state, k), initial=(extended_initial(k),), network=BAG,
+        properties=properties(k, ExtendedState(), loads=True),
+    )
