@@ -22,7 +22,7 @@ from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import deaf
 from kafka_proto.replication.refinement import refinement
 from kafka_proto.replication.replica import PartitionReplica
-from kafka_proto.replication.spec import replicas
+from kafka_proto.replication.specs.names import replicas
 from kafka_proto.replication.variants import VERSIONS
 
 TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)

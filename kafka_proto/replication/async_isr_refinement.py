@@ -13,16 +13,17 @@ from functools import partial
 import attrs
 
 from harness.model import FrozenMap, Model, Refinement, Value, View, slot
-from kafka_proto.replication import async_isr
-from kafka_proto.replication.async_isr import LEADER, NEXT, IsrMessage, Names
-from kafka_proto.replication.async_isr_extensions import ACTIONS, EXTENSIONS
+from harness.model.spec import processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.extensions.async_isr import ACTIONS
 from kafka_proto.replication.leading import known_end_offset
 from kafka_proto.replication.messages import AlterPartition
 from kafka_proto.replication.quorum import Quorum, are_eligible
 from kafka_proto.replication.records import NIL, Isr
 from kafka_proto.replication.replica_state import ReplicaState
-from kafka_proto.replication.spec import replicas
+from kafka_proto.replication.specs import async_isr
+from kafka_proto.replication.specs.async_isr import LEADER, NEXT, IsrMessage, Names
+from kafka_proto.replication.specs.names import replicas
 
 UNBOUNDED = 1_000_000
 """The bounds of the spec belong to its constraint; none applies here."""
@@ -47,13 +48,12 @@ class Ghost:
 def refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Refinement:
     """Return AsyncIsr at the actors' size, without bounds and with its extensions, and the mapping to it."""
     names = Names(replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, settings["counts"] != "isr")
-    processes = tuple(process for action in (*NEXT, *ACTIONS) for process in action.processes(names))
     model = Model(
-        "replication/async-isr", processes, (async_isr.initial(names),), properties=async_isr.properties(names),
-        types=(IsrMessage,),
+        "replication/async-isr", processes((*NEXT, *ACTIONS), names), (async_isr.initial(names),),
+        properties=async_isr.properties(names), types=(IsrMessage,),
     )
     return Refinement(
-        model, partial(abstract, names), Ghost(FrozenMap(async_isr.initial(names))), (), EXTENSIONS,
+        model, partial(abstract, names), Ghost(FrozenMap(async_isr.initial(names))), (), reasons(ACTIONS),
         steps=len(names.replicas),
         by={
             "EarlyExpandIsr": ("ProposeExpandIsr",),

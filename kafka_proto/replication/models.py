@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
-from kafka_proto.replication import (
-    actors,
-    async_isr,
-    async_isr_extensions,
+from harness.model.spec import Next, chosen, extended, processes, reasons
+from kafka_proto.replication import actors
+from kafka_proto.replication.extensions import ACTIONS
+from kafka_proto.replication.extensions import async_isr as async_isr_extensions
+from kafka_proto.replication.properties import CHECKED, properties
+from kafka_proto.replication.records import LeaderAndIsrRequest, Record
+from kafka_proto.replication.specs import (
     kip_101,
     kip_279,
     kip_320,
     kip_320_first_try,
     truncate_to_high_watermark,
 )
-from kafka_proto.replication.extensions import extended, reasons
-from kafka_proto.replication.properties import CHECKED, properties
-from kafka_proto.replication.records import LeaderAndIsrRequest, Record
-from kafka_proto.replication.spec import Action, initial, names, spec_variables
+from kafka_proto.replication.specs.names import initial, names, spec_variables
 
 SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition"),
@@ -79,7 +78,7 @@ def actor_model(name: str, title: str) -> ModelSpec:
     )
 
 
-def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Mapping[str, str]) -> ModelSpec:
+def version(name: str, title: str, next_state: Next, fairness: Mapping[str, str]) -> ModelSpec:
     """Return the model of a version of the base module: its next-state relation and its fairness."""
     plain = name.removeprefix("replication/")
 
@@ -87,15 +86,14 @@ def version(name: str, title: str, next_state: tuple[Action, ...], fairness: Map
         sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
     ) -> Model:
         k = names(sizes, settings)
-        actions = extended(plain, next_state, settings["extend"])
-        processes = tuple(process for action in actions for process in action.processes(k))
+        whole = extended(next_state, {}, chosen(ACTIONS[plain], settings["extend"].split(",")))
         return Model(
-            name, processes, (initial(k),), network, faults, properties(k), fairness, history_variables, sizes,
-            settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),
+            name, processes(whole, k), (initial(k),), network, faults, properties(k), fairness, history_variables,
+            sizes, settings, types=(Record, LeaderAndIsrRequest), symmetric=(k.replicas,),
             claimed=CHECKED, spec_variables=spec_variables,
         )
 
-    return ModelSpec(name, title, build, SIZES, {**SETTINGS, "extend": beyond(reasons(plain))})
+    return ModelSpec(name, title, build, SIZES, {**SETTINGS, "extend": beyond(reasons(ACTIONS[plain]))})
 
 
 MODELS: tuple[ModelSpec, ...] = (
@@ -112,8 +110,8 @@ MODELS: tuple[ModelSpec, ...] = (
     version("replication/kip-320", "exchanges fenced by leader epoch (KIP-320)", kip_320.NEXT, kip_320.FAIRNESS),
     ModelSpec(
         "replication/async-isr", "ISR changes proposed to the controller (KIP-497)",
-        partial(async_isr.build, async_isr_extensions.ACTIONS), ASYNC_ISR_SIZES,
-        {**COUNTS, "extend": beyond(async_isr_extensions.EXTENSIONS)},
+        async_isr_extensions.build, ASYNC_ISR_SIZES,
+        {**COUNTS, "extend": beyond(reasons(async_isr_extensions.ACTIONS))},
     ),
     *(actor_model(name, title) for name, title in TITLES.items()),
 )

@@ -11,7 +11,7 @@ from harness.model import Property, Reason, Step, Value, View, always, parts, sl
 from kafka_proto.replication.leadership import presumes_leadership
 from kafka_proto.replication.log import first_disagreement
 from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, members
-from kafka_proto.replication.spec import Names, epoch_of, hw_of, initial, isr_of, leader_of, log_of
+from kafka_proto.replication.specs.names import Names, epoch_of, hw_of, initial, isr_of, leader_of, log_of
 
 CHECKED = ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")
 """The invariants that a sound version keeps: what is checked where nothing else is asked for."""

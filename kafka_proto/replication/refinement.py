@@ -15,30 +15,24 @@ from functools import partial
 import attrs
 
 from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, slot
-from kafka_proto.replication import (
-    kip_101,
-    kip_279,
-    kip_320,
-    kip_320_first_try,
-    spec,
-    truncate_to_high_watermark,
-)
+from harness.model.spec import Next, flat, processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.replication.extensions import ACTIONS, reasons
+from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.leadership import is_true_leader, presumes_leadership
 from kafka_proto.replication.messages import FetchResponse, OffsetsForLeaderEpochResponse
 from kafka_proto.replication.properties import properties
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaState
-from kafka_proto.replication.spec import Action, Names
+from kafka_proto.replication.specs import kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark
+from kafka_proto.replication.specs.names import Names, initial, replicas
 from kafka_proto.replication.variants import Rules
 
 UNBOUNDED = 1_000_000
 """More records than any run has: the bounds of the spec, lifted."""
 
 
-NEXT: Mapping[str, tuple[Action, ...]] = {
+NEXT: Mapping[str, Next] = {
     "truncate-to-high-watermark": truncate_to_high_watermark.NEXT,
     "kip-101": kip_101.NEXT,
     "kip-279": kip_279.NEXT,
@@ -88,18 +82,19 @@ def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
 def refinement(version: str, sizes: Mapping[str, int], faults: Faults) -> Refinement:
     """Return the spec of a version's actors at a size, its bounds lifted, its extensions on, and the mapping to it."""
     names = Names(
-        spec.replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
+        replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
         Rules(keeps_last_isr_member=True, applies_none_requests=True),
     )
-    processes = tuple(process for action in (*NEXT[version], *ACTIONS[version]) for process in action.processes(names))
+    next_state = (*NEXT[version], *ACTIONS[version])
     model = Model(
-        f"replication/{version}", processes, (spec.initial(names),), properties=properties(names),
+        f"replication/{version}", processes(next_state, names), (initial(names),), properties=properties(names),
         types=(Record, LeaderAndIsrRequest),
     )
-    own = {action.name for action in (*NEXT[version], *ACTIONS[version])}
+    own = {action.name for action in flat(next_state)}
     return Refinement(
-        model, partial(abstract, names), Ghost(), (FetchResponse, OffsetsForLeaderEpochResponse), reasons(version),
-        steps=len(names.replicas), by={name: actions for name, actions in BY.items() if name in own},
+        model, partial(abstract, names), Ghost(), (FetchResponse, OffsetsForLeaderEpochResponse),
+        reasons(ACTIONS[version]), steps=len(names.replicas),
+        by={name: actions for name, actions in BY.items() if name in own},
     )
 
 

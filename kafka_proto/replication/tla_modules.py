@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model.module import ModuleOf, TlaModule
-from kafka_proto.replication import kip_101, kip_279
-from kafka_proto.replication.async_isr import LEADER
-from kafka_proto.replication.spec import Action, replicas
+from harness.model.spec import Next, flat
+from kafka_proto.replication.specs import kip_101, kip_279
+from kafka_proto.replication.specs.async_isr import LEADER
+from kafka_proto.replication.specs.names import replicas
 
 SOURCE = "https://github.com/hachikuji/kafka-specification"
 OURS = {
@@ -22,7 +23,7 @@ OURS = {
 }
 
 
-def version(name: str, local_next: tuple[Action, ...] = ()) -> ModuleOf:
+def version(name: str, local_next: Next = ()) -> ModuleOf:
     """Return what gives the module of a version of the base module; `local_next` is its `Next` where that is LOCAL."""
 
     def module(sizes: Mapping[str, int], settings: Mapping[str, str]) -> TlaModule:
@@ -32,7 +33,7 @@ def version(name: str, local_next: tuple[Action, ...] = ()) -> ModuleOf:
         }
         return TlaModule(
             name, {"Replicas": replicas(sizes["replicas"])}, plain, (), ("WeakIsr", "StrongIsr", "LeaderInIsr"), OURS,
-            tuple(action.name for action in local_next), source=SOURCE,
+            tuple(action.name for action in flat(local_next)), source=SOURCE,
             as_written=not settings["repair"] and not settings.get("extend"),
         )
 

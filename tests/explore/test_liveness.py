@@ -20,8 +20,9 @@ from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
 from harness.explore.liveness.graph import StateGraph, plain_graph
 from harness.explore.liveness.lasso import why_no_counterexample
 from harness.model import Message, Model, Process, Step, View, find_model
-from kafka_proto.replication.kafka_replication import leader_expand_isr
-from kafka_proto.replication.spec import names
+from harness.model.spec import processes
+from kafka_proto.replication.specs.kafka_replication import leader_expand_isr
+from kafka_proto.replication.specs.names import names
 from kafka_proto.transactions.messages import Error, InitPidResponse
 
 Row = dict[str, Any]
@@ -287,7 +288,7 @@ def test_fairness_names_an_action_in_place_of_one_that_next_does_not_have() -> N
     LeaderExpandIsr is enabled, and runs that are there again and again without expanding the ISR break it.
     """
     model = made("replication/kip-320-first-try", {"max-leader-epoch": 1})
-    old = tuple(leader_expand_isr.processes(names(model.sizes, model.settings)))
+    old = processes((leader_expand_isr,), names(model.sizes, model.settings))
     graph = plain_graph(model)
     only_old = 0
     for n in range(graph.count):

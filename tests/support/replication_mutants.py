@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 
 from harness.model import Model, Process, View, slot
-from kafka_proto.replication import async_isr
-from kafka_proto.replication import kafka_replication as base
-from kafka_proto.replication.spec import Action, Change, Names, Witnessed, hw_of, leader_of
+from harness.model.spec import Change, SpecProcess
+from kafka_proto.replication.specs import async_isr
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs.names import Names, hw_of, leader_of
 
 Changes = Callable[..., Iterable[Change]]
 
@@ -18,14 +19,15 @@ Changes = Callable[..., Iterable[Change]]
 def mutated(model: Model, action: str, changes: Changes) -> Model:
     """Return a model in which one action does something else."""
 
-    def instead(process: Process) -> Process:
-        assert isinstance(process, Witnessed)
-        if process.action.name != action:
+    def instead(process: Process) -> SpecProcess:
+        assert isinstance(process, SpecProcess)
+        ((one, index),) = process.actions
+        if one.name != action:
             return process
-        return Witnessed(Action(action, process.action.over, changes, process.action.kind), process.k, process.index)
+        return SpecProcess(process.name, process.k, ((attrs.evolve(one, changes=changes), index),))
 
     processes = tuple(instead(process) for process in model.processes)
-    assert any(isinstance(process, Witnessed) and process.action.changes is changes for process in processes)
+    assert any(one.changes is changes for process in processes for one, _ in process.actions)
     return attrs.evolve(model, processes=processes)
 
 

@@ -10,11 +10,12 @@ from support.refining import freezing, lacking, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Faults, Model, find_model
+from harness.model.spec import reasons
 from harness.simulate.plan import Plan
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
-from kafka_proto.replication.extensions import ACTIONS, reasons
-from kafka_proto.replication.kip_320 import NEXT
+from kafka_proto.replication.extensions import ACTIONS
+from kafka_proto.replication.specs.kip_320 import NEXT
 
 EVERYBODY = ("r1", "r2", "r3")
 SIZES = {"replicas": 3, "producers": 2, "consumers": 0, "records": 3, "elections": 2, "fencings": 1}
@@ -78,7 +79,7 @@ def test_each_extension_is_missed_where_it_is_off() -> None:
 def test_invariants_are_proved_with_every_extension(sizes: Mapping[str, int], off: int, on: int) -> None:
     """With the extensions on the invariants still hold in every state, and there are more states than without."""
     counts = []
-    for extend in ("", ",".join(reasons("kip-320"))):
+    for extend in ("", ",".join(reasons(ACTIONS["kip-320"]))):
         model = find_model("replication/kip-320").make(sizes, {"extend": extend, "repair": "S8,S10"})
         found = Search(model, ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone"), symmetry=len(sizes) > 1).run()
         assert found.violations == ()

@@ -19,10 +19,11 @@ from support.replication_mutants import ASYNC_ISR_MUTANTS, KIP_320_MUTANTS, Chan
 from harness.explore.plain import search
 from harness.model import ModelSpec, decode, encode
 from harness.record.tla_values import tla_encode
-from kafka_proto.replication import async_isr, isr, system, truncation
+from kafka_proto.replication import isr, system, truncation
 from kafka_proto.replication.properties import CHECKED, FLAWED
 from kafka_proto.replication.records import Record
-from kafka_proto.replication.spec import spec_variables
+from kafka_proto.replication.specs import async_isr
+from kafka_proto.replication.specs.names import spec_variables
 
 MODELS: dict[str, ModelSpec] = {spec.name: spec for spec in system().models if not spec.name.endswith("/actors")}
 """The spec compositions; test_replication_actors is about the actors."""

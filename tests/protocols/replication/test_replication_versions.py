@@ -13,16 +13,19 @@ from support.refining import freezing, lacking, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Faults, FrozenMap, Model, Scenario, View, find_model, model_of
+from harness.model.spec import reasons
 from harness.simulate.plan import Plan, plan_of
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
-from kafka_proto.replication import async_isr, async_isr_extensions, kip_320_first_try, truncation
-from kafka_proto.replication.extensions import ACTIONS, STALE, reasons
+from kafka_proto.replication import truncation
+from kafka_proto.replication.extensions import ACTIONS, STALE
+from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.quorum import initial
 from kafka_proto.replication.records import Entry, Record
 from kafka_proto.replication.refinement import NEXT, Ghost, checked
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS
+from kafka_proto.replication.specs import async_isr, kip_320_first_try
 
 EVERYBODY = ("r1", "r2", "r3")
 VERSIONS = ("truncate-to-high-watermark", "kip-101", "kip-279", "kip-320-first-try")
@@ -100,7 +103,7 @@ def test_async_isr_follows_its_spec_while_the_first_leader_leads() -> None:
         assert totals.failed == 0, totals.explanation
     taken, used = (campaigns[0].actions + campaigns[1].actions, campaigns[0].extensions + campaigns[1].extensions)
     assert {action.name for action in async_isr.NEXT} == {name for name, count in taken.items() if count}
-    assert {name for name, count in used.items() if count} == set(async_isr_extensions.EXTENSIONS)
+    assert {name for name, count in used.items() if count} == set(reasons(async_isr_extensions.ACTIONS))
 
 
 def test_proposal_that_lapsed_stays_so_when_its_version_passes() -> None:
@@ -150,7 +153,7 @@ def test_extension_of_a_version_is_missed_where_it_is_off(version: str, name: st
 def test_what_a_version_keeps_is_proved_with_its_extensions(version: str, off: int, on: int) -> None:
     """At a size at which a version keeps its invariants, it does with the extensions that are not about stale news."""
     counts = []
-    for extend in ("", ",".join(name for name in reasons(version) if name not in STALE)):
+    for extend in ("", ",".join(name for name in reasons(ACTIONS[version]) if name not in STALE)):
         settings = {"extend": extend, "repair": "S8,S10"}
         model = find_model(f"replication/{version}").make({"max-leader-epoch": 1}, settings)
         found = Search(model, ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")).run()
@@ -165,7 +168,7 @@ def test_what_a_version_keeps_is_proved_with_its_extensions(version: str, off: i
 )
 def test_types_are_kept_with_every_extension(version: str, states: int) -> None:
     """With all extensions on, also those by which the flaws show, every state is of its type."""
-    settings = {"extend": ",".join(reasons(version)), "repair": "S8,S10"}
+    settings = {"extend": ",".join(reasons(ACTIONS[version])), "repair": "S8,S10"}
     model = find_model(f"replication/{version}").make({"max-leader-epoch": 1}, settings)
     found = Search(model, ("MCTypeOk", "LeaderInIsrOrNone", "IsrNonEmpty")).run()
     assert (found.violations, found.distinct) == ((), states)
@@ -175,7 +178,7 @@ def test_types_are_kept_with_every_extension(version: str, states: int) -> None:
 def test_invariants_of_async_isr_are_proved_with_every_extension(replicas: int, off: int, on: int) -> None:
     """With the extensions on the invariants still hold in every state, and there are more states than without."""
     counts = []
-    for extend in ("", ",".join(async_isr_extensions.EXTENSIONS)):
+    for extend in ("", ",".join(reasons(async_isr_extensions.ACTIONS))):
         model = find_model("replication/async-isr").make({"replicas": replicas}, {"extend": extend})
         found = Search(model, async_isr.CHECKED, symmetry=True).run()
         assert found.violations == ()

@@ -18,9 +18,10 @@ from support import compaction_spec_mutants, replication_mutants
 
 from harness.explore.plain import PlainResult, search
 from harness.model import Message, Model, Process, Property, Step, Value, View, find_model, model_specs, parts, slot
-from kafka_proto.replication import kafka_replication as base
+from harness.model.spec import Change
 from kafka_proto.replication.records import NIL
-from kafka_proto.replication.spec import Change, Names, isr_of
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs.names import Names, isr_of
 from kafka_proto.replication.variants import Rules
 from kafka_proto.transactions.messages import Error, InitPidResponse
 

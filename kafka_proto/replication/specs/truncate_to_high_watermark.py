@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
-from kafka_proto.replication import kafka_replication as base
+from harness.model.spec import Change, Next, action
 from kafka_proto.replication import truncation
-from kafka_proto.replication.spec import Change, Names, action, follower_leader_epoch, hw_of
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs.names import Names, follower_leader_epoch, hw_of
 
 
 def own_high_watermark(view: View, leader: str, follower: str) -> int:
@@ -15,15 +16,15 @@ def own_high_watermark(view: View, leader: str, follower: str) -> int:
     return truncation.by_high_watermark(hw_of(view, follower))
 
 
-@action("BecomeFollowerTruncateToHighWatermark", follower_leader_epoch)
+@action("BecomeFollowerTruncateToHighWatermark", exists=follower_leader_epoch)
 def become_follower_truncate_to_high_watermark(
     k: Names, view: View, replica: str, leader: str, epoch: str
 ) -> Iterable[Change]:
     """A new follower drops all that it does not know to be committed."""
-    return base.become_follower_and_truncate_to(view, replica, leader, epoch, own_high_watermark)
+    yield from base.become_follower_and_truncate_to(view, replica, leader, epoch, own_high_watermark)
 
 
-NEXT = (
+NEXT: Next = (
     base.controller_elect_leader,
     base.controller_shrink_isr,
     base.become_leader,

@@ -1,6 +1,6 @@
-"""What running replicas do beyond the modules: named extension actions of the spec compositions, with reasons.
+"""What running replicas do beyond the modules: named extension actions beside the specs' own, with reasons.
 
-They are ordinary actions, switched on by `--set extend=...`. With all of them on, what a version promises is still
+They are switched on by `--set extend=...`. With all of them on, what a version promises is still
 proved at small sizes; with none, the state graph is the published one. What is fenced by the leader epoch is so in
 the extensions of `kip-320` only.
 """
@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from harness.model import View, slot
+from harness.model.spec import Action, Change, Next, action
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import kafka_replication as base
-from kafka_proto.replication import kip_320_first_try, leadership, log, truncation
-from kafka_proto.replication.kip_101 import offset_for_leader_epoch
-from kafka_proto.replication.kip_320 import is_following_leader_epoch
-from kafka_proto.replication.spec import (
-    Action,
-    Change,
+from kafka_proto.replication import leadership, log, truncation
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs import kip_320_first_try
+from kafka_proto.replication.specs.kip_101 import offset_for_leader_epoch
+from kafka_proto.replication.specs.kip_320 import is_following_leader_epoch
+from kafka_proto.replication.specs.names import (
     Names,
-    action,
     end_of,
     follower_leader_epoch,
     hw_of,
@@ -30,19 +29,6 @@ from kafka_proto.replication.spec import (
     two_replicas,
 )
 
-REASONS: Mapping[str, str] = {
-    "EmptyFetch": "a fetch that finds no record brings the leader's newer high watermark all the same",
-    "FollowEmptyLog": "a replica without records has nothing to truncate, and follows before its leader leads",
-    "FollowShorterLog": "a replica that would truncate beyond its end offset has nothing to truncate, and follows",
-    "TruncateOnce": "a follower truncates by one answer at a time, and may have to ask again",
-    "DeposedLeaderIncHighWatermark": "a leader that has not heard of its successor counts the fetches that it heard",
-    "StaleIncHighWatermark": "a leader counts the fetches that it heard, whatever became of who sent them",
-    "ForgetHighWatermark": "a high watermark is on disk as of its last checkpoint, and a crash takes it back there",
-    "LateShrinkIsr": "who lagged when its leader proposed to go on without it has caught up when the controller agrees",
-    "LateExpandIsr": "who was caught up when it fetched has moved on when the controller agrees",
-}
-"""Why the truth has each of the extension actions."""
-
 Following = Callable[[View, str, str], bool]
 """Whether a follower follows a leader, in the terms of a version."""
 
@@ -50,6 +36,10 @@ Following = Callable[[View, str, str], bool]
 def empty_fetch(following: Following) -> Action:
     """Make the action of a version."""
 
+    @action(
+        "EmptyFetch", exists=two_replicas,
+        reason="a fetch that finds no record brings the leader's newer high watermark all the same",
+    )
     def changes(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
         """A follower that holds the whole log, or is not sent more yet, learns the leader's high watermark."""
         if not following(view, leader, follower):
@@ -58,10 +48,13 @@ def empty_fetch(following: Following) -> Action:
         if known > hw_of(view, follower):
             yield Change(((slot("replicaState", follower, "hw"), known),), f"{follower} from {leader} to {known}")
 
-    return Action("EmptyFetch", two_replicas, changes)
+    return changes
 
 
-@action("FollowEmptyLog", follower_leader_epoch)
+@action(
+    "FollowEmptyLog", exists=follower_leader_epoch,
+    reason="a replica without records has nothing to truncate, and follows before its leader leads",
+)
 def follow_empty_log(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A replica without records obeys a request, whether or not its leader has."""
     request = base.newer_request(view, replica, leader, epoch)
@@ -69,7 +62,10 @@ def follow_empty_log(k: Names, view: View, replica: str, leader: str, epoch: str
         yield base.follow_from(view, replica, request, 0)
 
 
-@action("DeposedLeaderIncHighWatermark", one_replica)
+@action(
+    "DeposedLeaderIncHighWatermark", exists=one_replica,
+    reason="a leader that has not heard of its successor counts the fetches that it heard",
+)
 def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A deposed leader's high watermark passes a record that every member of the ISR it knows holds, as it does."""
     if not leadership.presumes_leadership(leader, leader_of(view, leader)) or base.is_true_leader(view, leader):
@@ -82,7 +78,10 @@ def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iter
         yield base.increased(leader, offset)
 
 
-@action("ForgetHighWatermark", one_replica)
+@action(
+    "ForgetHighWatermark", exists=one_replica,
+    reason="a high watermark is on disk as of its last checkpoint, and a crash takes it back there",
+)
 def forget_high_watermark(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A replica crashes, and comes back with the high watermark of some checkpoint.
 
@@ -97,6 +96,10 @@ def forget_high_watermark(k: Names, view: View, replica: str) -> Iterable[Change
 def late_shrink_isr(following: Following) -> Action:
     """Make the action of a version."""
 
+    @action(
+        "LateShrinkIsr", exists=two_replicas,
+        reason="who lagged when its leader proposed to go on without it has caught up when the controller agrees",
+    )
     def changes(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
         """The true leader takes a follower out that is in step with it by now."""
         if not base.is_true_leader(view, leader) or follower not in isr_of(view, leader):
@@ -104,10 +107,13 @@ def late_shrink_isr(following: Following) -> Action:
         if following(view, leader, follower) and end_of(view, follower) >= end_of(view, leader):
             yield base.shrink_to(leader, isr_of(view, leader), follower)
 
-    return Action("LateShrinkIsr", two_replicas, changes)
+    return changes
 
 
-@action("LateExpandIsr", two_replicas)
+@action(
+    "LateExpandIsr", exists=two_replicas,
+    reason="who was caught up when it fetched has moved on when the controller agrees",
+)
 def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a replica in that follows somebody else, or does not hold all that is committed, by now."""
     if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
@@ -117,7 +123,10 @@ def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterabl
         yield base.expand_to(leader, isr_of(view, leader), follower)
 
 
-@action("StaleIncHighWatermark", one_replica)
+@action(
+    "StaleIncHighWatermark", exists=one_replica,
+    reason="a leader counts the fetches that it heard, whatever became of who sent them",
+)
 def stale_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that some member of the ISR it knows does not hold now."""
     if not leadership.presumes_leadership(leader, leader_of(view, leader)):
@@ -131,7 +140,10 @@ def stale_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Chan
         yield base.increased(leader, offset)
 
 
-@action("FollowShorterLog", follower_leader_epoch)
+@action(
+    "FollowShorterLog", exists=follower_leader_epoch,
+    reason="a replica that would truncate beyond its end offset has nothing to truncate, and follows",
+)
 def follow_shorter_log(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A replica whose log ends below where the leader leaves the epoch of its last record keeps all of it (KIP-101)."""
     request = base.newer_request(view, replica, leader, epoch)
@@ -142,7 +154,10 @@ def follow_shorter_log(k: Names, view: View, replica: str, leader: str, epoch: s
         yield base.follow_from(view, replica, request, end)
 
 
-@action("TruncateOnce", two_replicas)
+@action(
+    "TruncateOnce", exists=two_replicas,
+    reason="a follower truncates by one answer at a time, and may have to ask again",
+)
 def truncate_once(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower that cannot fetch cuts by what the leader has of its last epoch, which need not be enough."""
     if not kip_320_first_try.is_following(view, leader, follower):
@@ -159,7 +174,7 @@ UNFENCED = (
     empty_fetch(kip_320_first_try.is_following), deposed_leader_inc_high_watermark, forget_high_watermark,
     late_shrink_isr(kip_320_first_try.is_following), late_expand_isr, stale_inc_high_watermark,
 )
-ACTIONS: Mapping[str, tuple[Action, ...]] = {
+ACTIONS: Mapping[str, Next] = {
     "truncate-to-high-watermark": UNFENCED,
     "kip-101": (*UNFENCED, follow_shorter_log),
     "kip-279": UNFENCED,
@@ -170,14 +185,3 @@ ACTIONS: Mapping[str, tuple[Action, ...]] = {
     ),
 }
 """The extension actions of each version."""
-
-
-def reasons(version: str) -> dict[str, str]:
-    """Return the names of a version's extension actions, and why the truth has each."""
-    return {extension.name: REASONS[extension.name] for extension in ACTIONS[version]}
-
-
-def extended(version: str, next_state: tuple[Action, ...], names: str) -> tuple[Action, ...]:
-    """Return a next-state relation with the extension actions of a comma-separated list."""
-    chosen = names.split(",")
-    return (*next_state, *(extension for extension in ACTIONS[version] if extension.name in chosen))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
-from kafka_proto.replication import kafka_replication as base
+from harness.model.spec import Change, Next, action
 from kafka_proto.replication import truncation
-from kafka_proto.replication.spec import Change, Names, action, end_of, follower_leader_epoch, hw_of, log_of
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs.names import Names, end_of, follower_leader_epoch, hw_of, log_of
 
 
 def offset_for_leader_epoch(view: View, leader: str, follower: str) -> int:
@@ -17,13 +18,13 @@ def offset_for_leader_epoch(view: View, leader: str, follower: str) -> int:
     return truncation.by_leader_epoch(log_of(view, leader), log_of(view, follower), hw_of(view, follower))
 
 
-@action("BecomeFollowerTruncateKip101", follower_leader_epoch)
+@action("BecomeFollowerTruncateKip101", exists=follower_leader_epoch)
 def become_follower_truncate_kip101(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A new follower drops what the leader does not have of its last epoch; the leader may be of any epoch."""
-    return base.become_follower_and_truncate_to(view, replica, leader, epoch, offset_for_leader_epoch)
+    yield from base.become_follower_and_truncate_to(view, replica, leader, epoch, offset_for_leader_epoch)
 
 
-NEXT = (
+NEXT: Next = (
     base.controller_elect_leader,
     base.controller_shrink_isr,
     base.become_leader,

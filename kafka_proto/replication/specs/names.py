@@ -1,4 +1,4 @@
-"""How a module of the spec becomes a model: its constants, variables, actions as processes, and the way back.
+"""How a module of the spec becomes a model: its constants, its variables and what its actions range over.
 
 One slot per field: `replicaState[r1][hw]`, `quorumState[isr]`, one request per leader epoch (`leaderAndIsrRequests[0]`,
 None until it is sent), `replicaLog[r1][records]` without the offsets that are not written. `spec_variables` gathers the
@@ -7,13 +7,14 @@ spec's own variables from them. What the actions do is said in `kafka_replicatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import permutations, product
-from typing import Any, cast
+from typing import cast
 
 import attrs
 
-from harness.model import FrozenMap, Kind, Model, Process, State, Step, Value, View, slot
+from harness.model import FrozenMap, Model, State, Value, View, slot
+from harness.model.spec import Index
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Log
 from kafka_proto.replication.variants import Rules, rules
 
@@ -22,8 +23,6 @@ NOBODY = "NONE"
 NONE = FrozenMap({"$str": NOBODY})
 """The same in the encoding of the published state graphs."""
 
-Writes = tuple[tuple[str, Value], ...]
-Index = tuple[str, ...]
 
 
 @attrs.frozen
@@ -105,60 +104,6 @@ def log_of(view: View, replica: str) -> Log:
 def request_of(view: View, epoch: str) -> LeaderAndIsrRequest | None:
     """Read the LeaderAndIsr request of an epoch, None where there is none yet."""
     return cast("LeaderAndIsrRequest | None", view.at("leaderAndIsrRequests", epoch))
-
-
-@attrs.frozen
-class Change:
-    """What an action does for one choice of its witnesses; `ways` as in `Step`."""
-
-    writes: Writes
-    detail: str
-    ways: int = 1
-
-
-Changes = Callable[..., Iterable[Change]]
-"""A function of constants, view and witnesses."""
-Over = Callable[[Any], Iterable[Index]]
-"""The choices of witnesses, given the constants."""
-
-
-@attrs.frozen(eq=False)
-class Action:
-    """An action of a module: its name in the spec, the witnesses it ranges over, and what it does for one of them.
-
-    The specs' actions have no parameters: who takes part is bound inside, by `\\E`, and named in the step's detail.
-    """
-
-    name: str
-    over: Over
-    changes: Changes
-    kind: Kind = Kind.STEP
-
-    def processes(self, k: Any) -> Iterable[Process]:
-        """Yield the action for each choice of witnesses: each reads no more than it needs."""
-        for index in self.over(k):
-            yield Witnessed(self, k, index)
-
-
-class Witnessed(Process):
-    """An action for one choice of its witnesses."""
-
-    def __init__(self, action: Action, k: Any, index: Index) -> None:
-        self.name = slot(action.name, *index)
-        self.action = action
-        self.k = k
-        self.index = index
-
-    def steps(self, view: View) -> Iterable[Step]:
-        for change in self.action.changes(self.k, view, *self.index):
-            yield Step(
-                self.action.name, (), change.writes, detail=change.detail, kind=self.action.kind, ways=change.ways
-            )
-
-
-def action(name: str, over: Over, kind: Kind = Kind.STEP) -> Callable[[Changes], Action]:
-    """Make an action of a function that yields the changes it allows."""
-    return lambda changes: Action(name, over, changes, kind)
 
 
 def one_replica(k: Names) -> Iterable[Index]:

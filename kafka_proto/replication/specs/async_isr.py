@@ -13,9 +13,10 @@ from typing import cast
 import attrs
 
 from harness.model import Faults, Kind, Model, Network, Property, Reason, Step, Value, View, always, slot, sometimes
+from harness.model.spec import Change, Index, Next, Writes, action, processes
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.records import NIL, Isr, members
-from kafka_proto.replication.spec import Action, Change, Index, Writes, action, replicas
+from kafka_proto.replication.specs.names import replicas
 
 LEADER = "r1"
 CHECKED = ("MCTypeOk", "ValidHighWatermark")
@@ -58,10 +59,6 @@ def initial(k: Names) -> dict[str, Value]:
     return state
 
 
-def no_witness(k: Names) -> Iterable[Index]:
-    return ((),)
-
-
 def one_follower(k: Names) -> Iterable[Index]:
     return product(k.followers)
 
@@ -78,7 +75,7 @@ def high_watermark(k: Names, view: View) -> int:
     return hw.over_members({replica: offset_of(view, replica) for replica in sorted(members)}, members)
 
 
-@action("ControllerShrinkIsr", one_follower, Kind.PERTURBATION)
+@action("ControllerShrinkIsr", exists=one_follower, kind=Kind.PERTURBATION)
 def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A follower fails."""
     isr = view.at("controllerState", "isr")
@@ -96,7 +93,7 @@ def controller_write_isr(view: View, isr: Isr) -> Writes:
     )
 
 
-@action("ControllerHandleRequest", no_witness)
+@action("ControllerHandleRequest")
 def controller_handle_request(k: Names, view: View) -> Iterable[Change]:
     """A proposal is accepted if the leader knew the current version."""
     version = view.at("controllerState", "version")
@@ -106,7 +103,7 @@ def controller_handle_request(k: Names, view: View) -> Iterable[Change]:
             yield Change(writes, brief(request))
 
 
-@action("LeaderRequestShrinkIsr", one_follower)
+@action("LeaderRequestShrinkIsr", exists=one_follower)
 def leader_request_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes to take a follower out, for whatever reason."""
     isr = view.at("leaderState", "isr")
@@ -114,7 +111,7 @@ def leader_request_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Ch
         yield Change(leader_request(view, isr - {replica}), replica)
 
 
-@action("LeaderRequestExpandIsr", one_follower)
+@action("LeaderRequestExpandIsr", exists=one_follower)
 def leader_request_expand_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes to let a replica in that has reached the high watermark."""
     isr = view.at("leaderState", "isr")
@@ -132,14 +129,14 @@ def leader_request(view: View, isr: Isr) -> Writes:
     )
 
 
-@action("LeaderWrite", no_witness)
+@action("LeaderWrite")
 def leader_write(k: Names, view: View) -> Iterable[Change]:
     """The leader's own offset moves."""
     offset = offset_of(view, LEADER) + 1
     yield Change(((slot("leaderState", "offsets", LEADER), offset),), f"{LEADER} to {offset}")
 
 
-@action("LeaderHandleUpdate", no_witness)
+@action("LeaderHandleUpdate")
 def leader_handle_update(k: Names, view: View) -> Iterable[Change]:
     """The leader learns of a newer ISR and forgets what it has proposed."""
     version = view.at("leaderState", "version")
@@ -154,7 +151,7 @@ def leader_handle_update(k: Names, view: View) -> Iterable[Change]:
             yield Change(writes, brief(update))
 
 
-@action("FollowerReplicate", one_follower)
+@action("FollowerReplicate", exists=one_follower)
 def follower_replicate(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A follower that is behind the leader moves on."""
     offset = offset_of(view, replica)
@@ -171,7 +168,7 @@ def brief(message: IsrMessage) -> str:
     return f"version {message.version} {members(message.isr)}"
 
 
-NEXT = (
+NEXT: Next = (
     controller_shrink_isr,
     controller_handle_request,
     leader_request_shrink_isr,
@@ -244,15 +241,18 @@ def type_check(k: Names, view: View, lowest_pending_version: int) -> Reason:
     return None
 
 
+def constants(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Names:
+    """Return the constants for the given sizes and settings."""
+    return Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"], settings["counts"] != "isr")
+
+
 def build(
-    extensions: tuple[Action, ...], sizes: Mapping[str, int], settings: Mapping[str, str], network: Network,
-    faults: Faults, history_variables: bool,
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
-    """Build the model at a size, with those of the extension actions that its settings name."""
-    actions = (*NEXT, *(action for action in extensions if action.name in settings["extend"].split(",")))
-    k = Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"], settings["counts"] != "isr")
+    """Build the model at a size."""
+    k = constants(sizes, settings)
     return Model(
-        "replication/async-isr", tuple(process for action in actions for process in action.processes(k)), (initial(k),),
+        "replication/async-isr", processes(NEXT, k), (initial(k),),
         network, faults, properties(k), {}, history_variables, sizes, settings, types=(IsrMessage,),
         symmetric=(k.followers,), constraint=constraint(k), claimed=CHECKED,
     )

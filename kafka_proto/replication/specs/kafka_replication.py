@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.model import Kind, View, slot
+from harness.model.spec import Change, Writes, action
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr, leadership, log
 from kafka_proto.replication.records import Isr, LeaderAndIsrRequest, Record
-from kafka_proto.replication.spec import (
+from kafka_proto.replication.specs.names import (
     NOBODY,
-    Change,
     Names,
-    Writes,
-    action,
     end_of,
     epoch_of,
     hw_of,
@@ -31,7 +29,7 @@ from kafka_proto.replication.spec import (
 )
 
 
-@action("ControllerElectLeader", one_replica, Kind.PERTURBATION)
+@action("ControllerElectLeader", exists=one_replica, kind=Kind.PERTURBATION)
 def controller_elect_leader(k: Names, view: View, new_leader: str) -> Iterable[Change]:
     """Another member of the ISR becomes leader; the choice is the controller's."""
     members = view.at("quorumState", "isr")
@@ -41,7 +39,7 @@ def controller_elect_leader(k: Names, view: View, new_leader: str) -> Iterable[C
         yield Change(writes, new_leader)
 
 
-@action("ControllerShrinkIsr", one_replica, Kind.PERTURBATION)
+@action("ControllerShrinkIsr", exists=one_replica, kind=Kind.PERTURBATION)
 def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The controller takes a failed replica out of the ISR, and out of office."""
     keeps_last = k.rules.keeps_last_isr_member
@@ -67,7 +65,7 @@ def controller_update_isr(k: Names, view: View, leader: str | None, members: Isr
     )
 
 
-@action("BecomeLeader", one_epoch)
+@action("BecomeLeader", exists=one_epoch)
 def become_leader(k: Names, view: View, epoch: str) -> Iterable[Change]:
     """The replica that a LeaderAndIsr request names leads from now on, with the high watermark it has."""
     request = request_of(view, epoch)
@@ -86,7 +84,7 @@ def obeyed(replica: str, request: LeaderAndIsrRequest) -> Writes:
     )
 
 
-@action("LeaderWrite", one_replica)
+@action("LeaderWrite", exists=one_replica)
 def leader_write(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A presumed leader appends the next record, in the epoch it knows."""
     if not leadership.presumes_leadership(replica, leader_of(view, replica)):
@@ -132,7 +130,7 @@ def expand_to(leader: str, members: Isr, follower: str) -> Change:
     return Change(quorum_update(leader, members | {follower}), f"{leader} with {follower}")
 
 
-@action("LeaderShrinkIsr", two_replicas)
+@action("LeaderShrinkIsr", exists=two_replicas)
 def leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader takes a follower out that does not follow it, or not up to its end offset."""
     if not is_true_leader(view, leader):
@@ -145,7 +143,7 @@ def leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Itera
         yield shrink_to(leader, members, follower)
 
 
-@action("LeaderExpandIsr", two_replicas)
+@action("LeaderExpandIsr", exists=two_replicas)
 def leader_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark."""
     if not is_true_leader(view, leader):
@@ -162,7 +160,7 @@ def is_follower_caught_up(view: View, leader: str, follower: str, end_offset: in
     return isr.is_caught_up(end_offset, end_of(view, leader), end_of(view, follower))
 
 
-@action("LeaderIncHighWatermark", one_replica)
+@action("LeaderIncHighWatermark", exists=one_replica)
 def leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds, in whatever epoch."""
     if not leadership.presumes_leadership(leader, leader_of(view, leader)):
@@ -233,7 +231,7 @@ def truncated(view: View, replica: str, offset: int) -> Writes:
     )
 
 
-@action("FollowerReplicate", two_replicas)
+@action("FollowerReplicate", exists=two_replicas)
 def follower_replicate(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record from whoever it believes to lead and presumes so, in whatever epoch."""
     if not leadership.presumes_leadership(leader, leader_of(view, leader)):

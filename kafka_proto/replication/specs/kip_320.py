@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
+from harness.model.spec import Change, Next, action
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr, leadership, log
-from kafka_proto.replication import kafka_replication as base
-from kafka_proto.replication.kip_279 import first_non_matching_offset
-from kafka_proto.replication.spec import (
-    Change,
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
+from kafka_proto.replication.specs.names import (
     Names,
-    action,
     end_of,
     epoch_of,
     follower_leader_epoch,
@@ -34,7 +33,7 @@ def is_following_leader_epoch(view: View, leader: str, follower: str) -> bool:
     )
 
 
-@action("FencedLeaderExpandIsr", two_replicas)
+@action("FencedLeaderExpandIsr", exists=two_replicas)
 def fenced_leader_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
     if not base.is_true_leader(view, leader):
@@ -49,7 +48,7 @@ def fenced_leader_expand_isr(k: Names, view: View, leader: str, follower: str) -
         yield base.expand_to(leader, members, follower)
 
 
-@action("FencedLeaderShrinkIsr", two_replicas)
+@action("FencedLeaderShrinkIsr", exists=two_replicas)
 def fenced_leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader takes a follower out that is of another epoch or lags behind: both are ways to allow it."""
     if not base.is_true_leader(view, leader):
@@ -63,7 +62,7 @@ def fenced_leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -
         yield base.shrink_to(leader, members, follower, ways=fenced + lags)
 
 
-@action("FencedLeaderIncHighWatermark", one_replica)
+@action("FencedLeaderIncHighWatermark", exists=one_replica)
 def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A leader's high watermark passes a record that every member of its ISR holds, following its epoch.
 
@@ -82,7 +81,7 @@ def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Itera
         yield base.increased(leader, offset)
 
 
-@action("FencedBecomeFollowerAndTruncate", follower_leader_epoch)
+@action("FencedBecomeFollowerAndTruncate", exists=follower_leader_epoch)
 def fenced_become_follower_and_truncate(
     k: Names, view: View, replica: str, leader: str, epoch: str
 ) -> Iterable[Change]:
@@ -100,14 +99,14 @@ def fenced_become_follower_and_truncate(
     yield base.follow_from(view, replica, request, first_non_matching_offset(view, leader, replica))
 
 
-@action("FencedFollowerFetch", two_replicas)
+@action("FencedFollowerFetch", exists=two_replicas)
 def fenced_follower_fetch(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record from the leader whose epoch it follows."""
     if is_following_leader_epoch(view, leader, follower):
         yield from base.replicate_to(k, view, leader, follower)
 
 
-NEXT = (
+NEXT: Next = (
     base.controller_elect_leader,
     base.controller_shrink_isr,
     base.become_leader,

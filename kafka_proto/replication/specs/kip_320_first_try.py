@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
+from harness.model.spec import Change, Next, action
 from kafka_proto.replication import isr, leadership, log, truncation
-from kafka_proto.replication import kafka_replication as base
-from kafka_proto.replication.kip_279 import first_non_matching_offset
-from kafka_proto.replication.spec import (
-    Change,
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
+from kafka_proto.replication.specs.names import (
     Names,
-    action,
     end_of,
     epoch_of,
     follower_leader_epoch,
@@ -40,7 +39,7 @@ def is_caught_up(view: View, leader: str, follower: str, end_offset: int) -> boo
     return end_offset == 0 or isr.is_caught_up_to_leader_epoch(end_offset, log_of(view, leader), log_of(view, follower))
 
 
-@action("LeaderExpandIsrBetterFencing", two_replicas)
+@action("LeaderExpandIsrBetterFencing", exists=two_replicas)
 def leader_expand_isr_better_fencing(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
     if not base.is_true_leader(view, leader):
@@ -55,7 +54,7 @@ def leader_expand_isr_better_fencing(k: Names, view: View, leader: str, follower
         yield base.expand_to(leader, members, follower)
 
 
-@action("LeaderShrinkIsrBetterFencing", two_replicas)
+@action("LeaderShrinkIsrBetterFencing", exists=two_replicas)
 def leader_shrink_isr_better_fencing(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader takes a follower out whose last record is not of the same epoch as its own."""
     if not base.is_true_leader(view, leader):
@@ -67,7 +66,7 @@ def leader_shrink_isr_better_fencing(k: Names, view: View, leader: str, follower
         yield base.shrink_to(leader, members, follower)
 
 
-@action("ImprovedLeaderIncHighWatermark", one_replica)
+@action("ImprovedLeaderIncHighWatermark", exists=one_replica)
 def improved_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds in the same epoch."""
     if not leadership.presumes_leadership(leader, leader_of(view, leader)):
@@ -81,7 +80,7 @@ def improved_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Ite
     yield base.increased(leader, offset)
 
 
-@action("BecomeFollower", follower_leader_epoch)
+@action("BecomeFollower", exists=follower_leader_epoch)
 def become_follower(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A replica obeys a LeaderAndIsr request that makes another one leader, and keeps its log as it is."""
     request = base.newer_request(view, replica, leader, epoch)
@@ -89,14 +88,14 @@ def become_follower(k: Names, view: View, replica: str, leader: str, epoch: str)
         yield Change(base.obeyed(replica, request), f"{replica} of {request.leader or 'nobody'} epoch {epoch}")
 
 
-@action("FollowerFetch", two_replicas)
+@action("FollowerFetch", exists=two_replicas)
 def follower_fetch(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record if its last one has the epoch that the leader has at that offset."""
     if is_following(view, leader, follower) and is_caught_up(view, leader, follower, end_of(view, follower)):
         yield from base.replicate_to(k, view, leader, follower)
 
 
-@action("FollowerTruncate", two_replicas)
+@action("FollowerTruncate", exists=two_replicas)
 def follower_truncate(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower that cannot fetch truncates to the last record that it shares with the leader."""
     if not is_following(view, leader, follower):
@@ -106,7 +105,7 @@ def follower_truncate(k: Names, view: View, follower: str, leader: str) -> Itera
         yield Change(base.truncated(view, follower, offset), f"{follower} of {leader} from {offset}")
 
 
-NEXT = (
+NEXT: Next = (
     base.controller_elect_leader,
     base.controller_shrink_isr,
     base.become_leader,

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import View
-from kafka_proto.replication import kafka_replication as base
+from harness.model.spec import Change, Next, action
 from kafka_proto.replication import truncation
-from kafka_proto.replication.spec import Change, Names, action, end_of, follower_leader_epoch, log_of
+from kafka_proto.replication.specs import kafka_replication as base
+from kafka_proto.replication.specs.names import Names, end_of, follower_leader_epoch, log_of
 
 
 def first_non_matching_offset(view: View, leader: str, follower: str) -> int:
@@ -19,7 +20,7 @@ def first_non_matching_offset(view: View, leader: str, follower: str) -> int:
     return truncation.by_matching_records(log_of(view, leader), log_of(view, follower))
 
 
-@action("BecomeFollowerTruncateKip279", follower_leader_epoch)
+@action("BecomeFollowerTruncateKip279", exists=follower_leader_epoch)
 def become_follower_truncate_kip279(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A new follower drops what it does not share with the leader, which may be of any epoch.
 
@@ -29,7 +30,7 @@ def become_follower_truncate_kip279(k: Names, view: View, replica: str, leader: 
         yield attrs.evolve(change, ways=2) if end_of(view, replica) == 0 else change
 
 
-NEXT = (
+NEXT: Next = (
     base.controller_elect_leader,
     base.controller_shrink_isr,
     base.become_leader,

@@ -9,25 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
-from harness.model import View, slot
-from kafka_proto.replication.async_isr import (
+import attrs
+
+from harness.model import Faults, Model, Network, View, slot
+from harness.model.spec import Change, Index, Next, Writes, action, chosen, processes
+from kafka_proto.replication.records import NIL, members
+from kafka_proto.replication.specs import async_isr
+from kafka_proto.replication.specs.async_isr import (
     Names,
+    constants,
     high_watermark,
     leader_request,
-    no_witness,
     offset_of,
     one_follower,
 )
-from kafka_proto.replication.records import NIL, members
-from kafka_proto.replication.spec import Action, Change, Index, Writes, action
-
-EXTENSIONS: Mapping[str, str] = {
-    "EarlyExpandIsr": "a leader's high watermark rises by steps of its own, so it may be behind what it lets rise",
-    "ShrinkIsrByMany": "a leader proposes to go on without all who lag, in one proposal",
-    "LapseRequests": "who was started again is not meant by what is proposed for it as it was before (KIP-903)",
-    "ForgetPendingIsr": "a leader that is refused forgets its proposal, and those whom it proposed do not count",
-}
-"""The extension actions, and why the truth has each."""
 
 
 def several_followers(k: Names) -> Iterable[Index]:
@@ -36,7 +31,10 @@ def several_followers(k: Names) -> Iterable[Index]:
         yield from combinations(k.followers, size)
 
 
-@action("EarlyExpandIsr", one_follower)
+@action(
+    "EarlyExpandIsr", exists=one_follower,
+    reason="a leader's high watermark rises by steps of its own, so it may be behind what it lets rise",
+)
 def early_expand_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes a replica that is below where its high watermark could be, but not yet is."""
     isr = view.at("leaderState", "isr")
@@ -44,7 +42,10 @@ def early_expand_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
         yield Change(leader_request(view, isr | {replica}), replica)
 
 
-@action("ShrinkIsrByMany", several_followers)
+@action(
+    "ShrinkIsrByMany", exists=several_followers,
+    reason="a leader proposes to go on without all who lag, in one proposal",
+)
 def shrink_isr_by_many(k: Names, view: View, *lagging: str) -> Iterable[Change]:
     """The leader proposes to take several followers out."""
     isr, out = view.at("leaderState", "isr"), frozenset(lagging)
@@ -52,7 +53,10 @@ def shrink_isr_by_many(k: Names, view: View, *lagging: str) -> Iterable[Change]:
         yield Change(leader_request(view, isr - out), members(out))
 
 
-@action("LapseRequests", one_follower)
+@action(
+    "LapseRequests", exists=one_follower,
+    reason="who was started again is not meant by what is proposed for it as it was before (KIP-903)",
+)
 def lapse_requests(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A replica that is not in sync was started again: the controller will refuse what proposes it as it was."""
     version, isr = view.at("controllerState", "version"), view.at("controllerState", "isr")
@@ -61,7 +65,10 @@ def lapse_requests(k: Names, view: View, replica: str) -> Iterable[Change]:
         yield Change((("requests", view["requests"] - lapsed),), replica)
 
 
-@action("ForgetPendingIsr", no_witness)
+@action(
+    "ForgetPendingIsr",
+    reason="a leader that is refused forgets its proposal, and those whom it proposed do not count",
+)
 def forget_pending_isr(k: Names, view: View) -> Iterable[Change]:
     """The leader hears that what it has proposed for the version that it knows will not be."""
     pending = view.at("leaderState", "pendingVersion")
@@ -72,4 +79,13 @@ def forget_pending_isr(k: Names, view: View) -> Iterable[Change]:
         yield Change(writes, f"of version {pending}")
 
 
-ACTIONS: tuple[Action, ...] = (early_expand_isr, shrink_isr_by_many, lapse_requests, forget_pending_isr)
+ACTIONS: Next = (early_expand_isr, shrink_isr_by_many, lapse_requests, forget_pending_isr)
+
+
+def build(
+    sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
+) -> Model:
+    """Build the model at a size, with the extension actions that the settings name."""
+    model = async_isr.build(sizes, settings, network, faults, history_variables)
+    own = chosen(ACTIONS, settings["extend"].split(","))
+    return attrs.evolve(model, processes=(*model.processes, *processes(own, constants(sizes, settings))))
