@@ -147,7 +147,7 @@ class TopicBroker(Actor[Any]):
     def load(self, local: L, answer: LedgerLoaded) -> Turn[L]:
         """Take over what the cursor says, and have the ledgers deleted that it does not name (S11: or leave them)."""
         horizon, context = compactor.recovered(local.cursor)
-        gone = compactor.unreferenced(answer.existing, context) if self.rules.collects_on_load else ()
+        gone = compactor.collected(self.rules.collects_on_load, answer.existing, context)
         deletes = (DeleteLedger(local.incarnation, n, source=self.name, dest=BOOKKEEPER) for n in gone)
         after = self.installed(local, context, answer.entries, horizon)
         after = attrs.evolve(after, collecting=frozenset(gone), loaded=not gone)
@@ -208,8 +208,9 @@ class CompactingBroker(TopicBroker):
                 after = attrs.evolve(
                     local, context=local.new_ledger, contents=local.written, old_ledger=local.context
                 )
-                if self.rules.installs_together:
-                    after = attrs.evolve(after, horizon=read_position(local))
+                horizon = compactor.installed(self.rules.installs_together, lambda: read_position(local))
+                if horizon is not None:
+                    after = attrs.evolve(after, horizon=horizon)
                 yield self.effect("CompactorPhaseTwoUpdateContext", after)
             case CompactorState.UPDATE_HORIZON:
                 yield self.effect("CompactorPhaseTwoUpdateHorizon", local, horizon=read_position(local))

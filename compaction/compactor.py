@@ -8,7 +8,7 @@ Nothing here knows where the arguments come from or when the effects land.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from compaction.records import NULL_KEY, Cursor, Ledger, PhaseOneResult
@@ -96,9 +96,14 @@ def recovered(cursor: Cursor | None) -> tuple[int, int]:
     return (0, 0) if cursor is None else (cursor.compaction_horizon, cursor.compacted_topic_context)
 
 
-def unreferenced(existing: Iterable[int], context: int) -> tuple[int, ...]:
-    """Return the ledgers that the cursor just loaded does not name: what the repair of S11 deletes."""
-    return tuple(ledger for ledger in existing if ledger != context)
+def collected(collects_on_load: bool, existing: Iterable[int], context: int) -> tuple[int, ...]:
+    """Return the ledgers that a broker deletes as it loads its cursor: none (S11), or those that it does not name."""
+    return tuple(ledger for ledger in existing if ledger != context) if collects_on_load else ()
+
+
+def installed(together: bool, read_position: Callable[[], int]) -> int | None:
+    """Return the horizon that comes into effect with a new ledger, or None where it comes a step later (S12)."""
+    return read_position() if together else None
 
 
 def first_lost(keys: Sequence[int], horizon: int, ledger: Ledger, retain_null_key: bool) -> int | None:

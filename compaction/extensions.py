@@ -11,19 +11,17 @@ from collections.abc import Iterable, Mapping
 
 from compaction import compactor
 from compaction.compactor import CompactorState
-from compaction.spec import Change, Changes, Constants, Role, keys_of, ledger_of, newest_ledger
+from compaction.spec import Constants, keys_of, ledger_of, newest_ledger
 from harness.model import View, slot
-
-EXTENSIONS: Mapping[str, str] = {
-    "WriteAfterCrash": "the store seals a ledger whose compactor has crashed since it asked for that",
-    "DeleteAfterCrash": "the store deletes a ledger whose compactor has crashed since it asked for that",
-    "DeleteReplacedLedger": "a compaction deletes the ledger that it replaced, where a crash left another in between",
-}
-"""The extension actions, and why the truth has each."""
+from harness.model.spec import Change, Next, action, reasons
 
 
-def write_after_crash(view: View, k: Constants) -> Iterable[Change]:
-    """EXTENSION WriteAfterCrash: a ledger of a compaction that read up to any message appears after a crash."""
+@action(
+    "WriteAfterCrash", by="extensions",
+    reason="the store seals a ledger whose compactor has crashed since it asked for that",
+)
+def write_after_crash(k: Constants, view: View) -> Iterable[Change]:
+    """A ledger of a compaction that read up to any message appears after a crash."""
     if not crashed(view):
         return
     new = compactor.next_ledger(newest_ledger(view, k), k.compactions)
@@ -33,24 +31,32 @@ def write_after_crash(view: View, k: Constants) -> Iterable[Change]:
     for end in range(1, len(keys) + 1):
         result = compactor.phase_one(keys[:end])
         written = compactor.compacted(keys, result, k.rules.retain_null_key)
-        yield ((slot("compactedLedgers", str(new)), written),), f"up to message {end}"
+        yield Change(((slot("compactedLedgers", str(new)), written),), f"up to message {end}")
 
 
-def delete_after_crash(view: View, k: Constants) -> Iterable[Change]:
-    """EXTENSION DeleteAfterCrash: a ledger that neither cursor nor context names goes after a crash."""
+@action(
+    "DeleteAfterCrash", by="extensions",
+    reason="the store deletes a ledger whose compactor has crashed since it asked for that",
+)
+def delete_after_crash(k: Constants, view: View) -> Iterable[Change]:
+    """A ledger that neither cursor nor context names goes after a crash."""
     if crashed(view):
         for n in unnamed(view, k):
-            yield ((slot("compactedLedgers", str(n)), None),), f"ledger {n}"
+            yield Change(((slot("compactedLedgers", str(n)), None),), f"ledger {n}")
 
 
-def delete_replaced_ledger(view: View, k: Constants) -> Iterable[Change]:
-    """EXTENSION DeleteReplacedLedger: a compaction ends with deleting any ledger that nothing names, or none."""
+@action(
+    "DeleteReplacedLedger", by="extensions",
+    reason="a compaction deletes the ledger that it replaced, where a crash left another in between",
+)
+def delete_replaced_ledger(k: Constants, view: View) -> Iterable[Change]:
+    """A compaction ends with deleting any ledger that nothing names, or none."""
     if view["compactorState"] != CompactorState.DELETE_LEDGER:
         return
     done = (("compactorState", CompactorState.PHASE_ONE), ("phaseOneResult", None))
-    yield done, "none"
+    yield Change(done, "none")
     for n in unnamed(view, k):
-        yield (*done, (slot("compactedLedgers", str(n)), None)), f"ledger {n}"
+        yield Change((*done, (slot("compactedLedgers", str(n)), None)), f"ledger {n}")
 
 
 def crashed(view: View) -> bool:
@@ -65,15 +71,6 @@ def unnamed(view: View, k: Constants) -> list[int]:
     return [n for n in k.ledgers if n not in named and ledger_of(view, n) is not None]
 
 
-ACTIONS: Mapping[str, Changes] = {
-    "WriteAfterCrash": write_after_crash,
-    "DeleteAfterCrash": delete_after_crash,
-    "DeleteReplacedLedger": delete_replaced_ledger,
-}
-
-
-def extended(on: Iterable[str], k: Constants) -> Iterable[Role]:
-    """Yield the process whose actions are the extension actions that are on, if any is."""
-    chosen = {name: ACTIONS[name] for name in EXTENSIONS if name in on}
-    if chosen:
-        yield Role("extensions", chosen, k)
+ACTIONS: Next = (write_after_crash, delete_after_crash, delete_replaced_ledger)
+EXTENSIONS: Mapping[str, str] = reasons(ACTIONS)
+"""The extension actions, and why the truth has each."""

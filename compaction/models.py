@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compaction import actors, trimming_actors
-from compaction.extensions import EXTENSIONS, extended
+from compaction.extensions import ACTIONS, EXTENSIONS
 from compaction.properties import properties
 from compaction.records import Cursor, PhaseOneResult
-from compaction.spec import constants, initial, next_state, spec_variables, waits_for
+from compaction.spec import FAIRNESS, NEXT, constants, initial, spec_variables, waits_for
 from compaction.variants import FLAWS
 from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size
+from harness.model.spec import chosen, extended, processes
 
-FAIRNESS: Mapping[str, str] = {}
 CLAIMED = ("TypeSafe", "CompactionHorizonCorrectness", "Termination")
 """What the module's cfg claims; its authors know that two other invariants fail (S11, S12)."""
 MOST_INITIAL_STATES = 100_000
@@ -47,7 +47,7 @@ def build(
 ) -> Model:
     """Build `compaction/pulsar`. Raises Refusal where the choices of all messages at the start are too many."""
     k = constants(sizes, settings)
-    on = settings["extend"].split(",")
+    next_state = extended(NEXT, {}, chosen(ACTIONS, settings["extend"].split(",")))
     starts = 1 if k.models_producer else (len(k.key_set) * len(k.value_set)) ** k.messages
     if starts > MOST_INITIAL_STATES:
         raise Refusal(
@@ -55,7 +55,7 @@ def build(
             f"{MOST_INITIAL_STATES}; use fewer messages, keys or values, or set producer=true"
         )
     return Model(
-        "compaction/pulsar", (*next_state(k), *extended(on, k)), tuple(initial(k)), network, faults, properties(k),
+        "compaction/pulsar", processes(next_state, k), tuple(initial(k)), network, faults, properties(k),
         FAIRNESS, history_variables, sizes, settings, types=(PhaseOneResult, Cursor),
         waits_for=lambda view: waits_for(view, k), claimed=CLAIMED,
         spec_variables=spec_variables,

@@ -19,7 +19,7 @@ from compaction.bookkeeper import BOOKKEEPER, Store
 from compaction.broker import Broker
 from compaction.clients import BROKER
 from compaction.compactor import TRANSITIONS, CompactorState
-from compaction.extensions import EXTENSIONS, extended
+from compaction.extensions import ACTIONS, EXTENSIONS
 from compaction.messages import LedgerDeleted, LedgerSealed
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import Constants
@@ -27,6 +27,7 @@ from compaction.variants import Rules
 from harness.model import UNORDERED_SET, Faults, FrozenMap, Message, Model, Refinement, Value, View, slot
 from harness.model.faults import BUDGET
 from harness.model.network import FIFO
+from harness.model.spec import processes
 
 BY: Mapping[str, tuple[str, ...]] = {
     "Producer": ("AppendEntry",),
@@ -54,10 +55,11 @@ def refinement(
         "values": sizes["values"], "crashes": crashes,
     }
     extensions = {} if rules.collects_on_load else EXTENSIONS
+    next_state = spec.NEXT if rules.collects_on_load else (*spec.NEXT, *ACTIONS)
     chosen = {**settings, "producer": "true", "consumer": "false", "extend": ",".join(extensions)}
     k = spec.constants(lifted, chosen)
     model = Model(
-        "compaction/pulsar", (*spec.next_state(k), *extended(extensions, k)), tuple(spec.initial(k)), UNORDERED_SET,
+        "compaction/pulsar", processes(next_state, k), tuple(spec.initial(k)), UNORDERED_SET,
         sizes=lifted, settings=chosen, types=(PhaseOneResult, Cursor), spec_variables=spec.spec_variables,
     )
     return Refinement(model, partial(abstract, k=k, crashes=crashes), extensions=extensions, by=BY)

@@ -1,20 +1,12 @@
 """Pulsar's topic compaction as the module `compaction` (seed 002) has it: its actions over its variables.
 
-    Init == no ledger, no cursor, the compactor in phase one; no message yet, or every choice of all of them
-    Next == Producer (where one is modelled)
-            CompactorPhaseOne, CompactorPhaseTwoWrite, CompactorPhaseTwoUpdateContext,
-            CompactorPhaseTwoUpdateHorizon, CompactorPhaseTwoPersistCusror, CompactorPhaseTwoDeleteLedger
-            BrokerCrash
-            Consumer (where one is modelled)
-            Terminating
-
 Slots are finer than the variables: `messages[1][key]` and `messages[1][value]` (None until it is sent), and a ledger
 `compactedLedgers[1]` is the ids of its messages, which never change. `spec_variables` is the way back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, product
 from typing import cast
 
@@ -24,12 +16,11 @@ from compaction import compactor
 from compaction.compactor import TRANSITIONS, CompactorState
 from compaction.records import NIL, NULL_KEY, NULL_VALUE, Cursor, Ledger, PhaseOneResult
 from compaction.variants import Rules, rules
-from harness.model import FrozenMap, Kind, Model, Process, State, Step, Value, View, slot
+from harness.model import FrozenMap, Kind, Model, State, Value, View, slot
+from harness.model.spec import Change, Index, Next, Writes, action, once
 
 CONSUME_TIMES_LIMIT = 2
 """`ConsumeTimesLimit`: how often the consumer has to have consumed before everything counts as done."""
-
-Writes = tuple[tuple[str, Value], ...]
 
 
 @attrs.frozen
@@ -106,58 +97,48 @@ def newest_ledger(view: View, k: Constants) -> int:
     return next((n for n in reversed(k.ledgers) if ledger_of(view, n) is not None), 0)
 
 
-Change = tuple[Writes, str]
-"""What an action writes for one choice of its witnesses, and the detail that tells this choice from others."""
-Changes = Callable[[View, Constants], Iterable[Change]]
+def if_produced(k: Constants) -> Iterable[Index]:
+    return once(k) if k.models_producer else ()
 
 
-class Role(Process):
-    """Somebody in the spec, and the actions that are theirs."""
-
-    def __init__(self, name: str, actions: Mapping[str, Changes], k: Constants, kind: Kind = Kind.STEP) -> None:
-        self.name = name
-        self._actions = actions
-        self._k = k
-        self._kind = kind
-
-    def steps(self, view: View) -> Iterable[Step]:
-        for action, changes in self._actions.items():
-            for writes, detail in changes(view, self._k):
-                yield Step(action, (), writes, detail=detail, kind=self._kind)
+def if_consumed(k: Constants) -> Iterable[Index]:
+    return once(k) if k.models_consumer else ()
 
 
-class Compactor(Role):
-    """The compactor takes the action of its state, which leads to the next one."""
-
-    def steps(self, view: View) -> Iterable[Step]:
-        for action, after in TRANSITIONS[view["compactorState"]].items():
-            if action in self._actions:
-                for writes, detail in self._actions[action](view, self._k):
-                    yield Step(action, (), (*writes, ("compactorState", after)), detail=detail)
-
-
-def producer(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION Producer: the next message, with any key and any value."""
+@action("Producer", exists=if_produced, by="producer")
+def producer(k: Constants, view: View) -> Iterable[Change]:
+    """The next message, with any key and any value."""
     sent = len(keys_of(view, k))
     if sent >= k.messages:
         return
     names = message_slots(sent + 1)
     for key, value in product(k.key_set, k.value_set):
-        yield ((names[0], key), (names[1], value)), f"key={key} value={value}"
+        yield Change(((names[0], key), (names[1], value)), f"key={key} value={value}")
 
 
-def compactor_phase_one(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION CompactorPhaseOne: read all messages there are, and note the last one of each key."""
-    if view["phaseOneResult"] is not None:
+def step_to(view: View, name: str) -> Writes | None:
+    """The compactor's state after an action, or None where the action is not that of its state."""
+    after = TRANSITIONS[view["compactorState"]].get(name)
+    return None if after is None else (("compactorState", after),)
+
+
+@action("CompactorPhaseOne", by="compactor")
+def compactor_phase_one(k: Constants, view: View) -> Iterable[Change]:
+    """Read all messages there are, and note the last one of each key."""
+    step = step_to(view, "CompactorPhaseOne")
+    if step is None or view["phaseOneResult"] is not None:
         return
     keys = keys_of(view, k)
-    if not keys:
+    if keys:
+        yield Change((("phaseOneResult", compactor.phase_one(keys)), *step))
+
+
+@action("CompactorPhaseTwoWrite", by="compactor")
+def compactor_phase_two_write(k: Constants, view: View) -> Iterable[Change]:
+    """A new compacted ledger, as long as compactions are left."""
+    step = step_to(view, "CompactorPhaseTwoWrite")
+    if step is None:
         return
-    yield (("phaseOneResult", compactor.phase_one(keys)),), ""
-
-
-def compactor_phase_two_write(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION CompactorPhaseTwoWrite: a new compacted ledger, as long as compactions are left."""
     result: PhaseOneResult | None = view["phaseOneResult"]
     if result is None:
         return
@@ -165,38 +146,59 @@ def compactor_phase_two_write(view: View, k: Constants) -> Iterable[Change]:
     if new is None:
         return
     written = compactor.compacted(keys_of(view, k), result, k.rules.retain_null_key)
-    yield ((slot("compactedLedgers", str(new)), written),), ""
+    yield Change(((slot("compactedLedgers", str(new)), written), *step))
 
 
-def compactor_phase_two_update_context(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION CompactorPhaseTwoUpdateContext: readers use the new ledger from now on."""
+@action("CompactorPhaseTwoUpdateContext", by="compactor")
+def compactor_phase_two_update_context(k: Constants, view: View) -> Iterable[Change]:
+    """Readers use the new ledger from now on."""
+    step = step_to(view, "CompactorPhaseTwoUpdateContext")
+    if step is None:
+        return
     writes: Writes = (("compactedTopicContext", newest_ledger(view, k)),)
-    if k.rules.installs_together:
-        writes = (*writes, ("compactionHorizon", view["phaseOneResult"].read_position))
-    yield writes, ""
+    horizon = compactor.installed(k.rules.installs_together, lambda: read_position(view))
+    if horizon is not None:
+        writes = (*writes, ("compactionHorizon", horizon))
+    yield Change((*writes, *step))
 
 
-def compactor_phase_two_update_horizon(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION CompactorPhaseTwoUpdateHorizon: readers use it up to where phase one read."""
-    yield (("compactionHorizon", view["phaseOneResult"].read_position),), ""
+def read_position(view: View) -> int:
+    """Read how far phase one read."""
+    return cast(int, view["phaseOneResult"].read_position)
 
 
-def compactor_phase_two_persist_cursor(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION CompactorPhaseTwoPersistCusror: what readers use survives a crash."""
-    yield (("cursor", Cursor(view["compactionHorizon"], view["compactedTopicContext"])),), ""
+@action("CompactorPhaseTwoUpdateHorizon", by="compactor")
+def compactor_phase_two_update_horizon(k: Constants, view: View) -> Iterable[Change]:
+    """Readers use it up to where phase one read."""
+    step = step_to(view, "CompactorPhaseTwoUpdateHorizon")
+    if step is not None:
+        yield Change((("compactionHorizon", read_position(view)), *step))
 
 
-def compactor_phase_two_delete_ledger(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION CompactorPhaseTwoDeleteLedger: the ledger that was replaced, if there was one."""
+@action("CompactorPhaseTwoPersistCusror", by="compactor")
+def compactor_phase_two_persist_cursor(k: Constants, view: View) -> Iterable[Change]:
+    """What readers use survives a crash."""
+    step = step_to(view, "CompactorPhaseTwoPersistCusror")
+    if step is not None:
+        yield Change((("cursor", Cursor(view["compactionHorizon"], view["compactedTopicContext"])), *step))
+
+
+@action("CompactorPhaseTwoDeleteLedger", by="compactor")
+def compactor_phase_two_delete_ledger(k: Constants, view: View) -> Iterable[Change]:
+    """The ledger that was replaced goes, if there was one."""
+    step = step_to(view, "CompactorPhaseTwoDeleteLedger")
+    if step is None:
+        return
     writes: Writes = (("phaseOneResult", None),)
     old = compactor.obsolete_ledger(newest_ledger(view, k))
     if old is not None:
         writes = (*writes, (slot("compactedLedgers", str(old)), None))
-    yield writes, ""
+    yield Change((*writes, *step))
 
 
-def broker_crash(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION BrokerCrash: the compactor forgets all but the ledgers and the cursor."""
+@action("BrokerCrash", by="broker", kind=Kind.FAULT)
+def broker_crash(k: Constants, view: View) -> Iterable[Change]:
+    """The compactor forgets all but the ledgers and the cursor."""
     crashes = view["crashTimes"]
     if crashes >= k.crashes:
         return
@@ -205,24 +207,40 @@ def broker_crash(view: View, k: Constants) -> Iterable[Change]:
         ("crashTimes", crashes + 1), ("phaseOneResult", None), ("compactionHorizon", horizon),
         ("compactedTopicContext", context), ("compactorState", TRANSITIONS[view["compactorState"]]["BrokerCrash"]),
     )
-    if k.rules.collects_on_load:
-        gone = compactor.unreferenced(k.ledgers, context)
-        writes = (*writes, *((slot("compactedLedgers", str(n)), None) for n in gone))
-    yield writes, ""
+    gone = compactor.collected(k.rules.collects_on_load, k.ledgers, context)
+    yield Change((*writes, *((slot("compactedLedgers", str(n)), None) for n in gone)))
 
 
-def consumer(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION Consumer: changes nothing as written, not even `consumeTimes` (S13)."""
+@action("Consumer", exists=if_consumed, by="consumer")
+def consumer(k: Constants, view: View) -> Iterable[Change]:
+    """Changes nothing as written, not even `consumeTimes` (S13)."""
     if not k.rules.counts_consuming:
-        yield (), ""
+        yield Change()
     elif view["consumeTimes"] < CONSUME_TIMES_LIMIT:
-        yield (("consumeTimes", view["consumeTimes"] + 1),), ""
+        yield Change((("consumeTimes", view["consumeTimes"] + 1),))
 
 
-def terminating(view: View, k: Constants) -> Iterable[Change]:
-    """ACTION Terminating: when everything is done, nothing happens for ever."""
+@action("Terminating", by="everyone")
+def terminating(k: Constants, view: View) -> Iterable[Change]:
+    """When everything is done, nothing happens for ever."""
     if unfinished(view, k) is None:
-        yield (), ""
+        yield Change()
+
+
+NEXT: Next = (
+    producer,
+    compactor_phase_one,
+    compactor_phase_two_write,
+    compactor_phase_two_update_context,
+    compactor_phase_two_update_horizon,
+    compactor_phase_two_persist_cursor,
+    compactor_phase_two_delete_ledger,
+    broker_crash,
+    consumer,
+    terminating,
+)
+"""The next-state relation: a step of any of these, of the producer and the consumer where they are modelled."""
+FAIRNESS: Mapping[str, str] = {}
 
 
 def unfinished(view: View, k: Constants) -> str | None:
@@ -236,27 +254,6 @@ def unfinished(view: View, k: Constants) -> str | None:
     if k.models_consumer and view["consumeTimes"] != CONSUME_TIMES_LIMIT:
         return f"the consumer has consumed {view['consumeTimes']} of {CONSUME_TIMES_LIMIT} times"
     return None
-
-
-COMPACTOR: Mapping[str, Changes] = {
-    "CompactorPhaseOne": compactor_phase_one,
-    "CompactorPhaseTwoWrite": compactor_phase_two_write,
-    "CompactorPhaseTwoUpdateContext": compactor_phase_two_update_context,
-    "CompactorPhaseTwoUpdateHorizon": compactor_phase_two_update_horizon,
-    "CompactorPhaseTwoPersistCusror": compactor_phase_two_persist_cursor,
-    "CompactorPhaseTwoDeleteLedger": compactor_phase_two_delete_ledger,
-}
-
-
-def next_state(k: Constants) -> Iterable[Process]:
-    """Yield those whose actions make up `Next`."""
-    if k.models_producer:
-        yield Role("producer", {"Producer": producer}, k)
-    yield Compactor("compactor", COMPACTOR, k)
-    yield Role("broker", {"BrokerCrash": broker_crash}, k, Kind.FAULT)
-    if k.models_consumer:
-        yield Role("consumer", {"Consumer": consumer}, k)
-    yield Role("everyone", {"Terminating": terminating}, k)
 
 
 def waits_for(view: View, k: Constants) -> tuple[str, ...]:
