@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_proto.replication.log import has_offset
 from kafka_proto.replication.records import Isr
 
 
@@ -24,7 +23,7 @@ def may_pass(offset: int, end_offsets: Iterable[int | None]) -> bool:
     `end_offsets` are those of the members that count, None for one that does not follow or was not heard of. They are
     looked at one by one, up to the first that says no.
     """
-    return all(end is not None and has_offset(end, offset) for end in end_offsets)
+    return all(end is not None and offset < end for end in end_offsets)
 
 
 def counted(isr: Isr, pending_isr: Isr, counts_pending: bool = True) -> Isr:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_proto.replication.log import has_offset, record_at
+from collections.abc import Callable
+from typing import Protocol
+
+from kafka_proto.replication.log import record_at
 from kafka_proto.replication.records import AnyLog, Isr
 
 
@@ -21,11 +24,45 @@ def shrink_by_controller(
     return leader, isr - {replica}
 
 
+class Leader(Protocol):
+    """What a leader knows when it lets a replica in."""
+
+    @property
+    def isr(self) -> Isr: ...
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def log(self) -> AnyLog: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+
+
+def may_expand(leader: Leader, follower: str, end_offset: Callable[[], int | None]) -> bool:
+    """Say whether a leader may let a replica into the ISR (`LeaderExpandIsr`).
+
+    `end_offset` gives up to where it holds the log, None where it does not follow or was not heard of.
+    """
+    if follower in leader.isr:
+        return False
+    end = end_offset()
+    return end is not None and is_caught_up(leader.high_watermark, leader.end_offset, end)
+
+
+def may_expand_in_epoch(leader: Leader, follower: str, end_offset: Callable[[], int | None]) -> bool:
+    """KIP-320: say the same; the high watermark has reached the leader's epoch, too (`FencedLeaderExpandIsr`)."""
+    if follower in leader.isr:
+        return False
+    end = end_offset()
+    if end is None or end < leader.high_watermark:
+        return False
+    return is_in_current_epoch(leader.high_watermark, leader.log, leader.leader_epoch)
+
+
 def is_caught_up(end_offset: int, leader_end_offset: int, follower_end_offset: int) -> bool:
     """Say whether leader and follower both hold the record below `end_offset` (`IsFollowerCaughtUp`)."""
-    if end_offset == 0:
-        return True
-    return has_offset(leader_end_offset, end_offset - 1) and has_offset(follower_end_offset, end_offset - 1)
+    return end_offset <= leader_end_offset and end_offset <= follower_end_offset
 
 
 def is_caught_up_to_leader_epoch(end_offset: int, leader_log: AnyLog, follower_log: AnyLog) -> bool:
@@ -42,11 +79,6 @@ def has_epoch_below(leader_log: AnyLog, end_offset: int, epoch: int) -> bool:
         return True
     leaders = record_at(leader_log, end_offset - 1)
     return leaders is not None and leaders.epoch == epoch
-
-
-def has_reached_high_watermark(high_watermark: int, follower_end_offset: int) -> bool:
-    """Say whether a follower holds all below the leader's high watermark (`HasFollowerReachedHighWatermark`)."""
-    return high_watermark == 0 or has_offset(follower_end_offset, high_watermark - 1)
 
 
 def is_in_current_epoch(high_watermark: int, leader_log: AnyLog, leader_epoch: int) -> bool:

@@ -12,7 +12,7 @@ import attrs
 from harness.model import FrozenMap, Message, Value
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
-from kafka_proto.replication import leadership, log, truncation
+from kafka_proto.replication import log, truncation
 from kafka_proto.replication.messages import (
     AlterPartition,
     AlterPartitionResponse,
@@ -79,15 +79,15 @@ def serve(k: Replica, s: ReplicaState) -> Outcome:
 
 def answer_fetch(k: Replica, s: ReplicaState, fetch: Fetch) -> tuple[ReplicaState, FetchResponse | None]:
     """Note how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
-    if k.version.fenced and not leadership.is_same_epoch(s.leader_epoch, fetch.leader_epoch):
-        newer = leadership.supersedes(fetch.leader_epoch, s.leader_epoch)
+    if k.version.fenced and fetch.leader_epoch != s.leader_epoch:
+        newer = fetch.leader_epoch > s.leader_epoch
         return s, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
     if k.version.lazily and truncation.diverges(s.log, fetch.offset, fetch.last_epoch):
         answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
         return s, attrs.evolve(answer, diverging=truncation.largest_epoch(s.log, fetch.last_epoch))
     heard = Follower(fetch.offset, fetch.incarnation, fetch.correlation)
     s = attrs.evolve(s, followers=s.followers.set(fetch.source, heard))
-    if log.has_offset(len(s.log), fetch.offset):
+    if fetch.offset < len(s.log):
         return s, fetched(k, s, fetch, Error.NONE, s.log[fetch.offset])
     if hw.after_fetch(s.high_watermark, fetch.offset) > fetch.high_watermark:
         return s, fetched(k, s, fetch, Error.NONE)
@@ -105,8 +105,8 @@ def fetched(k: Replica, s: ReplicaState, fetch: Fetch, error: Error, entry: Entr
 def answer_look_up(k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse | None:
     """Say where the own log leaves an epoch; fenced, to followers in the own epoch only."""
     error, answer = Error.NONE, None
-    if k.version.fenced and not leadership.is_same_epoch(s.leader_epoch, asked.leader_epoch):
-        if leadership.supersedes(asked.leader_epoch, s.leader_epoch):
+    if k.version.fenced and asked.leader_epoch != s.leader_epoch:
+        if asked.leader_epoch > s.leader_epoch:
             return None
         error = Error.FENCED_LEADER_EPOCH
     elif k.version.truncation is Truncation.LEADER_EPOCH:
@@ -153,7 +153,7 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
 
 def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
     """Say whether everybody who counts holds the record at the high watermark (`LeaderIncHighWatermark`)."""
-    if not leads(k, s) or not log.has_offset(len(s.log), s.high_watermark):
+    if not leads(k, s) or s.high_watermark >= len(s.log):
         return False
     pending = s.proposal.isr if s.proposal is not None else frozenset()
     who = hw.counted(s.isr, pending, k.version.counts_pending_isr)
@@ -185,14 +185,10 @@ def increase_high_watermark(k: Replica, s: ReplicaState) -> Outcome:
 
 def may_expand_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
     """Say whether a leader may propose to let a follower in (`LeaderExpandIsr` and its kin)."""
-    end_offset = known_end_offset(s, follower)
-    if not leads(k, s) or s.proposal is not None or follower in s.isr or end_offset is None:
+    if not leads(k, s) or s.proposal is not None:
         return False
-    if not k.version.waits_for_epoch:
-        return in_sync.is_caught_up(s.high_watermark, len(s.log), end_offset)
-    if not in_sync.has_reached_high_watermark(s.high_watermark, end_offset):
-        return False
-    return in_sync.is_in_current_epoch(s.high_watermark, s.log, s.leader_epoch)
+    may_expand = in_sync.may_expand_in_epoch if k.version.waits_for_epoch else in_sync.may_expand
+    return may_expand(s, follower, lambda: known_end_offset(s, follower))
 
 
 def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
@@ -205,7 +201,7 @@ def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
 
 def lagging(k: Replica, s: ReplicaState) -> Isr:
     """Return the followers that hold up the high watermark: those that may be taken out while something waits."""
-    if not log.has_offset(len(s.log), s.high_watermark):
+    if s.high_watermark >= len(s.log):
         return frozenset()
     return frozenset(follower for follower in s.isr if may_shrink_isr(k, s, follower))
 
@@ -222,7 +218,7 @@ def propose_isr(k: Replica, s: ReplicaState, isr: Isr) -> Outcome:
 
 def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> Outcome:
     """Learn what the controller made of a proposal: a newer ISR, or that it refuses a member that was started again."""
-    if not leads(k, s) or not leadership.is_same_epoch(s.leader_epoch, answer.leader_epoch):
+    if not leads(k, s) or answer.leader_epoch != s.leader_epoch:
         return Outcome(s, detail=f"epoch {answer.leader_epoch} is over")
     if answer.partition_epoch > s.partition_epoch:
         after = attrs.evolve(s, isr=answer.isr, partition_epoch=answer.partition_epoch, proposal=None)
@@ -245,4 +241,4 @@ def read(k: Replica, s: ReplicaState, offset: int) -> tuple[Error, Entry | None]
         return Error.NOT_LEADER_OR_FOLLOWER, None
     if not serves_consumers(k, s):
         return Error.OFFSET_NOT_AVAILABLE, None
-    return Error.NONE, log.record_at(s.log, offset) if log.has_offset(s.high_watermark, offset) else None
+    return Error.NONE, log.record_at(s.log, offset) if offset < s.high_watermark else None

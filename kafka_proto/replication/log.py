@@ -10,24 +10,9 @@ from kafka_proto.replication.records import NIL, AnyLog, Written
 R = TypeVar("R", bound=Written)
 
 
-def has_offset(end_offset: int, offset: int) -> bool:
-    """Say whether a log that ends at `end_offset` holds a record at this offset (`HasOffset`)."""
-    return offset < end_offset
-
-
-def is_full(end_offset: int, log_size: int) -> bool:
-    """Say whether a log has no room left (`IsFull`)."""
-    return end_offset == log_size
-
-
-def may_truncate(end_offset: int, new_end_offset: int) -> bool:
-    """Say whether a log can be cut to this end offset: it cannot be made longer (`TruncateTo`)."""
-    return new_end_offset <= end_offset
-
-
 def may_replicate(from_end_offset: int, to_end_offset: int, log_size: int) -> bool:
     """Say whether one log has the record that the other needs next, and the other has room for it (`ReplicateTo`)."""
-    return has_offset(from_end_offset, to_end_offset) and not is_full(to_end_offset, log_size)
+    return to_end_offset < from_end_offset and to_end_offset != log_size
 
 
 def record_at(log: Sequence[R], offset: int) -> R | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Message, Value
-from kafka_proto.replication import following, leadership, leading
+from kafka_proto.replication import following, leading
 from kafka_proto.replication.leading import (
     increase_high_watermark,
     lagging,
@@ -72,9 +72,9 @@ def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
     response = k.to(k.controller, LeaderAndIsrResponse, leader_epoch=announced.leader_epoch, incarnation=s.incarnation)
     heard = (response,) if announced.again else ()
     known = s.becoming.leader_epoch if s.becoming is not None else s.leader_epoch
-    if leadership.supersedes(announced.leader_epoch, known):
+    if announced.leader_epoch > known:
         return then(Outcome(s, heard), take_office(k, s, announced))
-    if not s.active and s.becoming is None and leadership.is_same_epoch(announced.leader_epoch, known):
+    if not s.active and s.becoming is None and announced.leader_epoch == known:
         after = attrs.evolve(s, active=True, registering=False)
         return then(Outcome(after, heard, detail=f"epoch {known} again"), following.fetch(k, after))
     return Outcome(s, heard, detail=f"epoch {announced.leader_epoch}, already known")
@@ -85,7 +85,7 @@ def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome
     given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = announced.leader or "nobody"
-    if leadership.presumes_leadership(k.name, announced.leader):
+    if announced.leader == k.name:
         after = leading.become_leader(k, s, announced)
         return then(Outcome(s, (), given_up, f"leads epoch {announced.leader_epoch}", flush=True), after)
     parked = {f: request for f, request in s.parked.items() if request.leader_epoch > announced.leader_epoch}

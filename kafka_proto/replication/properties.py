@@ -8,7 +8,6 @@ from __future__ import annotations
 from itertools import product
 
 from harness.model import Property, Reason, Step, Value, View, always, parts, slot, sometimes
-from kafka_proto.replication.leadership import presumes_leadership
 from kafka_proto.replication.log import first_disagreement
 from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, members
 from kafka_proto.replication.specs.names import Names, epoch_of, hw_of, initial, isr_of, leader_of, log_of
@@ -39,7 +38,7 @@ def properties(k: Names) -> tuple[Property, ...]:
 def weak_isr(view: View, pair: tuple[str, str]) -> Reason:
     """`WeakIsr`: a presumed leader and each member of the ISR it knows agree below its high watermark."""
     leader, replica = pair
-    if not presumes_leadership(leader, leader_of(view, leader)) or replica not in isr_of(view, leader):
+    if leader_of(view, leader) != leader or replica not in isr_of(view, leader):
         return None
     return disagreement(view, leader, replica, f"in {leader}'s own ISR")
 
@@ -47,7 +46,7 @@ def weak_isr(view: View, pair: tuple[str, str]) -> Reason:
 def strong_isr(view: View, pair: tuple[str, str]) -> Reason:
     """`StrongIsr`: a presumed leader and each member of the quorum's ISR agree below the leader's high watermark."""
     leader, replica = pair
-    if not presumes_leadership(leader, leader_of(view, leader)) or replica not in view.at("quorumState", "isr"):
+    if leader_of(view, leader) != leader or replica not in view.at("quorumState", "isr"):
         return None
     return disagreement(view, leader, replica, "in the quorum's ISR")
 

@@ -18,7 +18,7 @@ from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, slo
 from harness.model.spec import Next, flat, processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.extensions import ACTIONS
-from kafka_proto.replication.leadership import is_true_leader, presumes_leadership
+from kafka_proto.replication.leadership import is_true_leader
 from kafka_proto.replication.messages import FetchResponse, OffsetsForLeaderEpochResponse
 from kafka_proto.replication.properties import properties
 from kafka_proto.replication.quorum import Quorum
@@ -140,7 +140,7 @@ def checked(q: Quorum, replicas: Mapping[str, ReplicaState], before: Ghost, afte
     """
     for name, s in replicas.items():
         mark = after.high_watermarks[name]
-        if not s.active or not presumes_leadership(name, s.leader) or mark <= before.high_watermarks.get(name, 0):
+        if not s.active or s.leader != name or mark <= before.high_watermarks.get(name, 0):
             continue
         for member in sorted(known_isr(q, name, s)):
             if after.longest[member] < mark:
@@ -163,7 +163,7 @@ def known_isr(q: Quorum, name: str, s: ReplicaState) -> Isr:
 
     A follower knows the ISR with which its epoch began, also where it heard of the epoch later.
     """
-    if not presumes_leadership(name, s.leader):
+    if s.leader != name:
         return q.announced[s.leader_epoch].isr if s.leader_epoch != NIL else s.isr
     if is_true_leader(name, s.leader, s.leader_epoch, q.leader, q.leader_epoch):
         return q.isr

@@ -12,7 +12,6 @@ import attrs
 
 from harness.model import FrozenMap, Message, Value, durable, persisted, volatile
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication.leadership import presumes_leadership
 from kafka_proto.replication.messages import (
     AlterPartition,
     Error,
@@ -90,6 +89,11 @@ class ReplicaState:
     registering: bool = volatile(default=False)
     """Whether it waits for the controller to take note of its new incarnation, for a host that is one replica."""
 
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record will have."""
+        return len(self.log)
+
 
 @attrs.frozen
 class Completed:
@@ -122,7 +126,7 @@ def then(outcome: Outcome, following: Outcome) -> Outcome:
 
 def leads(k: Replica, s: ReplicaState) -> bool:
     """Say whether a replica acts as a leader: it presumes to lead, has not crashed since, and is not asked to stop."""
-    return s.active and s.becoming is None and presumes_leadership(k.name, s.leader)
+    return s.active and s.becoming is None and s.leader == k.name
 
 
 def follows(k: Replica, s: ReplicaState) -> bool:

@@ -66,17 +66,24 @@ IN_REPLICATION = "kafka_proto/replication"
 LEADERSHIP = edits(f"{IN_REPLICATION}/leadership.py", (
     ("elects-from-outside", "return candidate in isr and candidate != leader", "return candidate != leader",
      "LeaderInIsrOrNone", "search-two-replicas", 0),
-    ("obeys-the-same-epoch-again", "return request_epoch > leader_epoch", "return request_epoch >= leader_epoch",
+    ("deposed-leader-may-alter", "leader == replica and leader_epoch == quorum_epoch", "leader == replica",
      "WeakIsr", "search-two-replicas", 0),
-    ("fence-removed", "return one_epoch == other_epoch", "return True", "StrongIsr", "search-three-replicas", 0),
-    ("fence-one-sided", "return one_epoch == other_epoch", "return one_epoch >= other_epoch",
+))
+KAFKA_REPLICATION = edits(f"{IN_REPLICATION}/specs/kafka_replication.py", (
+    ("obeys-the-same-epoch-again", "if request.leader_epoch > epoch_of(view, request.leader):",
+     "if request.leader_epoch >= epoch_of(view, request.leader):", "WeakIsr", "search-two-replicas", 0),
+))
+KIP_320 = edits(f"{IN_REPLICATION}/specs/kip_320.py", (
+    ("fence-removed", "epoch_of(view, leader) == epoch_of(view, follower)", "True",
      "StrongIsr", "search-three-replicas", 0),
-    ("deposed-leader-may-alter", "presumes_leadership(replica, leader) and leader_epoch == quorum_epoch",
-     "presumes_leadership(replica, leader)", "WeakIsr", "search-two-replicas", 0),
+    ("fence-one-sided", "epoch_of(view, leader) == epoch_of(view, follower)",
+     "epoch_of(view, leader) >= epoch_of(view, follower)", "StrongIsr", "search-three-replicas", 0),
 ))
 ISR = edits(f"{IN_REPLICATION}/isr.py", (
-    ("let-in-too-early", "has_offset(follower_end_offset, high_watermark - 1)",
-     "has_offset(follower_end_offset, high_watermark - 2)", "StrongIsr", "search-two-replicas", 0),
+    ("let-in-too-early", "or end < leader.high_watermark:", "or end < leader.high_watermark - 1:",
+     "StrongIsr", "search-two-replicas", 0),
+    ("unheard-of-let-in", "if end is None or end <", "if end is not None and end <",
+     "IsrEligibility", "replication-late-leader-and-isr", 6),
     ("old-epoch-is-good-enough", "return record is not None and record.epoch == leader_epoch",
      "return record is not None", "StrongIsr", "search-three-replicas", 0),
     ("failed-leader-stays", "return None, (isr if isr == {replica} else isr - {replica})", "return None, isr",
@@ -87,8 +94,8 @@ HIGH_WATERMARK = edits(f"{IN_REPLICATION}/high_watermark.py", (
      "return max(leader_high_watermark, end_offset)", "StrongIsr", "search-three-replicas", 0),
     ("one-holder-is-enough", "return all(end is not None", "return any(end is not None",
      "StrongIsr", "rp-05-unfenced-fetch-repaired", 5),
-    ("unheard-of-counts-as-holding", "end is not None and has_offset(end, offset)",
-     "end is None or has_offset(end, offset)", "StrongIsr", "rp-05-unfenced-fetch-repaired", 10),
+    ("unheard-of-counts-as-holding", "end is not None and offset < end", "end is None or offset < end",
+     "StrongIsr", "rp-05-unfenced-fetch-repaired", 10),
     ("proposed-members-not-counted", "return isr | pending_isr if counts_pending else isr", "return isr",
      "StrongIsr", "rp-10-unseen-member-repaired", 40),
 ))
@@ -105,8 +112,6 @@ LEADING = edits(f"{IN_REPLICATION}/leading.py", (
      "AckDurability", "replication-late-leader-and-isr", 5),
     ("acks-all-as-one", "if acks == \"1\" else ()", "if acks != \"0\" else ()",
      "AckDurability", "replication-late-leader-and-isr", 5),
-    ("unheard-of-let-in", "or follower in s.isr or end_offset is None:", "or follower in s.isr:",
-     "IsrEligibility", "replication-late-leader-and-isr", 6),
 ))
 FOLLOWING = edits(f"{IN_REPLICATION}/following.py", (
     ("any-response-is-awaited",
@@ -167,9 +172,9 @@ BOOKKEEPER = edits("compaction/bookkeeper.py", (
 ))
 
 MUTANTS: Sequence[Mutant] = (
-    *OUTCOME, *INIT_PRODUCER_ID, *ADD_PARTITIONS, *COMPLETION, *ELECTION, *CLIENT, *BROKER, *LEADERSHIP, *ISR,
-    *HIGH_WATERMARK, *TRUNCATION, *LEADING, *FOLLOWING, *PARTITION, *REPLICA_STATE, *QUORUM, *COMPACTOR, *READER,
-    *COMPACTION_BROKER, *BOOKKEEPER,
+    *OUTCOME, *INIT_PRODUCER_ID, *ADD_PARTITIONS, *COMPLETION, *ELECTION, *CLIENT, *BROKER, *LEADERSHIP,
+    *KAFKA_REPLICATION, *KIP_320, *ISR, *HIGH_WATERMARK, *TRUNCATION, *LEADING, *FOLLOWING, *PARTITION, *REPLICA_STATE,
+    *QUORUM, *COMPACTOR, *READER, *COMPACTION_BROKER, *BOOKKEEPER,
 )
 
 REDUNDANT: Sequence[tuple[Mutant, str]] = (
@@ -183,7 +188,7 @@ REDUNDANT: Sequence[tuple[Mutant, str]] = (
             "if current.state not in VALID_PREVIOUS[becomes]:", "if False:",
             campaign="coordinator-moves", within=10), "search-two-clients"),
     (Mutant("true-leader-presumes", "kafka_proto/replication/leadership.py",
-            "quorum_leader == replica and presumes_leadership(replica, leader) and", "quorum_leader == replica and",
+            "quorum_leader == replica and leader == replica and", "quorum_leader == replica and",
             campaign="replication-late-leader-and-isr", within=10), "search-three-replicas"),
     (Mutant("committed-is-not-truncated", "kafka_proto/replication/high_watermark.py",
             "return min(high_watermark, end_offset)", "return high_watermark",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from harness.model import View, slot
 from harness.model.spec import Action, Change, Next, action
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import leadership, log, truncation
+from kafka_proto.replication import log, truncation
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs import kip_320_first_try
 from kafka_proto.replication.specs.kip_101 import offset_for_leader_epoch
@@ -68,10 +68,10 @@ def follow_empty_log(k: Names, view: View, replica: str, leader: str, epoch: str
 )
 def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A deposed leader's high watermark passes a record that every member of the ISR it knows holds, as it does."""
-    if not leadership.presumes_leadership(leader, leader_of(view, leader)) or base.is_true_leader(view, leader):
+    if not base.presumes_leadership(view, leader) or base.is_true_leader(view, leader):
         return
     offset = hw_of(view, leader)
-    if not log.has_offset(end_of(view, leader), offset):
+    if offset >= end_of(view, leader):
         return
     record = log_of(view, leader)[offset]
     if all(log.record_at(log_of(view, member), offset) == record for member in sorted(isr_of(view, leader))):
@@ -119,7 +119,7 @@ def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterabl
     if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
         return
     behind = log.first_disagreement(log_of(view, leader), log_of(view, follower), hw_of(view, leader)) is not None
-    if behind or not leadership.is_following(leader, leader_of(view, follower)):
+    if behind or not base.is_following(view, follower, leader):
         yield base.expand_to(leader, isr_of(view, leader), follower)
 
 
@@ -129,7 +129,7 @@ def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterabl
 )
 def stale_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that some member of the ISR it knows does not hold now."""
-    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+    if not base.presumes_leadership(view, leader):
         return
     offset, entries = hw_of(view, leader), log_of(view, leader)
     record = log.record_at(entries, offset)
@@ -150,7 +150,7 @@ def follow_shorter_log(k: Names, view: View, replica: str, leader: str, epoch: s
     if request is None or request.leader is None:
         return
     end = end_of(view, replica)
-    if not log.may_truncate(end, offset_for_leader_epoch(view, leader, replica)):
+    if offset_for_leader_epoch(view, leader, replica) > end:
         yield base.follow_from(view, replica, request, end)
 
 

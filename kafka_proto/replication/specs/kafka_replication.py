@@ -15,6 +15,7 @@ from kafka_proto.replication import isr, leadership, log
 from kafka_proto.replication.records import Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.specs.names import (
     NOBODY,
+    Known,
     Names,
     end_of,
     epoch_of,
@@ -71,7 +72,7 @@ def become_leader(k: Names, view: View, epoch: str) -> Iterable[Change]:
     request = request_of(view, epoch)
     if request is None or request.leader is None:
         return
-    if leadership.supersedes(request.leader_epoch, epoch_of(view, request.leader)):
+    if request.leader_epoch > epoch_of(view, request.leader):
         yield Change(obeyed(request.leader, request), f"{request.leader} epoch {epoch}")
 
 
@@ -87,10 +88,10 @@ def obeyed(replica: str, request: LeaderAndIsrRequest) -> Writes:
 @action("LeaderWrite", exists=one_replica)
 def leader_write(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A presumed leader appends the next record, in the epoch it knows."""
-    if not leadership.presumes_leadership(replica, leader_of(view, replica)):
+    if not presumes_leadership(view, replica):
         return
     record_id = view["nextRecordId"]
-    if record_id >= k.max_records or log.is_full(end_of(view, replica), k.log_size):
+    if record_id >= k.max_records or end_of(view, replica) == k.log_size:
         return
     record = Record(record_id, epoch_of(view, replica))
     yield Change((*appended(view, replica, record), ("nextRecordId", record_id + 1)), f"{replica} record {record_id}")
@@ -102,6 +103,16 @@ def appended(view: View, replica: str, record: Record) -> Writes:
         (slot("replicaLog", replica, "records"), (*log_of(view, replica), record)),
         (slot("replicaLog", replica, "endOffset"), end_of(view, replica) + 1),
     )
+
+
+def presumes_leadership(view: View, replica: str) -> bool:
+    """Say whether a replica believes that it leads, and so accepts writes (`ReplicaPresumesLeadership`)."""
+    return leader_of(view, replica) == replica
+
+
+def is_following(view: View, follower: str, leader: str) -> bool:
+    """Say whether a replica believes in this leader, in whatever epoch (`ReplicaIsFollowing`); a leader does."""
+    return leader_of(view, follower) == leader
 
 
 def is_true_leader(view: View, leader: str) -> bool:
@@ -138,7 +149,7 @@ def leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Itera
     members = isr_of(view, leader)
     if follower not in members:
         return
-    follows = leadership.is_following(leader, leader_of(view, follower))
+    follows = is_following(view, follower, leader)
     if not (follows and is_follower_caught_up(view, leader, follower, end_of(view, leader))):
         yield shrink_to(leader, members, follower)
 
@@ -148,11 +159,14 @@ def leader_expand_isr(k: Names, view: View, leader: str, follower: str) -> Itera
     """The true leader lets a follower in that has reached its high watermark."""
     if not is_true_leader(view, leader):
         return
-    members = isr_of(view, leader)
-    if follower in members or not leadership.is_following(leader, leader_of(view, follower)):
-        return
-    if is_follower_caught_up(view, leader, follower, hw_of(view, leader)):
-        yield expand_to(leader, members, follower)
+    known = Known(view, leader)
+    if isr.may_expand(known, follower, lambda: followed_end(view, leader, follower)):
+        yield expand_to(leader, known.isr, follower)
+
+
+def followed_end(view: View, leader: str, follower: str) -> int | None:
+    """Return the end offset of a follower that follows a leader, None of any other."""
+    return end_of(view, follower) if is_following(view, follower, leader) else None
 
 
 def is_follower_caught_up(view: View, leader: str, follower: str, end_offset: int) -> bool:
@@ -163,16 +177,12 @@ def is_follower_caught_up(view: View, leader: str, follower: str, end_offset: in
 @action("LeaderIncHighWatermark", exists=one_replica)
 def leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds, in whatever epoch."""
-    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+    if not presumes_leadership(view, leader):
         return
     offset = hw_of(view, leader)
     if offset >= k.log_size:
         return
-    ends = (
-        end_of(view, follower) if leadership.is_following(leader, leader_of(view, follower)) else None
-        for follower in sorted(isr_of(view, leader))
-    )
-    if hw.may_pass(offset, ends):
+    if hw.may_pass(offset, (followed_end(view, leader, follower) for follower in sorted(isr_of(view, leader)))):
         yield increased(leader, offset)
 
 
@@ -196,7 +206,7 @@ def become_follower_and_truncate_to(
         yield without_leader(replica, request)
         return
     offset = look_up(view, leader, replica)
-    if log.may_truncate(end_of(view, replica), offset):
+    if offset <= end_of(view, replica):
         yield follow_from(view, replica, request, offset)
 
 
@@ -205,7 +215,7 @@ def newer_request(view: View, replica: str, leader: str, epoch: str) -> LeaderAn
     request = request_of(view, epoch)
     if request is None or request.leader != (None if leader == NOBODY else leader):
         return None
-    return request if leadership.supersedes(request.leader_epoch, epoch_of(view, replica)) else None
+    return request if request.leader_epoch > epoch_of(view, replica) else None
 
 
 def follow_from(view: View, replica: str, request: LeaderAndIsrRequest, offset: int) -> Change:
@@ -234,9 +244,9 @@ def truncated(view: View, replica: str, offset: int) -> Writes:
 @action("FollowerReplicate", exists=two_replicas)
 def follower_replicate(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record from whoever it believes to lead and presumes so, in whatever epoch."""
-    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+    if not presumes_leadership(view, leader):
         return
-    if leadership.is_following(leader, leader_of(view, follower)):
+    if is_following(view, follower, leader):
         yield from replicate_to(k, view, leader, follower)
 
 

@@ -7,18 +7,17 @@ from collections.abc import Iterable
 from harness.model import View
 from harness.model.spec import Change, Next, action
 from kafka_proto.replication import high_watermark as hw
-from kafka_proto.replication import isr, leadership, log
+from kafka_proto.replication import isr
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
+    Known,
     Names,
     end_of,
     epoch_of,
     follower_leader_epoch,
     hw_of,
     isr_of,
-    leader_of,
-    log_of,
     one_replica,
     two_replicas,
 )
@@ -27,10 +26,15 @@ from kafka_proto.replication.specs.names import (
 def is_following_leader_epoch(view: View, leader: str, follower: str) -> bool:
     """Say whether a follower follows a presumed leader in the epoch of that leader (`IsFollowingLeaderEpoch`)."""
     return (
-        leadership.presumes_leadership(leader, leader_of(view, leader))
-        and leadership.is_following(leader, leader_of(view, follower))
-        and leadership.is_same_epoch(epoch_of(view, leader), epoch_of(view, follower))
+        base.presumes_leadership(view, leader)
+        and base.is_following(view, follower, leader)
+        and epoch_of(view, leader) == epoch_of(view, follower)
     )
+
+
+def followed_end(view: View, leader: str, follower: str) -> int | None:
+    """Return the end offset of a follower that follows the leader's epoch, None of any other."""
+    return end_of(view, follower) if is_following_leader_epoch(view, leader, follower) else None
 
 
 @action("FencedLeaderExpandIsr", exists=two_replicas)
@@ -38,14 +42,9 @@ def fenced_leader_expand_isr(k: Names, view: View, leader: str, follower: str) -
     """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
     if not base.is_true_leader(view, leader):
         return
-    members = isr_of(view, leader)
-    if follower in members or not is_following_leader_epoch(view, leader, follower):
-        return
-    high_watermark = hw_of(view, leader)
-    if not isr.has_reached_high_watermark(high_watermark, end_of(view, follower)):
-        return
-    if isr.is_in_current_epoch(high_watermark, log_of(view, leader), epoch_of(view, leader)):
-        yield base.expand_to(leader, members, follower)
+    known = Known(view, leader)
+    if isr.may_expand_in_epoch(known, follower, lambda: followed_end(view, leader, follower)):
+        yield base.expand_to(leader, known.isr, follower)
 
 
 @action("FencedLeaderShrinkIsr", exists=two_replicas)
@@ -68,16 +67,12 @@ def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Itera
 
     That it presumes to lead is a guard about each member of its ISR, in the spec: without members there is none.
     """
-    if not leadership.presumes_leadership(leader, leader_of(view, leader)) and isr_of(view, leader):
+    if not base.presumes_leadership(view, leader) and isr_of(view, leader):
         return
     offset = hw_of(view, leader)
-    if not log.has_offset(end_of(view, leader), offset):
+    if offset >= end_of(view, leader):
         return
-    ends = (
-        end_of(view, follower) if is_following_leader_epoch(view, leader, follower) else None
-        for follower in sorted(isr_of(view, leader))
-    )
-    if hw.may_pass(offset, ends):
+    if hw.may_pass(offset, (followed_end(view, leader, follower) for follower in sorted(isr_of(view, leader)))):
         yield base.increased(leader, offset)
 
 
@@ -92,9 +87,9 @@ def fenced_become_follower_and_truncate(
     if request.leader is None:
         yield base.without_leader(replica, request)
         return
-    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+    if not base.presumes_leadership(view, leader):
         return
-    if not leadership.is_same_epoch(epoch_of(view, leader), request.leader_epoch):
+    if epoch_of(view, leader) != request.leader_epoch:
         return
     yield base.follow_from(view, replica, request, first_non_matching_offset(view, leader, replica))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from harness.model import View
 from harness.model.spec import Change, Next, action
-from kafka_proto.replication import isr, leadership, log, truncation
+from kafka_proto.replication import isr, truncation
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
@@ -20,7 +20,6 @@ from kafka_proto.replication.specs.names import (
     follower_leader_epoch,
     hw_of,
     isr_of,
-    leader_of,
     log_of,
     one_replica,
     two_replicas,
@@ -29,9 +28,7 @@ from kafka_proto.replication.specs.names import (
 
 def is_following(view: View, leader: str, follower: str) -> bool:
     """Say whether a follower believes in a replica that presumes to lead, in whatever epochs they are."""
-    return leadership.presumes_leadership(leader, leader_of(view, leader)) and leadership.is_following(
-        leader, leader_of(view, follower)
-    )
+    return base.presumes_leadership(view, leader) and base.is_following(view, follower, leader)
 
 
 def is_caught_up(view: View, leader: str, follower: str, end_offset: int) -> bool:
@@ -69,10 +66,10 @@ def leader_shrink_isr_better_fencing(k: Names, view: View, leader: str, follower
 @action("ImprovedLeaderIncHighWatermark", exists=one_replica)
 def improved_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds in the same epoch."""
-    if not leadership.presumes_leadership(leader, leader_of(view, leader)):
+    if not base.presumes_leadership(view, leader):
         return
     offset = hw_of(view, leader)
-    if not log.has_offset(end_of(view, leader), offset):
+    if offset >= end_of(view, leader):
         return
     for follower in sorted(isr_of(view, leader)):
         if not (is_following(view, leader, follower) and is_caught_up(view, leader, follower, offset + 1)):

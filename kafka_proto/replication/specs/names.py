@@ -101,6 +101,34 @@ def log_of(view: View, replica: str) -> Log:
     return cast(Log, view.at("replicaLog", replica, "records"))
 
 
+class Known:
+    """What a replica knows, read when it is asked for."""
+
+    def __init__(self, view: View, replica: str) -> None:
+        self._view = view
+        self._replica = replica
+
+    @property
+    def isr(self) -> Isr:
+        return isr_of(self._view, self._replica)
+
+    @property
+    def high_watermark(self) -> int:
+        return hw_of(self._view, self._replica)
+
+    @property
+    def log(self) -> Log:
+        return log_of(self._view, self._replica)
+
+    @property
+    def end_offset(self) -> int:
+        return end_of(self._view, self._replica)
+
+    @property
+    def leader_epoch(self) -> int:
+        return epoch_of(self._view, self._replica)
+
+
 def request_of(view: View, epoch: str) -> LeaderAndIsrRequest | None:
     """Read the LeaderAndIsr request of an epoch, None where there is none yet."""
     return cast("LeaderAndIsrRequest | None", view.at("leaderAndIsrRequests", epoch))
