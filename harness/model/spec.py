@@ -1,6 +1,6 @@
 """One idiom for the actions of a spec: decorated functions, a next-state relation that lists them, and what wraps them.
 
-    @action("CommitTxnLogAppend", broker_and_partition)
+    @action("CommitTxnLogAppend", each("brokers", "txn_log_partitions"))
     def commit_txn_log_append(k, view, b, p):
         if ...:                                     # the guards, in the order of the module
             yield Change(writes, sent=...)          # one per witness: what it does
@@ -16,6 +16,7 @@ Extensions wrap a relation from outside (`extended`): the modules of a spec know
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from typing import Any
 
 import attrs
@@ -109,6 +110,11 @@ def action(
     return lambda changes: Action(
         name, ranges, changes, kind, over is not None, by or (ITSELF if types else ""), types, reason
     )
+
+
+def each(*constants: str) -> Over:
+    """Range over the members of constants: `each("brokers", "clients")` is `\\E b \\in Brokers, c \\in Clients`."""
+    return lambda k: product(*(getattr(k, name) for name in constants))
 
 
 def once(k: Any) -> Iterable[Index]:

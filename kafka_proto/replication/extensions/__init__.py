@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from harness.model import View, slot
-from harness.model.spec import Action, Change, Next, action
+from harness.model.spec import Action, Change, Next, action, each
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import log, truncation
 from kafka_proto.replication.specs import kafka_replication as base
@@ -25,7 +25,6 @@ from kafka_proto.replication.specs.names import (
     isr_of,
     leader_of,
     log_of,
-    one_replica,
     two_replicas,
 )
 
@@ -63,7 +62,7 @@ def follow_empty_log(k: Names, view: View, replica: str, leader: str, epoch: str
 
 
 @action(
-    "DeposedLeaderIncHighWatermark", exists=one_replica,
+    "DeposedLeaderIncHighWatermark", exists=each("replicas"),
     reason="a leader that has not heard of its successor counts the fetches that it heard",
 )
 def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
@@ -79,7 +78,7 @@ def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iter
 
 
 @action(
-    "ForgetHighWatermark", exists=one_replica,
+    "ForgetHighWatermark", exists=each("replicas"),
     reason="a high watermark is on disk as of its last checkpoint, and a crash takes it back there",
 )
 def forget_high_watermark(k: Names, view: View, replica: str) -> Iterable[Change]:
@@ -124,7 +123,7 @@ def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterabl
 
 
 @action(
-    "StaleIncHighWatermark", exists=one_replica,
+    "StaleIncHighWatermark", exists=each("replicas"),
     reason="a leader counts the fetches that it heard, whatever became of who sent them",
 )
 def stale_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:

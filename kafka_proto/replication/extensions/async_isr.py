@@ -12,7 +12,7 @@ from itertools import combinations
 import attrs
 
 from harness.model import Faults, Model, Network, View, slot
-from harness.model.spec import Change, Index, Next, Writes, action, chosen, processes
+from harness.model.spec import Change, Index, Next, Writes, action, chosen, each, processes
 from kafka_proto.replication.records import NIL, members
 from kafka_proto.replication.specs import async_isr
 from kafka_proto.replication.specs.async_isr import (
@@ -21,7 +21,6 @@ from kafka_proto.replication.specs.async_isr import (
     high_watermark,
     leader_request,
     offset_of,
-    one_follower,
 )
 
 
@@ -32,7 +31,7 @@ def several_followers(k: Names) -> Iterable[Index]:
 
 
 @action(
-    "EarlyExpandIsr", exists=one_follower,
+    "EarlyExpandIsr", exists=each("followers"),
     reason="a leader's high watermark rises by steps of its own, so it may be behind what it lets rise",
 )
 def early_expand_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
@@ -54,7 +53,7 @@ def shrink_isr_by_many(k: Names, view: View, *lagging: str) -> Iterable[Change]:
 
 
 @action(
-    "LapseRequests", exists=one_follower,
+    "LapseRequests", exists=each("followers"),
     reason="who was started again is not meant by what is proposed for it as it was before (KIP-903)",
 )
 def lapse_requests(k: Names, view: View, replica: str) -> Iterable[Change]:

@@ -7,13 +7,12 @@ The module has neither bounds nor a fairness formula; `constraint` bounds it as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import product
 from typing import cast
 
 import attrs
 
 from harness.model import Faults, Kind, Model, Network, Property, Reason, Step, Value, View, always, slot, sometimes
-from harness.model.spec import Change, Index, Next, Writes, action, processes
+from harness.model.spec import Change, Next, Writes, action, each, processes
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.records import NIL, Isr, members
 from kafka_proto.replication.specs.names import replicas
@@ -59,10 +58,6 @@ def initial(k: Names) -> dict[str, Value]:
     return state
 
 
-def one_follower(k: Names) -> Iterable[Index]:
-    return product(k.followers)
-
-
 def offset_of(view: View, replica: str) -> int:
     """Read up to where the leader knows a replica to be."""
     return cast(int, view.at("leaderState", "offsets", replica))
@@ -75,7 +70,7 @@ def high_watermark(k: Names, view: View) -> int:
     return hw.over_members({replica: offset_of(view, replica) for replica in sorted(members)}, members)
 
 
-@action("ControllerShrinkIsr", exists=one_follower, kind=Kind.PERTURBATION)
+@action("ControllerShrinkIsr", exists=each("followers"), kind=Kind.PERTURBATION)
 def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A follower fails."""
     isr = view.at("controllerState", "isr")
@@ -103,7 +98,7 @@ def controller_handle_request(k: Names, view: View) -> Iterable[Change]:
             yield Change(writes, brief(request))
 
 
-@action("LeaderRequestShrinkIsr", exists=one_follower)
+@action("LeaderRequestShrinkIsr", exists=each("followers"))
 def leader_request_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes to take a follower out, for whatever reason."""
     isr = view.at("leaderState", "isr")
@@ -111,7 +106,7 @@ def leader_request_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Ch
         yield Change(leader_request(view, isr - {replica}), replica)
 
 
-@action("LeaderRequestExpandIsr", exists=one_follower)
+@action("LeaderRequestExpandIsr", exists=each("followers"))
 def leader_request_expand_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes to let a replica in that has reached the high watermark."""
     isr = view.at("leaderState", "isr")
@@ -151,7 +146,7 @@ def leader_handle_update(k: Names, view: View) -> Iterable[Change]:
             yield Change(writes, brief(update))
 
 
-@action("FollowerReplicate", exists=one_follower)
+@action("FollowerReplicate", exists=each("followers"))
 def follower_replicate(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A follower that is behind the leader moves on."""
     offset = offset_of(view, replica)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.model import Kind, View, slot
-from harness.model.spec import Change, Writes, action
+from harness.model.spec import Change, Writes, action, each
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr, leadership, log
 from kafka_proto.replication.records import Isr, LeaderAndIsrRequest, Record
@@ -23,14 +23,12 @@ from kafka_proto.replication.specs.names import (
     isr_of,
     leader_of,
     log_of,
-    one_epoch,
-    one_replica,
     request_of,
     two_replicas,
 )
 
 
-@action("ControllerElectLeader", exists=one_replica, kind=Kind.PERTURBATION)
+@action("ControllerElectLeader", exists=each("replicas"), kind=Kind.PERTURBATION)
 def controller_elect_leader(k: Names, view: View, new_leader: str) -> Iterable[Change]:
     """Another member of the ISR becomes leader; the choice is the controller's."""
     members = view.at("quorumState", "isr")
@@ -40,7 +38,7 @@ def controller_elect_leader(k: Names, view: View, new_leader: str) -> Iterable[C
         yield Change(writes, new_leader)
 
 
-@action("ControllerShrinkIsr", exists=one_replica, kind=Kind.PERTURBATION)
+@action("ControllerShrinkIsr", exists=each("replicas"), kind=Kind.PERTURBATION)
 def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The controller takes a failed replica out of the ISR, and out of office."""
     keeps_last = k.rules.keeps_last_isr_member
@@ -66,7 +64,7 @@ def controller_update_isr(k: Names, view: View, leader: str | None, members: Isr
     )
 
 
-@action("BecomeLeader", exists=one_epoch)
+@action("BecomeLeader", exists=each("epochs"))
 def become_leader(k: Names, view: View, epoch: str) -> Iterable[Change]:
     """The replica that a LeaderAndIsr request names leads from now on, with the high watermark it has."""
     request = request_of(view, epoch)
@@ -85,7 +83,7 @@ def obeyed(replica: str, request: LeaderAndIsrRequest) -> Writes:
     )
 
 
-@action("LeaderWrite", exists=one_replica)
+@action("LeaderWrite", exists=each("replicas"))
 def leader_write(k: Names, view: View, replica: str) -> Iterable[Change]:
     """A presumed leader appends the next record, in the epoch it knows."""
     if not presumes_leadership(view, replica):
@@ -174,7 +172,7 @@ def is_follower_caught_up(view: View, leader: str, follower: str, end_offset: in
     return isr.is_caught_up(end_offset, end_of(view, leader), end_of(view, follower))
 
 
-@action("LeaderIncHighWatermark", exists=one_replica)
+@action("LeaderIncHighWatermark", exists=each("replicas"))
 def leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds, in whatever epoch."""
     if not presumes_leadership(view, leader):

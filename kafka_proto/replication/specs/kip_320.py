@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
-from harness.model.spec import Change, Next, action
+from harness.model.spec import Change, Next, action, each
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr
 from kafka_proto.replication.specs import kafka_replication as base
@@ -18,7 +18,6 @@ from kafka_proto.replication.specs.names import (
     follower_leader_epoch,
     hw_of,
     isr_of,
-    one_replica,
     two_replicas,
 )
 
@@ -61,7 +60,7 @@ def fenced_leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -
         yield base.shrink_to(leader, members, follower, ways=fenced + lags)
 
 
-@action("FencedLeaderIncHighWatermark", exists=one_replica)
+@action("FencedLeaderIncHighWatermark", exists=each("replicas"))
 def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A leader's high watermark passes a record that every member of its ISR holds, following its epoch.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View
-from harness.model.spec import Change, Next, action
+from harness.model.spec import Change, Next, action, each
 from kafka_proto.replication import isr, truncation
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
@@ -21,7 +21,6 @@ from kafka_proto.replication.specs.names import (
     hw_of,
     isr_of,
     log_of,
-    one_replica,
     two_replicas,
 )
 
@@ -63,7 +62,7 @@ def leader_shrink_isr_better_fencing(k: Names, view: View, leader: str, follower
         yield base.shrink_to(leader, members, follower)
 
 
-@action("ImprovedLeaderIncHighWatermark", exists=one_replica)
+@action("ImprovedLeaderIncHighWatermark", exists=each("replicas"))
 def improved_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds in the same epoch."""
     if not base.presumes_leadership(view, leader):

@@ -134,17 +134,9 @@ def request_of(view: View, epoch: str) -> LeaderAndIsrRequest | None:
     return cast("LeaderAndIsrRequest | None", view.at("leaderAndIsrRequests", epoch))
 
 
-def one_replica(k: Names) -> Iterable[Index]:
-    return product(k.replicas)
-
-
 def two_replicas(k: Names) -> Iterable[Index]:
     """Pairs of different replicas. With a replica and itself no action that is about two of them is ever possible."""
     return permutations(k.replicas, 2)
-
-
-def one_epoch(k: Names) -> Iterable[Index]:
-    return product(k.epochs)
 
 
 def follower_leader_epoch(k: Names) -> Iterable[Index]:

@@ -13,27 +13,7 @@ import attrs
 
 from harness.model import BAG, NO_FAULTS, Faults, Model, Network, departed
 from harness.model.spec import Around, Next, chosen, extended, processes, reasons, writing
-from kafka_proto.transactions.extensions.brokers import (
-    commit_unanswered,
-    crash,
-    drop_uncommitted,
-    fail_committed,
-    finish_loading,
-    load_txn_log,
-    refuse_request,
-    resign_early,
-)
-from kafka_proto.transactions.extensions.clients import (
-    copy_message,
-    ignore_response,
-    is_answered,
-    lose_message,
-    may_ask,
-    numbered,
-    request_timeout,
-    stale_look_up,
-)
-from kafka_proto.transactions.extensions.elections import elect_from_log, follow_late, take_over_late
+from kafka_proto.transactions.extensions import brokers, clients, elections
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
     ExtendedState,
@@ -52,20 +32,21 @@ from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.version import Version
 
 ACTIONS: Next = (
-    request_timeout, ignore_response, stale_look_up, refuse_request,
+    clients.request_timeout, clients.ignore_response, clients.stale_look_up, brokers.refuse_request,
     (
-        resign_early, commit_unanswered, drop_uncommitted, load_txn_log, finish_loading, fail_committed,
-        elect_from_log, take_over_late, follow_late, crash,
+        brokers.resign_early, brokers.commit_unanswered, brokers.drop_uncommitted, brokers.load_txn_log,
+        brokers.finish_loading, brokers.fail_committed, elections.elect_from_log, elections.take_over_late,
+        elections.follow_late, brokers.crash,
     ),
-    (lose_message, copy_message),
+    (clients.lose_message, clients.copy_message),
 )
 AROUND: Mapping[str, Around] = {
-    "SendInitPidRequest": Around((may_ask,), (numbered,)),
-    "SendAddPartitionsToTxnRequest": Around((may_ask,), (numbered,)),
+    "SendInitPidRequest": Around((clients.may_ask,), (clients.numbered,)),
+    "SendAddPartitionsToTxnRequest": Around((clients.may_ask,), (clients.numbered,)),
     "ReceiveInitPidRequest": Around((is_coordinating,)),
     "ReceiveAddPartitionsToTxnRequest": Around((is_coordinating,)),
-    "ReceiveInitPidResponse": Around((is_answered,)),
-    "ReceiveAddPartitionsToTxnResponse": Around((is_answered,)),
+    "ReceiveInitPidResponse": Around((clients.is_answered,)),
+    "ReceiveAddPartitionsToTxnResponse": Around((clients.is_answered,)),
     "CommitTxnLogAppend": Around((is_serving,)),
     "ElectLeader": Around((deposes_who_knows,), (writing(begins_to_serve),)),
     "BecomeFollower": Around((), (ends_serving,)),

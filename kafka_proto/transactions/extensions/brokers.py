@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import BAG, View, slot
-from harness.model.spec import Change, action
+from harness.model.spec import Change, action, each
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
     committed_log,
-    each_broker,
     given_up,
     has_stopped,
     has_to_load,
@@ -22,11 +21,10 @@ from kafka_proto.transactions.extensions.serving import (
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, Error, InitPidRequest, Request, answer
 from kafka_proto.transactions.records import LogMetadata
 from kafka_proto.transactions.specs.diary_02 import committed, find_coordinator, next_to_commit
-from kafka_proto.transactions.specs.names import broker_and_client, broker_and_partition
 
 
 @action(
-    "RefuseRequest", broker_and_client, receives=(InitPidRequest, AddPartitionsToTxnRequest),
+    "RefuseRequest", each("brokers", "clients"), receives=(InitPidRequest, AddPartitionsToTxnRequest),
     reason="a broker that is elected and has not loaded, waits for producer ids, has stopped serving, or is deposed "
            "and has not heard of a commit refuses with a retriable error and changes nothing",
 )
@@ -57,7 +55,7 @@ def excuses(view: View, b: str, p: str, request: Request) -> Iterable[Error]:
 
 
 @action(
-    "ResignEarly", broker_and_partition,
+    "ResignEarly", each("brokers", "txn_log_partitions"),
     reason="a leader learns that it is deposed before the log fences it: what it appended may still commit",
 )
 def resign_early(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:
@@ -69,7 +67,7 @@ def resign_early(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Chang
     yield Change((*stopped(k, view, b, p), *paid), sent=election.failed_responses(pending))
 
 
-@action("Crash", each_broker, reason="a broker forgets what is not on disk, and the messages to it are lost")
+@action("Crash", each("brokers"), reason="a broker forgets what is not on disk, and the messages to it are lost")
 def crash(k: ExtendedNames, view: View, b: str) -> Iterable[Change]:
     """Whatever it leads it no longer serves, and nothing is on its way to it."""
     paid = k.paid(view)
@@ -83,7 +81,7 @@ def crash(k: ExtendedNames, view: View, b: str) -> Iterable[Change]:
 
 
 @action(
-    "CommitUnanswered", broker_and_partition,
+    "CommitUnanswered", each("brokers", "txn_log_partitions"),
     reason="an entry commits whose leader crashed or resigned: nobody runs its callback",
 )
 def commit_unanswered(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:
@@ -94,7 +92,7 @@ def commit_unanswered(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[
 
 
 @action(
-    "DropUncommitted", broker_and_partition,
+    "DropUncommitted", each("brokers", "txn_log_partitions"),
     reason="the log gives up the entries of a leader that has stopped serving",
 )
 def drop_uncommitted(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:
@@ -104,7 +102,7 @@ def drop_uncommitted(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[C
 
 
 @action(
-    "LoadTxnLog", broker_and_partition,
+    "LoadTxnLog", each("brokers", "txn_log_partitions"),
     reason="a leader that crashed joins its own epoch again, over or not: what was not committed is given up",
 )
 def load_txn_log(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:
@@ -114,7 +112,7 @@ def load_txn_log(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Chang
 
 
 @action(
-    "FinishLoading", broker_and_partition,
+    "FinishLoading", each("brokers", "txn_log_partitions"),
     reason="an elected broker does nothing but refuse before it has loaded its log",
 )
 def finish_loading(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:
@@ -124,7 +122,7 @@ def finish_loading(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Cha
 
 
 @action(
-    "FailCommitted", broker_and_partition,
+    "FailCommitted", each("brokers", "txn_log_partitions"),
     reason="a deposed leader fails a request whose entry is committed, before it hears of that",
 )
 def fail_committed(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:

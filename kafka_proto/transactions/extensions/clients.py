@@ -7,13 +7,12 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import BAG, View, canonical_sort, slot
-from harness.model.spec import ITSELF, Change, Index, action
+from harness.model.spec import ITSELF, Change, Index, action, each
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.extensions.serving import ExtendedNames
 from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, InitPidResponse, Response
 from kafka_proto.transactions.records import ClientRecord, ClientState
 from kafka_proto.transactions.specs.diary_02 import asks_for_pid, find_coordinator
-from kafka_proto.transactions.specs.names import client_and_broker, each_client
 
 
 def may_ask(k: ExtendedNames, view: View, c: str) -> bool:
@@ -37,7 +36,7 @@ def is_answered(k: ExtendedNames, view: View, c: str, b: str, response: Response
 
 
 @action(
-    "IgnoreResponse", client_and_broker, receives=(InitPidResponse, AddPartitionsToTxnResponse),
+    "IgnoreResponse", each("clients", "brokers"), receives=(InitPidResponse, AddPartitionsToTxnResponse),
     reason="a client ignores the answer to a request that it gave up, or a copy of an answer",
 )
 def ignore_response(k: ExtendedNames, view: View, c: str, b: str, response: Response) -> Iterable[Change]:
@@ -47,7 +46,7 @@ def ignore_response(k: ExtendedNames, view: View, c: str, b: str, response: Resp
 
 
 @action(
-    "RequestTimeout", each_client, by=ITSELF,
+    "RequestTimeout", each("clients"), by=ITSELF,
     reason="a client gives a request up, since its answer may be lost; what became of it is unknown",
 )
 def request_timeout(k: ExtendedNames, view: View, c: str) -> Iterable[Change]:
@@ -66,7 +65,7 @@ def request_timeout(k: ExtendedNames, view: View, c: str) -> Iterable[Change]:
 
 
 @action(
-    "StaleLookUp", each_client, by=ITSELF,
+    "StaleLookUp", each("clients"), by=ITSELF,
     reason="a client looks its coordinator up by request, and the answer is out of date",
 )
 def stale_look_up(k: ExtendedNames, view: View, c: str) -> Iterable[Change]:

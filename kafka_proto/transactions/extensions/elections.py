@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import View, slot
-from harness.model.spec import Change, action
+from harness.model.spec import Change, action, each
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
@@ -17,11 +17,10 @@ from kafka_proto.transactions.extensions.serving import (
 )
 from kafka_proto.transactions.records import LogMetadata
 from kafka_proto.transactions.specs.diary_02 import elected, following, materialized
-from kafka_proto.transactions.specs.names import broker_and_partition
 
 
 @action(
-    "ElectFromLog", broker_and_partition,
+    "ElectFromLog", each("brokers", "txn_log_partitions"),
     reason="an elected broker loads the committed log, not its predecessor's memory; it may be gone before the log "
            "hears of it, or elected anew, since the log may not hear of an election in between",
 )
@@ -38,7 +37,7 @@ def elect_from_log(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Cha
 
 
 @action(
-    "TakeOverLate", broker_and_partition,
+    "TakeOverLate", each("brokers", "txn_log_partitions"),
     reason="a broker learns of its election, and loads, when somebody else is elected already",
 )
 def take_over_late(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:
@@ -57,7 +56,7 @@ def take_over_late(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Cha
 
 
 @action(
-    "FollowLate", broker_and_partition,
+    "FollowLate", each("brokers", "txn_log_partitions"),
     reason="a broker learns of an epoch, and follows, when the next one has begun already",
 )
 def follow_late(k: ExtendedNames, view: View, b: str, p: str) -> Iterable[Change]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import product
 
 import attrs
 
 from harness.model import Value, View, slot
-from harness.model.spec import Change, Index, Writes
+from harness.model.spec import Change, Writes
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.messages import Request
 from kafka_proto.transactions.properties import SpecState
@@ -55,10 +54,6 @@ def extended_initial(k: ExtendedNames) -> dict[str, Value]:
         state[slot("loading", b, p)] = False
     state |= {slot("correlation", c): 0 for c in k.clients} | {slot("aux_crashes", b): 0 for b in k.brokers}
     return state if k.bound is None else {**state, BUDGET: 0}
-
-
-def each_broker(k: Names) -> Iterable[Index]:
-    return product(k.brokers)
 
 
 def serves(view: View, b: str, p: str) -> bool:

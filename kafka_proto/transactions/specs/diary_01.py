@@ -30,7 +30,7 @@ from harness.model import (
     slot,
     sometimes,
 )
-from harness.model.spec import ITSELF, Change, Next, Writes, action, processes
+from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
 from kafka_proto.transactions.decisions.outcome import transition
 from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, answer
 from kafka_proto.transactions.properties import message_type, no_bad_state
@@ -38,11 +38,6 @@ from kafka_proto.transactions.records import ClientState, TxnMetadata, TxnState,
 from kafka_proto.transactions.specs.diary_02 import outcome
 from kafka_proto.transactions.specs.names import (
     Names,
-    broker_and_client,
-    broker_and_partition,
-    broker_and_tid,
-    client_and_broker,
-    each_client,
     spread,
     symmetric,
 )
@@ -94,7 +89,7 @@ class PidNames(Names):
     pid_version: PidVersion = DIARY_01
 
 
-@action("SendInitPidRequest", client_and_broker, by=ITSELF)
+@action("SendInitPidRequest", each("clients", "brokers"), by=ITSELF)
 def send_init_pid_request(k: PidNames, view: View, c: str, b: str) -> Iterable[Change]:
     """A client asks any broker for a producer id, again and again until it has one."""
     client: PidClient = view.at("client", c)
@@ -107,7 +102,7 @@ def send_init_pid_request(k: PidNames, view: View, c: str, b: str) -> Iterable[C
             yield Change(((slot("client", c), after),), tid, sent=(request,), op=Op(c, "init", "invoke", tid))
 
 
-@action("ReceiveInitPidResponse", each_client, receives=InitPidResponse)
+@action("ReceiveInitPidResponse", each("clients"), receives=InitPidResponse)
 def receive_init_pid_response(k: PidNames, view: View, c: str, response: InitPidResponse) -> Iterable[Change]:
     """A client has its producer id, or may ask again."""
     client: PidClient = view.at("client", c)
@@ -121,7 +116,7 @@ def receive_init_pid_response(k: PidNames, view: View, c: str, response: InitPid
     yield Change(((slot("client", c), after),), op=op)
 
 
-@action("ReceiveInitPidRequest", broker_and_client, receives=InitPidRequest)
+@action("ReceiveInitPidRequest", each("brokers", "clients"), receives=InitPidRequest)
 def receive_init_pid_request(k: PidNames, view: View, b: str, c: str, request: InitPidRequest) -> Iterable[Change]:
     """A broker appends what gives the client a producer id if it leads the partition of its id, or refuses."""
     tid = request.tid
@@ -141,14 +136,14 @@ def receive_init_pid_request(k: PidNames, view: View, b: str, c: str, request: I
         yield Change(writes, sent=(answer(request, result),))
         return
     result = attrs.evolve(result, last_pid=current.pid)
-    for other, t in broker_and_tid(k):
+    for other, t in product(k.brokers, k.transactional_ids):
         pending = result if (other, t) == (b, tid) else k.pid_version.others_pending(view, other, t)
         writes += ((slot("tc_txn_transition", other, t), pending),)
     log = slot("txn_log", view.at("t_to_p_mapping", tid))
     yield Change((*writes, (log, (*view[log], PidEntry(c, tid, result)))))
 
 
-@action("CompleteInitPidRequest", broker_and_partition)
+@action("CompleteInitPidRequest", each("brokers", "txn_log_partitions"))
 def complete_init_pid_request(k: PidNames, view: View, b: str, p: str) -> Iterable[Change]:
     """A log entry commits and its client is answered."""
     if p not in view.at("tc_part_metadata", b):

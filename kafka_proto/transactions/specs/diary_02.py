@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.model import Faults, Kind, Model, Network, Op, Value, View, brief_value, departed, slot
-from harness.model.spec import ITSELF, Change, Next, Writes, action, processes
+from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.decisions import completion, election
 from kafka_proto.transactions.decisions.outcome import Outcome
@@ -25,11 +25,6 @@ from kafka_proto.transactions.properties import SpecState, properties
 from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import (
     Names,
-    broker_and_client,
-    broker_and_partition,
-    broker_and_tid,
-    client_and_broker,
-    each_client,
     initial,
     symmetric,
 )
@@ -38,7 +33,7 @@ from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.version import Version
 
 
-@action("SendInitPidRequest", each_client, by=ITSELF)
+@action("SendInitPidRequest", each("clients"), by=ITSELF)
 def send_init_pid_request(k: Names, view: View, c: str) -> Iterable[Change]:
     """A client asks the current coordinator of an id for a producer id."""
     client: ClientRecord = view.at("client", c)
@@ -60,7 +55,7 @@ def find_coordinator(view: View, tid: str) -> str:
     return leader
 
 
-@action("ReceiveInitPidRequest", broker_and_client, receives=InitPidRequest)
+@action("ReceiveInitPidRequest", each("brokers", "clients"), receives=InitPidRequest)
 def receive_init_pid_request(k: Names, view: View, b: str, c: str, request: InitPidRequest) -> Iterable[Change]:
     """The coordinator appends what gives the client its producer id, or aborts for it, or refuses."""
     leads = leads_tid(view, b, request.tid)
@@ -97,7 +92,7 @@ def appended(view: View, b: str, entry: Entry) -> Writes:
     return (log, (*view[log], entry)), (slot("tc_tid_transition", b, entry.tid), entry.transition)
 
 
-@action("ReceiveInitPidResponse", client_and_broker, receives=InitPidResponse)
+@action("ReceiveInitPidResponse", each("clients", "brokers"), receives=InitPidResponse)
 def receive_init_pid_response(k: Names, view: View, c: str, b: str, response: InitPidResponse) -> Iterable[Change]:
     """A client has its producer id, or may ask again."""
     client: ClientRecord = view.at("client", c)
@@ -111,7 +106,7 @@ def outcome(c: str, name: str, code: Error, value: Value) -> Op:
     return Op(c, name, "ok", value) if code is Error.OK else Op(c, name, "fail", str(code))
 
 
-@action("SendAddPartitionsToTxnRequest", each_client, by=ITSELF)
+@action("SendAddPartitionsToTxnRequest", each("clients"), by=ITSELF)
 def send_add_partitions(k: Names, view: View, c: str) -> Iterable[Change]:
     """A client adds one partition to its transaction."""
     client: ClientRecord = view.at("client", c)
@@ -125,7 +120,7 @@ def send_add_partitions(k: Names, view: View, c: str) -> Iterable[Change]:
             yield Change(writes, tp, sent=(request,), op=Op(c, "add_partitions", "invoke", tp))
 
 
-@action("ReceiveAddPartitionsToTxnRequest", broker_and_client, receives=AddPartitionsToTxnRequest)
+@action("ReceiveAddPartitionsToTxnRequest", each("brokers", "clients"), receives=AddPartitionsToTxnRequest)
 def receive_add_partitions_request(
     k: Names, view: View, b: str, c: str, request: AddPartitionsToTxnRequest
 ) -> Iterable[Change]:
@@ -140,7 +135,7 @@ def receive_add_partitions_request(
     yield carried_out(k, view, b, request, decided)
 
 
-@action("ReceiveAddPartitionsToTxnResponse", client_and_broker, receives=AddPartitionsToTxnResponse)
+@action("ReceiveAddPartitionsToTxnResponse", each("clients", "brokers"), receives=AddPartitionsToTxnResponse)
 def receive_add_partitions_response(
     k: Names, view: View, c: str, b: str, response: AddPartitionsToTxnResponse
 ) -> Iterable[Change]:
@@ -156,7 +151,7 @@ def receive_add_partitions_response(
     yield Change(((slot("client", c), k.version.add_answered(client, response, found)),), op=op)
 
 
-@action("CommitTxnLogAppend", broker_and_partition)
+@action("CommitTxnLogAppend", each("brokers", "txn_log_partitions"))
 def commit_txn_log_append(k: Names, view: View, b: str, p: str) -> Iterable[Change]:
     """One entry is replicated to every broker, every high watermark passes it, and its callback runs."""
     entry = next_to_commit(k, view, b, p)
@@ -194,7 +189,7 @@ def committed(k: Names, view: View, b: str, p: str, entry: Entry, then: Entry | 
     return writes if then is None else (*writes, (slot("tc_log", b, p), (*view.at("tc_log", b, p), then)))
 
 
-@action("ElectLeader", broker_and_partition, Kind.PERTURBATION)
+@action("ElectLeader", each("brokers", "txn_log_partitions"), Kind.PERTURBATION)
 def elect_leader(k: Names, view: View, b: str, p: str) -> Iterable[Change]:
     """Another broker becomes leader, and knows of the partition's ids what its predecessor knows."""
     elections = view["aux_coord_ctr"]
@@ -233,7 +228,7 @@ def materialized(k: Names, view: View, b: str, p: str, loaded: Loaded) -> Writes
     return writes
 
 
-@action("BecomeFollower", broker_and_partition)
+@action("BecomeFollower", each("brokers", "txn_log_partitions"))
 def become_follower(k: Names, view: View, b: str, p: str) -> Iterable[Change]:
     """A broker truncates, forgets the ids of the partition, and fails what was not committed."""
     known = view.at("tc_log_metadata", b, p)
@@ -253,7 +248,7 @@ def following(k: Names, view: View, b: str, p: str, now: LogMetadata, detail: st
     return Change(writes, detail, sent=election.failed_responses(election.uncommitted(log, hwm)))
 
 
-@action("CompletePartialTxn", broker_and_tid)
+@action("CompletePartialTxn", each("brokers", "transactional_ids"))
 def complete_partial_txn(k: Names, view: View, b: str, tid: str) -> Iterable[Change]:
     """A new coordinator finishes what its predecessor prepared."""
     p = view.at("t_to_p_mapping", tid)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import product
+from collections.abc import Mapping
 from typing import Any, Self
 
 import attrs
 
 from harness.model import Value, slot
-from harness.model.spec import Index
 from kafka_proto.transactions.records import ClientRecord, LogMetadata
 from kafka_proto.transactions.versions.diary_02 import DIARY_02
 from kafka_proto.transactions.versions.version import Version
@@ -48,26 +46,6 @@ def symmetric(k: Names) -> tuple[tuple[str, ...], ...]:
 def spread(items: tuple[str, ...], over: tuple[str, ...]) -> dict[str, str]:
     """Return the balanced mapping that the specs' CHOOSE stands for: round robin."""
     return {item: over[n % len(over)] for n, item in enumerate(items)}
-
-
-def each_client(k: Names) -> Iterable[Index]:
-    return product(k.clients)
-
-
-def client_and_broker(k: Names) -> Iterable[Index]:
-    return product(k.clients, k.brokers)
-
-
-def broker_and_client(k: Names) -> Iterable[Index]:
-    return product(k.brokers, k.clients)
-
-
-def broker_and_partition(k: Names) -> Iterable[Index]:
-    return product(k.brokers, k.txn_log_partitions)
-
-
-def broker_and_tid(k: Names) -> Iterable[Index]:
-    return product(k.brokers, k.transactional_ids)
 
 
 def initial(k: Names) -> dict[str, Value]:
