@@ -1,0 +1,152 @@
+"""The idiom of a spec's actions: who takes which step, in which order, and what extensions add from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+import pytest
+
+from compaction import spec as compaction
+from harness.model import Message, Model, Value, View, slot
+from harness.model.spec import (
+    ITSELF,
+    Around,
+    Change,
+    Next,
+    Writes,
+    action,
+    chosen,
+    each,
+    extended,
+    flat,
+    processes,
+    reasons,
+    writing,
+)
+from kafka_proto.replication.specs import kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark
+from kafka_proto.transactions.specs import diary_01, diary_02
+
+
+@attrs.frozen
+class Names:
+    people: tuple[str, ...] = ("a", "b")
+    cups: tuple[str, ...] = ("x", "y")
+
+
+@attrs.frozen
+class Ask(Message):
+    """Asks for a cup."""
+
+
+@action("Send", each("people"), by=ITSELF)
+def send(k: Names, view: View, who: str) -> Iterable[Change]:
+    """Ask everybody else, one by one."""
+    for other in k.people:
+        if other != who:
+            yield Change(detail=other, sent=(Ask(source=who, dest=other),))
+
+
+@action("Receive", each("people", "people"), receives=Ask)
+def receive(k: Names, view: View, who: str, whom: str, message: Ask) -> Iterable[Change]:
+    """Hear it; who hears whom are the parameters."""
+    assert (message.dest, message.source) == (who, whom)
+    yield Change(((slot("heard", who), whom),))
+
+
+@action("Fill", exists=each("cups"))
+def fill(k: Names, view: View, cup: str) -> Iterable[Change]:
+    """A cup is filled; which one is a witness."""
+    if not view.at("full", cup):
+        yield Change(((slot("full", cup), True),), cup, ways=2)
+
+
+@action("Empty", exists=each("cups"), reason="people drink")
+def empty(k: Names, view: View, cup: str) -> Iterable[Change]:
+    """A cup is emptied."""
+    if view.at("full", cup):
+        yield Change(((slot("full", cup), False),), cup)
+
+
+NEXT: Next = (send, receive, fill)
+START: Mapping[str, Value] = {
+    "heard[a]": None, "heard[b]": None, "full[x]": False, "full[y]": True, "locked": False, "poured": 0,
+}
+
+
+def model(next_state: Next) -> Model:
+    return Model("cups", processes(next_state, Names()), (START,))
+
+
+def possible(of: Model, **changed: Value) -> list[tuple[str, str, int]]:
+    """The process, label and ways of what is possible."""
+    state = {**of.initial_states()[0], **changed}
+    return [(choice.process, choice.label, choice.step.ways) for choice in of.choices(state)]
+
+
+def test_steps_belong_to_actors_or_to_choices_in_the_order_of_the_relation() -> None:
+    """Parameters are shown in labels, witnesses in the detail, and each choice of witnesses is a process."""
+    of = model((*NEXT, empty))
+    assert of.addresses == ("a", "b")
+    assert possible(of) == [("a", "Send(a) b", 1), ("b", "Send(b) a", 1), ("Fill[x]", "Fill x", 2),
+                            ("Empty[y]", "Empty y", 1)]
+
+
+def test_a_tuple_in_a_relation_goes_choice_by_choice() -> None:
+    """One after the other for the first cup, then for the second."""
+    names = [process.name for process in processes(((fill, empty),), Names())]
+    assert names == ["Fill[x]", "Empty[x]", "Fill[y]", "Empty[y]"]
+    assert [process.name for process in processes((fill, empty), Names())] == [
+        "Fill[x]", "Fill[y]", "Empty[x]", "Empty[y]"]
+
+
+def test_message_is_received_by_whom_it_is_for() -> None:
+    """The action gets receiver and sender, and no other instance of it."""
+    of = model(NEXT)
+    sent = of.choices(of.initial_states()[0])[0]
+    after = of.apply(of.initial_states()[0], sent)
+    heard = [choice for choice in of.choices(after) if choice.step.action == "Receive"]
+    assert [(choice.process, choice.step.args) for choice in heard] == [("b", ("b", "a"))]
+    assert of.apply(after, heard[0])["heard[b]"] == "a"
+
+
+def is_unlocked(k: Names, view: View, cup: str) -> bool:
+    return not view["locked"]
+
+
+def counted(k: Names, view: View, cup: str) -> Writes:
+    return (("poured", view["poured"] + 1),)
+
+
+def test_extensions_wrap_a_relation_and_leave_it_as_it_is() -> None:
+    """A condition and a write from outside, and an action beside; the relation itself does the same as before."""
+    wrapped = extended(NEXT, {"Fill": Around((is_unlocked,), (writing(counted),))}, (empty,))
+    of = model(wrapped)
+    fills = [choice for choice in of.choices(of.initial_states()[0]) if choice.step.action == "Fill"]
+    assert dict(fills[0].step.writes) == {"full[x]": True, "poured": 1}
+    assert [label for _, label, _ in possible(of, locked=True)] == ["Send(a) b", "Send(b) a", "Empty y"]
+    assert ("Fill[x]", "Fill x", 2) in possible(model(NEXT), locked=True)
+
+
+def test_what_is_wrapped_must_be_there() -> None:
+    """A name that is no action's is said, since what it was to add would be missing."""
+    with pytest.raises(ValueError, match="no action of the relation: Pour"):
+        extended(NEXT, {"Pour": Around((is_unlocked,))})
+
+
+def test_extensions_are_chosen_by_name_and_give_their_reasons() -> None:
+    """A group of which none is chosen is gone."""
+    assert chosen(((fill, empty), send), ["Empty"]) == ((empty,),)
+    assert reasons(((fill, empty),)) == {"Fill": "", "Empty": "people drink"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [diary_01, diary_02, compaction, kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark],
+    ids=lambda spec: spec.__name__,
+)
+def test_fairness_is_about_actions_of_the_relation(spec: object) -> None:
+    """What a fairness table names is in NEXT, and no name is there twice."""
+    names = [one.name for one in flat(spec.NEXT)]  # type: ignore[attr-defined]
+    assert len(names) == len(set(names))
+    assert set(spec.FAIRNESS) <= set(names)  # type: ignore[attr-defined]
