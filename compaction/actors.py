@@ -17,7 +17,7 @@ from compaction.reader import read_twice
 from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
 from compaction.refinement import refinement
 from compaction.variants import Rules, rules
-from harness.model import Faults, Model, Network, Property, Reason, View, always
+from harness.model import RELIABLE, Faults, Link, Model, Network, Property, Reason, View, always, both_ways
 
 TYPES = (TopicMessage, *messages.TYPES, *bookkeeper.TYPES, *clients.TYPES, *broker.TYPES)
 SPEC_INVARIANTS = ("CompactionHorizonCorrectness", "CompactedLedgerLeak", "DuplicateNullKeyMessage")
@@ -30,6 +30,11 @@ def keys_and_values(sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[in
 
 def names_of_readers(sizes: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(f"r{n}" for n in range(1, sizes["readers"] + 1))
+
+
+def links(readers: tuple[str, ...]) -> tuple[Link, ...]:
+    """Return the links: clients reach the broker over the faulty network, the broker its store over a reliable one."""
+    return (*both_ways((PRODUCER, *readers), (BROKER,)), *both_ways((BROKER,), (BOOKKEEPER,), RELIABLE))
 
 
 def build(
@@ -48,7 +53,7 @@ def build(
             *actor_properties.witnesses(names),
         ),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=lambda view: waits_for(view, names),
+        waits_for=lambda view: waits_for(view, names), links=links(names),
         refinement=lambda: refinement(sizes, settings, chosen, faults),
     )
 

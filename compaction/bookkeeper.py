@@ -73,7 +73,6 @@ class Bookkeeper(Actor[Store]):
     """The actor of the store."""
 
     name = BOOKKEEPER
-    is_service = True
     initial = Store()
 
     def on_message(self, local: Store, message: Message) -> Iterable[Turn[Store]]:

@@ -35,7 +35,7 @@ from compaction.messages import (
 from compaction.reader import Position
 from compaction.records import Cursor, Entry, PhaseOneResult
 from compaction.variants import Rules
-from harness.model import Actor, Message, Turn, persisted, volatile
+from harness.model import Actor, Message, Turn, fresh, persisted, volatile
 
 
 @attrs.frozen
@@ -46,7 +46,7 @@ class Broker:
     end: int = persisted(default=0)
     """The id of the last entry of the topic."""
     cursor: Cursor | None = persisted(default=None)
-    incarnation: int = persisted(default=0)
+    incarnation: int = persisted(default=0, metadata=fresh("incarnation"))
     loaded: bool = volatile(default=False)
     asked_to_load: bool = volatile(default=False)
     collecting: frozenset[int] = volatile(default=frozenset())

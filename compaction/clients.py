@@ -14,7 +14,7 @@ import attrs
 from compaction.messages import ReadRequest, ReadResponse, Send, SendReceipt
 from compaction.reader import Position
 from compaction.records import Entry, TopicMessage
-from harness.model import Actor, Kind, Message, Op, Turn
+from harness.model import Actor, Kind, Message, Op, Turn, fresh
 
 PRODUCER = "producer"
 BROKER = "broker"
@@ -105,10 +105,10 @@ class ReaderState:
 
     position: Position = Position()
     connected: bool = False
-    session: int | None = None
+    session: int | None = attrs.field(default=None, metadata=fresh("incarnation"))
     """The incarnation of the broker that it talks to, as soon as it knows."""
-    asked: int | None = None
-    requests: int = 0
+    asked: int | None = attrs.field(default=None, metadata=fresh("correlation", "self"))
+    requests: int = attrs.field(default=0, metadata=fresh("correlation", "self"))
     disconnects: int = 0
     seen: tuple[Seen, ...] = ()
 
@@ -125,10 +125,10 @@ class Reader(Actor[ReaderState]):
 
     def step(self, local: ReaderState) -> Iterable[Turn[ReaderState]]:
         if not local.connected and local.position.last < self.messages:
-            fresh = attrs.evolve(
+            anew = attrs.evolve(
                 local, connected=True, session=None, position=attrs.evolve(local.position, in_ledger=False)
             )
-            yield self.asking("Connect", fresh)
+            yield self.asking("Connect", anew)
         if local.connected and local.disconnects < self.disconnects:
             away = attrs.evolve(self.without_connection(local), disconnects=local.disconnects + 1)
             yield Turn("Disconnect", (self.name,), away, kind=Kind.PERTURBATION)

@@ -1,19 +1,17 @@
 """What the actors of compaction exchange.
 
-Producer and readers talk to the broker over the faulty network. The ledger store is an atomic service: messages to and
-from it are reliable, in order, and lost only where the broker is down. `incarnation` is the number of the broker's life
+Producer and readers talk to the broker over the faulty network. The ledger store is an atomic service: links to and
+from it are reliable, and lose messages only where the broker is down. `incarnation` is the number of the broker's life
 in which it asked; a broker that was started again ignores answers to what it asked before.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import attrs
 
 from compaction.reader import Position
 from compaction.records import Entry
-from harness.model import Message
+from harness.model import Message, fresh
 
 
 @attrs.frozen
@@ -34,17 +32,17 @@ class SendReceipt(Message):
 class ReadRequest(Message):
     """A reader asks for what comes after its position; `session` is None in the first request of a connection."""
 
-    correlation: int
+    correlation: int = attrs.field(metadata=fresh("correlation", "source"))
     position: Position
-    session: int | None = None
+    session: int | None = attrs.field(default=None, metadata=fresh("incarnation"))
 
 
 @attrs.frozen
 class ReadResponse(Message):
     """The next entries, in order, and the position after them; without a position the connection is unknown."""
 
-    correlation: int
-    session: int
+    correlation: int = attrs.field(metadata=fresh("correlation", "dest"))
+    session: int = attrs.field(metadata=fresh("incarnation"))
     entries: tuple[Entry, ...] = ()
     position: Position | None = None
     ledger: int = 0
@@ -55,17 +53,15 @@ class ReadResponse(Message):
 class StoreMessage(Message):
     """A message to or from the ledger store."""
 
-    reliable: ClassVar[bool] = True
-
 
 @attrs.frozen
 class CreateLedger(StoreMessage):
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
 
 
 @attrs.frozen
 class LedgerCreated(StoreMessage):
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
 
 
@@ -79,25 +75,25 @@ class AddEntries(StoreMessage):
 
 @attrs.frozen
 class SealLedger(StoreMessage):
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
 
 
 @attrs.frozen
 class LedgerSealed(StoreMessage):
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
 
 
 @attrs.frozen
 class DeleteLedger(StoreMessage):
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
 
 
 @attrs.frozen
 class LedgerDeleted(StoreMessage):
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
 
 
@@ -105,7 +101,7 @@ class LedgerDeleted(StoreMessage):
 class LoadLedger(StoreMessage):
     """Read a whole ledger (0: none), and list all that exist."""
 
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
 
 
@@ -113,7 +109,7 @@ class LoadLedger(StoreMessage):
 class LedgerLoaded(StoreMessage):
     """What is in the ledger, None where there is no such ledger; and the ids of all ledgers."""
 
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation"))
     ledger: int
     entries: tuple[Entry, ...] | None
     existing: tuple[int, ...]

@@ -24,9 +24,8 @@ from compaction.messages import LedgerDeleted, LedgerSealed
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import Constants
 from compaction.variants import Rules
-from harness.model import UNORDERED_SET, Faults, FrozenMap, Message, Model, Refinement, Value, View, slot
+from harness.model import RELIABLE, UNORDERED_SET, Faults, FrozenMap, Message, Model, Refinement, Value, View, slot
 from harness.model.faults import BUDGET
-from harness.model.network import FIFO
 from harness.model.spec import processes
 
 BY: Mapping[str, tuple[str, ...]] = {
@@ -80,7 +79,7 @@ def abstract(view: View, numbers: Numbers, k: Constants, crashes: int) -> tuple[
     store: Store = view[BOOKKEEPER]
     numbers = numbered(numbers, local, store, k)
     horizon, context = (local.horizon, local.context) if local.loaded else compactor.recovered(local.cursor)
-    state, result = compacting(local, FIFO.contents(view.at("wire", BROKER)))
+    state, result = compacting(local, RELIABLE.contents(view.at("inbox", BROKER, RELIABLE.name)))
     ledgers = {numbers[n]: tuple(m.id for e in store.ledgers[n].entries for m in e.messages) for n in numbers}
     return {
         **topic(local, k),

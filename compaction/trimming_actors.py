@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from compaction import actor_properties, trimming_broker
 from compaction.actor_properties import broker_of, messages_of
-from compaction.actors import TYPES, keys_and_values, names_of_readers, waits_for
+from compaction.actors import TYPES, keys_and_values, links, names_of_readers, waits_for
 from compaction.bookkeeper import Bookkeeper
 from compaction.clients import BROKER, Producer, Reader
 from compaction.records import NULL_KEY, NULL_VALUE
@@ -37,6 +37,7 @@ def build(
         ),
         history_variables=history_variables, sizes=sizes, settings=settings,
         types=(*TYPES, *trimming_broker.TYPES), waits_for=lambda view: waits_for(view, names),
+        links=links(names),
     )
 
 

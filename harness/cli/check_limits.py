@@ -63,7 +63,8 @@ class Watch:
             summary["limit"] = {"name": limit, "value": limits.get(limit)}
         if self.growth is not None:
             summary["growing"] = [
-                {"slot": part.slot, "path": part.path, "what": part.what, "reached": part.reached, "by": list(part.by)}
+                {"slot": part.slot, "path": part.path, "what": part.what, "reached": part.reached, "by": list(part.by),
+                 "sort": part.sort or None}
                 for part in self.growth.parts
             ]
             summary["growing_timers"] = list(self.growth.timers)
@@ -112,7 +113,8 @@ def _growth(summary: Mapping[str, Any], most: int) -> list[str]:
         reached = f"{part['reached']:,} values" if part["what"] == "values" else f"{part['reached']:,}"
         size = "length " if part["what"] == "size" else ""
         by = f", by {', '.join(part['by'][:2])}" if part["by"] else ""
-        lines.append(f"  {part['path']}: {size}{reached}{by}")
+        sort = f" ({part['sort']}, only compared)" if part["sort"] else ""
+        lines.append(f"  {part['path']}: {size}{reached}{sort}{by}")
     if rest := len(growing) - most:
         lines += [f"  and {rest} more, see --json"] if rest > 0 else []
     if timers:

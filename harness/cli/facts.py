@@ -9,6 +9,7 @@ import attrs
 
 from harness.model import Model, ModelSpec, Refusal, Scenario, Setting, Tour
 from harness.model.faults import FAULT_KINDS, Faults
+from harness.model.fresh import declared
 from harness.record.counted import counted
 from harness.simulate.lines import wrapped
 
@@ -99,6 +100,10 @@ def _model_facts(spec: ModelSpec, every: Catalogue) -> Iterable[tuple[str, Rows]
     if model is not None:
         if model.actors:
             yield "Actors (at the default sizes)", [(", ".join(model.actors), "")]
+        yield "Numbers only compared", [
+            (name, f"{'by order' if sort.ordered else 'for equality'}; {', '.join(map(_per, sort.fields.items()))}")
+            for name, sort in declared(model.types).items()
+        ]
         yield "Properties", [(prop.name, _property(prop, model)) for prop in model.properties]
         refines = model.refinement() if model.refinement is not None else None
         if refines is not None:
@@ -110,6 +115,12 @@ def _model_facts(spec: ModelSpec, every: Catalogue) -> Iterable[tuple[str, Rows]
     ]
     yield "Tours", [(tour.name, tour.title) for tour in every.tours if tour.model == spec.name]
     yield "Run it", [(command, "") for command in commands(spec, model)]
+
+
+def _per(field: tuple[str, tuple[str, ...]]) -> str:
+    """Return a field that holds numbers, with what they are separate by."""
+    name, per = field
+    return f"{name} per {' and '.join(per)}" if per else name
 
 
 def _property(prop: Any, model: Model) -> str:

@@ -13,11 +13,12 @@ import attrs
 from harness.explore.remembered import Remembered, Way
 from harness.memo.interning import Ids
 from harness.model import FrozenMap, Kind, Model, State, Value, parts
+from harness.model.fresh import Number
 
 STEPS = 1_000
 WALKS = 24
 QUARTERS = 4
-NETWORK = ("inbox", "wire", "held", "discarded")
+NETWORK = ("inbox", "held", "discarded")
 """Variables whose slots hold messages: what grows in there does so since it grows where it was sent from."""
 KNOWN = ("disk", *NETWORK)
 
@@ -35,6 +36,8 @@ class Growing:
     """The greatest value or size, or the number of values, at the end of the walk."""
     by: tuple[str, ...]
     """The actions that did it, the most frequent first."""
+    sort: str = ""
+    """For a number that the protocol declares as one that is only compared: its sort."""
 
 
 @attrs.define
@@ -43,6 +46,7 @@ class _Part:
 
     slot: str
     what: str
+    sort: str = ""
     seen: set[Value] = attrs.Factory(set)
     news: list[int] = attrs.Factory(lambda: [0] * QUARTERS)
     """How many values, or greatest sizes, were new in each quarter of the walk."""
@@ -105,7 +109,7 @@ def _growing(path: str, part: _Part) -> Growing:
     numbers = [value for value in part.seen if isinstance(value, int)]
     reached = max(numbers) if numbers and part.what != "values" else len(part.seen)
     by = sorted((action for action in part.by if action), key=lambda action: (-part.by[action], action))
-    return Growing(part.slot, path, part.what, reached, tuple(by))
+    return Growing(part.slot, path, part.what, reached, tuple(by), part.sort if part.what == "value" else "")
 
 
 def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Part], set[str]]:
@@ -118,8 +122,8 @@ def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Part],
     for step in range(STEPS):
         quarter = step * QUARTERS // STEPS
         for slot in changed:
-            for path, what, value in parts_of(known.slots[slot], known.values[slot][state[slot]]):
-                seen.setdefault(path, _Part(known.slots[slot], what)).note(value, quarter, action)
+            for path, what, value, sort in parts_of(known.slots[slot], known.values[slot][state[slot]]):
+                seen.setdefault(path, _Part(known.slots[slot], what, sort)).note(value, quarter, action)
         ways = [(way, after) for way in known.ways(state) if known.is_inside(after := way.follow(state))]
         if not ways:
             break
@@ -147,26 +151,28 @@ def _next(ways: list[tuple[Way, Ids]], taken: dict[str, int], number: int, step:
     return min(in_turns, key=lambda each: taken.get(each[0].step.name, 0))
 
 
-def parts_of(path: str, value: Value) -> Iterator[tuple[str, str, int | str]]:
-    """Yield the parts of a value that can grow: path, `value`, `size` or `values`, and the number or text itself."""
+def parts_of(path: str, value: Value, sort: str = "") -> Iterator[tuple[str, str, int | str, str]]:
+    """Yield the parts of a value that can grow: path, `value`, `size` or `values`, the number or text itself, and
+    `sort`: that of the numbers of the field in which it stands, where they are declared as only compared."""
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, int):
-        yield path, "value", value
+        yield path, "value", value, sort
     elif isinstance(value, str):
-        yield path, "values", value
+        yield path, "values", value, sort
     elif isinstance(value, tuple | frozenset):
-        yield path, "size", len(value)
+        yield path, "size", len(value), sort
         for item in value:
-            yield from parts_of(f"{path}[*]", item)
+            yield from parts_of(f"{path}[*]", item, sort)
     elif isinstance(value, FrozenMap):
-        yield path, "size", len(value)
+        yield path, "size", len(value), sort
         for key, item in value.items():
             if isinstance(key, str):
-                yield from parts_of(f"{path}[{key}]", item)
+                yield from parts_of(f"{path}[{key}]", item, sort)
             else:
-                yield from parts_of(f"{path}[*]", key)
-                yield from parts_of(f"{path}[*]", item)
+                yield from parts_of(f"{path}[*]", key, sort)
+                yield from parts_of(f"{path}[*]", item, sort)
     elif attrs.has(type(value)):
         for field in attrs.fields(type(value)):
-            yield from parts_of(f"{path}.{field.name}", getattr(value, field.name))
+            number: Number | None = field.metadata.get("number")
+            yield from parts_of(f"{path}.{field.name}", getattr(value, field.name), number.sort if number else "")

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 import attrs
 
+from harness.model.links import Inbox, Routes
 from harness.model.message import Message
-from harness.model.network import FIFO, Network
+from harness.model.network import FIFO, UNORDERED_SET
 from harness.model.process import Actor, Process
 from harness.model.step import Kind, Step
 from harness.model.values import FrozenMap, Value, canonical_sort
@@ -32,7 +33,8 @@ class Gate:
     status: str = "up"
     """`up`, `paused` (messages wait) or `down` (messages are lost)."""
     deaf_to: frozenset[str] = frozenset()
-    """Sources whose messages are cut off: those under way wait, those sent meanwhile are lost."""
+    """Sources whose messages are cut off: those under way wait; those sent meanwhile are lost, or wait behind them
+    where the link is reliable."""
     skew: int = 100
 
 
@@ -95,7 +97,7 @@ class Faults:
     targets: tuple[str, ...] = ()
     """Actors that the budget may cut off, pause, crash or skew; empty means none."""
     links: tuple[tuple[str, str], ...] = ()
-    """Pairs that the budget may separate; empty means every pair of a target and another address."""
+    """Pairs that the budget may separate; empty means every pair of a target and another address with a link."""
     rules: tuple[Rule, ...] = ()
     timed: tuple[Timed, ...] = ()
 
@@ -133,28 +135,32 @@ def pay(
 
 
 class NetworkFaults(Process):
-    """Faults of the messages under way to one address: Drop, Duplicate, Delay, Reorder; Release is never limited."""
+    """Faults of the messages under way to one address: Drop, Duplicate, Delay, Reorder; Release is never limited.
 
-    def __init__(self, dest: str, network: Network) -> None:
+    `inboxes` are those of the address whose links are not reliable.
+    """
+
+    def __init__(self, dest: str, inboxes: tuple[Inbox, ...], routes: Routes) -> None:
         self.name = f"network[{dest}]"
         self.dest = dest
-        self.network = network
+        self.inboxes = inboxes
+        self.routes = routes
 
     def steps(self, view: View) -> Iterable[Step]:
         budget = view[BUDGET]
-        if any(budget[kind] for kind in RULE_KINDS):
-            messages = canonical_sort(set(self.network.contents(view.at("inbox", self.dest))))
+        for inbox in self.inboxes if any(budget[kind] for kind in RULE_KINDS) else ():
+            messages = canonical_sort(set(inbox.network.contents(view[inbox.slot])))
             for message in messages:
-                yield from self._hurt(view, message)
+                yield from self._hit(view, inbox, message)
             for source in sorted({message.source for message in messages}):
-                yield from self._reconnect(view, source)
+                yield from self._reconnect(view, inbox, source)
         for message in dict.fromkeys(view.at("held", self.dest)):
             yield self._release(view, message)
 
-    def _hurt(self, view: View, message: Message) -> Iterable[Step]:
+    def _hit(self, view: View, inbox: Inbox, message: Message) -> Iterable[Step]:
         if paid := pay(view, "drop"):
             yield Step("Drop", (), paid, consumed=message, detail=message.brief(), kind=Kind.FAULT)
-        if self.network.name != "unordered-set" and (paid := pay(view, "duplicate")):
+        if inbox.network is not UNORDERED_SET and (paid := pay(view, "duplicate")):
             yield Step(
                 "Duplicate", (), paid, (message,), detail=message.brief(), kind=Kind.FAULT, about=message
             )
@@ -163,20 +169,19 @@ class NetworkFaults(Process):
             now = tuple(canonical_sort([*view[held], message]))
             yield Step("Delay", (), (*paid, (held, now)), consumed=message, detail=message.brief(), kind=Kind.FAULT)
 
-    def _reconnect(self, view: View, source: str) -> Iterable[Step]:
-        if self.network is FIFO and (paid := pay(view, "reorder")):
-            inbox = slot("inbox", self.dest)
-            changed = FIFO.reconnect(view[inbox], source)
-            if changed != view[inbox]:
+    def _reconnect(self, view: View, inbox: Inbox, source: str) -> Iterable[Step]:
+        if inbox.network is FIFO and (paid := pay(view, "reorder")):
+            changed = FIFO.reconnect(view[inbox.slot], source)
+            if changed != view[inbox.slot]:
                 detail = f"{source}->{self.dest}"
-                yield Step("Reconnect", (), (*paid, (inbox, changed)), detail=detail, kind=Kind.FAULT)
+                yield Step("Reconnect", (), (*paid, (inbox.slot, changed)), detail=detail, kind=Kind.FAULT)
 
     def _release(self, view: View, message: Message) -> Step:
-        held, inbox = slot("held", self.dest), slot("inbox", self.dest)
+        held, inbox = slot("held", self.dest), self.routes.of(message)
         rest = list(view[held])
         rest.remove(message)
-        back = self.network.put(view[inbox], message)
-        writes = ((held, tuple(rest)), (inbox, back))
+        back = inbox.network.put(view[inbox.slot], message)
+        writes = ((held, tuple(rest)), (inbox.slot, back))
         return Step("Release", (), writes, detail=message.brief(), kind=Kind.HEAL, about=message)
 
 
@@ -217,10 +222,10 @@ class LinkFaults(Process):
 class ActorFaults(Process):
     """Crashes and restarts, pauses and resumes one actor, skews its clock; `timed_only` spends no other budget."""
 
-    def __init__(self, actor: Actor[Value], network: Network, timed_only: bool = False) -> None:
+    def __init__(self, actor: Actor[Value], inboxes: tuple[Inbox, ...], timed_only: bool = False) -> None:
         self.name = f"fate[{actor.name}]"
         self.actor = actor
-        self.network = network
+        self.inboxes = inboxes
         self.timed_only = timed_only
 
     def steps(self, view: View) -> Iterable[Step]:
@@ -253,7 +258,6 @@ class ActorFaults(Process):
         return (
             *self.actor.layout.survivor(view).items(),
             (slot("gate", name), attrs.evolve(gate, status="down")),
-            (slot("inbox", name), self.network.empty),
-            (slot("wire", name), FIFO.empty),
+            *((inbox.slot, inbox.network.empty) for inbox in self.inboxes),
             (slot("held", name), ()),
         )

@@ -27,12 +27,12 @@ Values = View | Mapping[str, Value]
 
 def persisted(**field: Any) -> Any:
     """Declare a field of an actor's local state that survives a crash as of the last flush."""
-    return attrs.field(metadata={"persisted": True}, **field)
+    return attrs.field(metadata={**field.pop("metadata", {}), "persisted": True}, **field)
 
 
 def volatile(**field: Any) -> Any:
     """Declare a field of an actor's local state that a crash resets to its initial value."""
-    return attrs.field(metadata={"persisted": False}, **field)
+    return attrs.field(metadata={**field.pop("metadata", {}), "persisted": False}, **field)
 
 
 def nested(**field: Any) -> Any:
@@ -40,7 +40,7 @@ def nested(**field: Any) -> Any:
 
     It is such a record, or a map or tuple of such; each volatile field of these needs a default, which it has again.
     """
-    return attrs.field(metadata={"persisted": True, "nested": True}, **field)
+    return attrs.field(metadata={**field.pop("metadata", {}), "persisted": True, "nested": True}, **field)
 
 
 def durable(local: Any) -> FrozenMap[str, Value]:

@@ -1,8 +1,8 @@
-"""Messages: frozen values with a source and a destination. How they travel is the network's affair."""
+"""Messages: frozen values with a source and a destination. How they travel is the affair of the link between these."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
@@ -16,13 +16,7 @@ SHOWN_INPUT = 80
 
 @attrs.frozen
 class Message:
-    """What one process sends another; subclass it with frozen attrs fields. `type` is the class's name.
-
-    `reliable` marks a class that stays inside a machine or goes to a service modelled as atomic: such messages are FIFO
-    per connection and no network fault touches them; only a receiver that is down loses them.
-    """
-
-    reliable: ClassVar[bool] = False
+    """What one process sends another; subclass it with frozen attrs fields. `type` is the class's name."""
 
     source: str = attrs.field(kw_only=True)
     dest: str = attrs.field(kw_only=True)

@@ -1,8 +1,9 @@
 """A model: processes composed with a network and faults. It says which steps are possible, and their effects.
 
 This is the reference semantics, written to be read: every driver's faster tables must agree with it. A state is a
-mapping from slot names to values. The network owns the slots `inbox[a]` (messages to a), `wire[a]` (reliable messages),
-`held[a]` (delayed ones) and, where history variables are on, `discarded[a]` (the spec's `messages_discard`).
+mapping from slot names to values. The network owns the slots `inbox[a]` (messages to a; another for each semantics that
+the links to it have besides, as `inbox[a][reliable]`), `held[a]` (delayed ones) and, where history variables are on,
+`discarded[a]` (the spec's `messages_discard`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from harness.model.faults import (
     LinkFaults,
     NetworkFaults,
 )
+from harness.model.links import Inbox, Link, Routes
 from harness.model.message import Message, brief_input
 from harness.model.network import FIFO, UNORDERED_SET, Network
 from harness.model.process import Actor, Process
@@ -102,8 +104,14 @@ class Model:
     """Makes the client object that application code uses, from the awaitable that carries out its commands."""
     refinement: Callable[[], Any] | None = None
     """Builds the `harness.model.refinement.Refinement` that recorded steps of these actors are held against, if any."""
+    links: tuple[Link, ...] = ()
+    """The links that there are, where that is not one between any two addresses, all by the network."""
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
+    routes: Routes = attrs.field(init=False)
+    """Where messages wait, by source and destination."""
+    inboxes: Mapping[str, tuple[Inbox, ...]] = attrs.field(init=False)
+    """The inboxes of each address, those of reliable links first."""
     environment: tuple[Process, ...] = attrs.field(init=False)
     faulty: bool = attrs.field(init=False)
     """Whether faults can be injected, so that gates and budgets exist."""
@@ -112,6 +120,8 @@ class Model:
         set_ = object.__setattr__
         set_(self, "addresses", tuple(p.name for p in self.processes if p.has_inbox))
         set_(self, "actors", {p.name: p for p in self.processes if isinstance(p, Actor)})
+        set_(self, "routes", Routes(self.addresses, self.links, self.network))
+        set_(self, "inboxes", self.routes.inboxes)
         set_(self, "environment", tuple(self._fault_processes()))
         set_(self, "faulty", self.faults != NO_FAULTS)
 
@@ -119,9 +129,11 @@ class Model:
         faults = self.faults
         if faults.reaches("drop", "duplicate", "delay", "reorder") or faults.rules:
             for address in self.addresses:
-                yield NetworkFaults(address, self.network)
+                lossy = tuple(inbox for inbox in self.inboxes[address] if not inbox.network.is_reliable)
+                if lossy:
+                    yield NetworkFaults(address, lossy, self.routes)
         if faults.reaches(*LINK_KINDS):
-            links = dict.fromkeys((min(pair), max(pair)) for pair in faults.links or self._links())
+            links = dict.fromkeys((min(pair), max(pair)) for pair in faults.links or self._linked())
             for one, other in links:
                 yield LinkFaults(one, other)
             for one, other in dict.fromkeys((min(t.who), max(t.who)) for t in faults.timed if t.kind in LINK_KINDS):
@@ -130,13 +142,14 @@ class Model:
         if faults.reaches("pause", "crash", "skew"):
             timed = [t.who[0] for t in faults.timed if t.kind not in LINK_KINDS]
             for target in dict.fromkeys((*faults.targets, *timed)):
-                yield ActorFaults(self.actors[target], self.network, timed_only=target not in faults.targets)
+                timed_only = target not in faults.targets
+                yield ActorFaults(self.actors[target], self.inboxes[target], timed_only)
 
-    def _links(self) -> Iterable[tuple[str, str]]:
-        peers = [process.name for process in self.processes if process.has_inbox and not process.is_service]
+    def _linked(self) -> Iterable[tuple[str, str]]:
+        """Yield what the budget may cut where the faults name no links: each link between a target and an address."""
         for target in self.faults.targets:
-            for address in peers:
-                if address != target:
+            for address in self.addresses:
+                if address != target and self.routes.links(target, address):
                     yield target, address
 
     def initial_states(self) -> tuple[State, ...]:
@@ -146,11 +159,9 @@ class Model:
     def _environment_slots(self) -> dict[str, Value]:
         slots: dict[str, Value] = {}
         for address in self.addresses:
-            slots[slot("inbox", address)] = self.network.empty
+            slots |= {inbox.slot: inbox.network.empty for inbox in self.inboxes[address]}
             if self.history_variables:
                 slots[slot("discarded", address)] = frozenset()
-            if self.actors:
-                slots[slot("wire", address)] = FIFO.empty
             if self.faulty:
                 slots[slot("held", address)] = ()
                 slots[slot("gate", address)] = OPEN
@@ -208,11 +219,10 @@ class Model:
             if gate.status != "up":
                 return ()
             deaf_to = gate.deaf_to
-        local = FIFO.deliverable(view.at("wire", process.name)) if self.actors else ()
-        remote = self.network.deliverable(view.at("inbox", process.name))
-        if deaf_to:
-            remote = tuple(message for message in remote if message.source not in deaf_to)
-        return (*local, *remote)
+        found: tuple[Message, ...] = ()
+        for inbox in self.inboxes[process.name]:
+            found += inbox.network.deliverable(view[inbox.slot])
+        return tuple(message for message in found if message.source not in deaf_to) if deaf_to else found
 
     def delivery_choices(self, process: Process, view: View, message: Message) -> list[Choice]:
         """Return the ways a process may consume a message that can arrive."""
@@ -250,29 +260,26 @@ class Model:
         return Effects(tuple(after.items()), tuple(lost), tuple(held))
 
     def _take(self, view: View, after: dict[str, Value], message: Message) -> None:
-        network, where = self._route(message)
-        after[where] = network.take(after.get(where, view[where]), message)
+        inbox = self.routes.of(message)
+        where = inbox.slot
+        after[where] = inbox.network.take(after.get(where, view[where]), message)
         if self.history_variables:
             seen = slot("discarded", message.dest)
             after[seen] = view[seen] | {message}
-
-    def _route(self, message: Message) -> tuple[Network, str]:
-        if message.reliable:
-            return FIFO, slot("wire", message.dest)
-        return self.network, slot("inbox", message.dest)
 
     def _send(
         self, view: View, after: dict[str, Value], message: Message, lost: list[Message], held: list[Message],
         by_fault: bool,
     ) -> None:
-        network, where = self._route(message)
+        inbox = self.routes.of(message)
+        network, where = inbox.network, inbox.slot
         hit: set[str] = set()
         if self.faulty:
             gate: Gate = after.get(slot("gate", message.dest)) or view.at("gate", message.dest)
-            if gate.status == "down" or (message.source in gate.deaf_to and not message.reliable):
+            if gate.status == "down" or (message.source in gate.deaf_to and not network.is_reliable):
                 lost.append(message)
                 return
-            if self.faults.rules and not message.reliable and not by_fault:
+            if self.faults.rules and not network.is_reliable and not by_fault:
                 hit = self._rules_for(view, after, message)
         if "drop" in hit:
             lost.append(message)
@@ -306,14 +313,10 @@ class Model:
     def split(self, prop: Property) -> tuple[Callable[[View], Reason], ...]:
         """Return the checks that a property consists of, one per index or inbox, so that each depends on little."""
         if prop.on == "message":
-            return tuple(partial(self._why_not_in, prop, address) for address in self.addresses)
+            return tuple(partial(_why_not_in, prop, inbox) for mine in self.inboxes.values() for inbox in mine)
         if prop.over is None:
             return (prop.check,)
         return tuple(partial(_why_not_at, prop, index) for index in prop.over)
-
-    def _why_not_in(self, prop: Property, address: str, view: View) -> Reason:
-        messages = self.network.contents(view.at("inbox", address))
-        return next((why for message in messages if (why := prop.check(message)) is not None), None)
 
     def variables(self, state: State) -> dict[str, Value]:
         """Return a state as the spec's variables: slots gathered into nested maps, messages into sets."""
@@ -322,13 +325,17 @@ class Model:
     def gathered(self, state: State) -> dict[str, Value]:
         """Return a state as nested maps, one per slot variable, with the messages under way."""
         return gather(
-            state, self.addresses, self.network,
-            reliable=bool(self.actors), delayed=self.faulty, discarded=self.history_variables,
+            state, self.inboxes, delayed=self.faulty, discarded=self.history_variables
         )
 
     def property(self, name: str) -> Property:
         """Return the property of that name. Raises KeyError."""
         return {p.name: p for p in self.properties}[name]
+
+
+def _why_not_in(prop: Property, inbox: Inbox, view: View) -> Reason:
+    messages = inbox.network.contents(view[inbox.slot])
+    return next((why for message in messages if (why := prop.check(message)) is not None), None)
 
 
 def _why_not_at(prop: Property, index: Any, view: View) -> Reason:

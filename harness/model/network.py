@@ -2,7 +2,7 @@
 
 An inbox is a frozen value that only its semantics understands. `put` adds a sent message, `deliverable` lists what may
 arrive next in canonical order, `contents` all there is, `each` the same in no order, `take` removes one copy of a
-message. Nothing is ever ordered between destinations.
+message. Nothing is ever ordered between destinations. Which links travel by which semantics is said in `links`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ class Network(Protocol):
 
     name: str
     empty: Value
+    is_reliable: bool
+    """Whether no fault takes, doubles, delays or reorders a message: one that is cut off waits until the link heals."""
 
     def put(self, inbox: Value, message: Message) -> Value: ...
     def take(self, inbox: Value, message: Message) -> Value: ...
@@ -32,6 +34,7 @@ class UnorderedSet:
 
     name = "unordered-set"
     empty: Value = frozenset()
+    is_reliable = False
 
     def put(self, inbox: Value, message: Message) -> Value:
         return inbox | {message}
@@ -55,6 +58,7 @@ class Bag:
 
     name = "bag"
     empty: Value = FrozenMap()
+    is_reliable = False
 
     def put(self, inbox: Value, message: Message) -> Value:
         return inbox.set(message, inbox.get(message, 0) + 1)
@@ -82,6 +86,7 @@ class Fifo:
 
     name = "fifo"
     empty: Value = FrozenMap()
+    is_reliable = False
 
     def put(self, inbox: Value, message: Message) -> Value:
         abandoned, current = inbox.get(message.source, ((), ()))
@@ -133,7 +138,36 @@ class Fifo:
         return self._with(inbox, message.source, kept, tuple(queues[-1]))
 
 
+class Reliable:
+    """A queue per connection inside a machine, or to a service modelled as atomic: first in, first out, each once.
+
+    Only a receiver that is down loses what is under way to it. Inbox: source -> queue.
+    """
+
+    name = "reliable"
+    empty: Value = FrozenMap()
+    is_reliable = True
+
+    def put(self, inbox: Value, message: Message) -> Value:
+        return inbox.set(message.source, (*inbox.get(message.source, ()), message))
+
+    def take(self, inbox: Value, message: Message) -> Value:
+        rest = inbox[message.source][1:]
+        return inbox.set(message.source, rest) if rest else inbox.without(message.source)
+
+    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(canonical_sort([queue[0] for queue in inbox.values()]))
+
+    def contents(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(message for queue in inbox.values() for message in queue)
+
+    def each(self, inbox: Value) -> Iterable[Message]:
+        return self.contents(inbox)
+
+
 UNORDERED_SET = UnorderedSet()
 BAG = Bag()
 FIFO = Fifo()
+RELIABLE = Reliable()
 NETWORKS: dict[str, Network] = {network.name: network for network in (UNORDERED_SET, BAG, FIFO)}
+"""Those that can be chosen for a run: for all links that the model gives no other semantics."""

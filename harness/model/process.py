@@ -26,8 +26,6 @@ class Process:
 
     name: str
     has_inbox: bool = False
-    is_service: bool = False
-    """A service modelled as atomic: it speaks by reliable messages only, so no partition can separate it."""
 
     def steps(self, view: View) -> Iterable[Step]:
         """Yield every step the process may take of its own accord in this state."""

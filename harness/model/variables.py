@@ -1,27 +1,29 @@
 """From slots back to the spec's variables: nested maps per variable, and the messages under way.
 
 On the specs' network `messages` is their set; on others, where copies count, the sorted tuple of all under way, with
-the reliable and the delayed ones beside it as `wire` and `held`.
+those on reliable links and the delayed ones beside it as `reliable` and `held`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from harness.model.network import FIFO, UNORDERED_SET, Network
+from harness.model.links import Inbox
+from harness.model.message import Message
+from harness.model.network import UNORDERED_SET
 from harness.model.values import FrozenMap, Value, canonical_sort
 from harness.model.view import State, parts
 
-NETWORK_SLOTS = ("inbox", "wire", "discarded", "held")
+NETWORK_SLOTS = ("inbox", "discarded", "held")
 
 
 def gather(
-    state: State, addresses: Sequence[str], network: Network, *, reliable: bool, delayed: bool, discarded: bool
+    state: State, inboxes: Mapping[str, tuple[Inbox, ...]], *, delayed: bool, discarded: bool
 ) -> dict[str, Value]:
     """Return `variable -> value`: `tc_log[b1][p1]` becomes `tc_log` of b1 of p1; inboxes become `messages`.
 
-    `reliable`, `delayed` and `discarded` say which slots beside the inboxes the network of the model has.
+    `delayed` and `discarded` say which slots beside the inboxes the network of the model has.
     """
     variables: dict[str, Any] = {}
     for name, value in state.items():
@@ -36,20 +38,26 @@ def gather(
             inner = inner.setdefault(part, {})
         inner[index[-1]] = value
     frozen = {variable: _freeze(value) for variable, value in variables.items()}
-    if not addresses:
+    if not inboxes:
         return dict(sorted(frozen.items()))
-    under_way = [message for a in addresses for message in network.contents(state[f"inbox[{a}]"])]
-    if network is UNORDERED_SET:
+    lossy = [inbox for mine in inboxes.values() for inbox in mine if not inbox.network.is_reliable]
+    queued = [inbox for mine in inboxes.values() for inbox in mine if inbox.network.is_reliable]
+    under_way = _contents(state, lossy)
+    if all(inbox.network is UNORDERED_SET for inbox in lossy):
         frozen["messages"] = frozenset(under_way)
     else:
         frozen["messages"] = tuple(canonical_sort(under_way))
-    if reliable:
-        frozen["wire"] = tuple(m for a in addresses for m in FIFO.contents(state[f"wire[{a}]"]))
+    if queued:
+        frozen["reliable"] = tuple(_contents(state, queued))
     if delayed:
-        frozen["held"] = tuple(m for a in addresses for m in state[f"held[{a}]"])
+        frozen["held"] = tuple(m for a in inboxes for m in state[f"held[{a}]"])
     if discarded:
-        frozen["messages_discard"] = frozenset().union(*(state[f"discarded[{a}]"] for a in addresses))
+        frozen["messages_discard"] = frozenset().union(*(state[f"discarded[{a}]"] for a in inboxes))
     return dict(sorted(frozen.items()))
+
+
+def _contents(state: State, inboxes: list[Inbox]) -> list[Message]:
+    return [message for inbox in inboxes for message in inbox.network.contents(state[inbox.slot])]
 
 
 def _freeze(value: Any) -> Value:

@@ -13,7 +13,7 @@ import attrs
 
 from harness.model import FrozenMap, Gate, Message, Value, brief_value, canonical_sort, parts, slot
 
-SILENT = ("inbox", "wire", "held", "discarded", "budget", "rule_counts")
+SILENT = ("inbox", "held", "discarded", "budget", "rule_counts")
 """Variables of the network and the environment whose changes the messages and faults of a step already tell."""
 
 

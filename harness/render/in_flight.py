@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from harness.model import Effects, Kind, Message, Model, Step, Value, parts, slot
-from harness.model.network import FIFO
 
-NETWORK_SLOTS = ("inbox", "wire", "held")
+NETWORK_SLOTS = ("inbox", "held")
 
 
 @attrs.frozen(eq=False)
@@ -26,6 +25,8 @@ class SentMessage:
     sent_at: int
     copy_of: str | None = None
     """For a duplicate: the id of the original."""
+    reliable: bool = False
+    """Whether it travels on a reliable link."""
 
 
 @attrs.frozen
@@ -71,7 +72,7 @@ class MessagesInFlight:
             message for address in self._model.addresses for messages in self._contents(address, state)
             for message in messages
         ]
-        done = MessageChanges(sent=tuple(SentMessage(f"0.{k}", message, 0) for k, message in enumerate(found)))
+        done = MessageChanges(sent=tuple(self._sent(0, k, message, None) for k, message in enumerate(found)))
         self.apply(done)
         return done
 
@@ -82,7 +83,7 @@ class MessagesInFlight:
         sent: list[SentMessage] = []
         for message in step.sent:
             original = self.find(message) if step.kind is Kind.FAULT else None
-            one = SentMessage(f"{n}.{len(sent)}", message, n, original.id if original is not None else None)
+            one = self._sent(n, len(sent), message, original)
             sent.append(one)
             for how, which in (("lost", lost), ("held", held)):
                 if which[message]:
@@ -95,6 +96,11 @@ class MessagesInFlight:
             if variable in NETWORK_SLOTS:
                 self._reconcile(n, step, index[0], after, sent, taken)
         return MessageChanges(received, was_held, tuple(sent), tuple(taken))
+
+    def _sent(self, n: int, k: int, message: Message, original: SentMessage | None) -> SentMessage:
+        """Return a message as the kth that is sent in step n, a copy of another one maybe."""
+        is_reliable = self._model.routes.of(message).network.is_reliable
+        return SentMessage(f"{n}.{k}", message, n, original.id if original is not None else None, is_reliable)
 
     def _consumed(self, step: Step, effects: Effects) -> tuple[SentMessage | None, bool, list[Fate]]:
         if step.action == "Release" and step.kind is Kind.HEAL:
@@ -134,16 +140,14 @@ class MessagesInFlight:
                 taken.append(fate)
                 self.apply(MessageChanges(taken=(fate,)))
             for _ in range(-surplus):
-                one = SentMessage(f"{n}.{len(sent)}", message, n, same[0].id if same else None)
+                one = self._sent(n, len(sent), message, same[0] if same else None)
                 sent.append(one)
                 here[one] = False
 
     def _contents(self, address: str, state: Mapping[str, Value]) -> Iterator[tuple[Message, ...]]:
-        yield tuple(self._model.network.contents(state[slot("inbox", address)]))
-        for variable in ("wire", "held"):
-            name = slot(variable, address)
-            if name in state:
-                yield tuple(FIFO.contents(state[name])) if variable == "wire" else tuple(state[name])
+        for inbox in self._model.inboxes[address]:
+            yield inbox.network.contents(state[inbox.slot])
+        yield tuple(state.get(slot("held", address), ()))
 
     def apply(self, done: MessageChanges) -> None:
         """Do to the messages what a step does."""

@@ -68,7 +68,7 @@ def _step(row: Row, names: dict[str, str]) -> list[str]:
     if row.received is None:
         lines = [f"Note over {names[row.column]}: {_lines([label, *sends])}"]
     else:
-        sign = "-->>" if row.received.message.reliable else "->>"
+        sign = "-->>" if row.received.reliable else "->>"
         lines = [_arrow(row.received, sign, label, names)]
         if sends:
             lines.append(f"Note over {names[row.column]}: {_lines([f'{row.n} {sends[0]}', *sends[1:]])}")

@@ -153,7 +153,7 @@ def _flight(timeline: Timeline, layout: DiagramLayout, flight: Flight, track: fl
     side = 1 if track > x else -1
     full = f"{brief_message(flight.message, f'{flight.message.source}->{flight.dest}')}, sent in step {flight.sent_at}"
     full += f", {flight.end}" + (f" in step {flight.ended_at}" if flight.ended_at is not None else "")
-    css = "flight" + (" reliable" if flight.message.reliable else "") + (" held" if flight.held_at is not None else "")
+    css = "flight" + (" reliable" if flight.reliable else "") + (" held" if flight.held_at is not None else "")
     out = f"M{x + side * NODE * 0.8:.1f},{start + 5:.1f}L{track:.1f},{start + 14:.1f}"
     if flight.end == RECEIVED and flight.ended_at is not None:
         y, dest = layout.rows[flight.ended_at], layout.lanes[flight.dest]
@@ -269,8 +269,8 @@ def _foot(timeline: Timeline, layout: DiagramLayout) -> list[str]:
 def _lines(timeline: Timeline) -> Iterable[tuple[str, str]]:
     """The kinds of lines that occur, for the legend."""
     flights = timeline.flights
-    if any(flight.message.reliable for flight in flights):
-        yield "flight reliable", "reliable message"
+    if any(flight.reliable for flight in flights):
+        yield "flight reliable", "reliable link"
     if any(flight.held_at is not None for flight in flights):
         yield "flight held", "was delayed"
     if any(flight.end in (LOST, DROPPED) for flight in flights):

@@ -36,6 +36,8 @@ class Flight:
     """The step from which it was delayed."""
     copy_of: int | None = None
     """For a duplicate: the step that sent the original."""
+    reliable: bool = False
+    """Whether it travels on a reliable link."""
 
     @property
     def dest(self) -> str:
@@ -164,7 +166,8 @@ class _Flights:
 
     def _launch(self, sent: SentMessage, column: str) -> None:
         original = self._by_id[sent.copy_of] if sent.copy_of is not None else None
-        flight = Flight(sent.message, column, sent.sent_at, copy_of=original.sent_at if original is not None else None)
+        copy_of = original.sent_at if original is not None else None
+        flight = Flight(sent.message, column, sent.sent_at, copy_of=copy_of, reliable=sent.reliable)
         self.all.append(flight)
         self._by_id[sent.id] = flight
 

@@ -323,7 +323,8 @@ class Tables(SlotValues):
         return [
             f"{message.brief()} is never received"
             for address in model.addresses
-            for message in model.network.contents(state[f"inbox[{address}]"])
+            for inbox in model.inboxes[address]
+            for message in inbox.network.contents(state[inbox.slot])
         ]
 
     def predicate(self, prop: Property, node: Node) -> Any:

@@ -42,9 +42,9 @@ class Timing:
     """The distributions of one simulation."""
 
     latency: Spread = Spread(1 * MS, 10 * MS, tail=5)
-    """A message on the faulty network."""
+    """A message on a link that is not reliable."""
     local: Spread = Spread(50, 500)
-    """A reliable message, a process's own step."""
+    """A message on a reliable link, a process's own step."""
     timeout: Spread = Spread(60 * MS, 80 * MS)
     """A timer, by the true clock; a skewed one runs at its own speed."""
     think: Spread = Spread(1 * MS, 20 * MS)
@@ -129,8 +129,10 @@ class Timetable:
                 return self.now_us + delay_ms * MS
             case Kind.HEAL:
                 spread = timing.heal
+            case _ if message is None or self._tables.model.routes.of(message).network.is_reliable:
+                spread = timing.local
             case _:
-                spread = timing.latency if message is not None and not message.reliable else timing.local
+                spread = timing.latency
         return self.now_us + spread.draw(chance, "duration")
 
     def _ruled_delay(self, node: Node, option: Option) -> int | None:

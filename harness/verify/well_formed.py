@@ -22,7 +22,7 @@ from harness.record import Event
 Texts = Mapping[str, str]
 """Texts of values that an event writes, by slot, where they are at hand: equal ones need no look at the values."""
 NO_TEXTS: Texts = {}
-NETWORK = ("inbox", "wire", "held", "discarded")
+NETWORK = ("inbox", "held", "discarded")
 RULES: Mapping[str, str] = {
     "StartsInInitialState": "a run starts in an initial state of the model",
     "KnownProcess": "only processes of the model take steps",

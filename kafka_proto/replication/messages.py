@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap, Message, Value, absent_if_none
+from harness.model import FrozenMap, Message, Value, absent_if_none, ordered
 from kafka_proto.errors import ErrorCode
 from kafka_proto.replication.records import Entry, Isr
 from kafka_proto.replication.truncation import EpochEnd
@@ -49,7 +49,7 @@ class LeaderAndIsr(PartitionMessage):
     leader_epoch: int
     isr: Isr
     partition_epoch: int
-    incarnation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
     """Of the receiver: a replica that was started again meanwhile does not obey."""
     again: bool = False
     """Whether it was sent before, so that the controller wants to hear that it arrived."""
@@ -60,14 +60,14 @@ class LeaderAndIsrResponse(PartitionMessage):
     """A replica has heard of a leader epoch."""
 
     leader_epoch: int
-    incarnation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
 
 
 @attrs.frozen
 class RegisterBroker(PartitionMessage):
     """A replica that was started again tells its new incarnation."""
 
-    incarnation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
 
 
 @attrs.frozen
@@ -81,8 +81,8 @@ class Fetch(PartitionMessage):
     """Of the record below `offset`; it matters to the first try at KIP-320 only."""
     high_watermark: int
     """That the follower knows (KIP-1166): the leader answers when it has something newer."""
-    incarnation: int
-    correlation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "source", "incarnation"))
 
 
 @attrs.frozen
@@ -92,8 +92,8 @@ class FetchResponse(PartitionMessage):
     error: Error
     entry: Entry | None
     high_watermark: int
-    incarnation: int
-    correlation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "incarnation"))
     diverging: EpochEnd | None = attrs.field(default=None, metadata=absent_if_none())
     """With DIVERGING_EPOCH: what the leader has of the follower's last epoch."""
 
@@ -105,8 +105,8 @@ class OffsetsForLeaderEpoch(PartitionMessage):
     epoch: int
     leader_epoch: int
     """Of the LeaderAndIsr that is being obeyed; it matters to KIP-320 only."""
-    incarnation: int
-    correlation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "source", "incarnation"))
 
 
 @attrs.frozen
@@ -115,8 +115,8 @@ class OffsetsForLeaderEpochResponse(PartitionMessage):
 
     error: Error
     answer: EpochEnd | None
-    incarnation: int
-    correlation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "incarnation"))
 
 
 @attrs.frozen
@@ -127,7 +127,7 @@ class AlterPartition(PartitionMessage):
     isr: Isr
     partition_epoch: int
     """The partition epoch that the proposal replaces."""
-    incarnations: FrozenMap[str, int]
+    incarnations: FrozenMap[str, int] = attrs.field(metadata=ordered("incarnation", "key"))
 
 
 @attrs.frozen
@@ -140,7 +140,9 @@ class AlterPartitionResponse(PartitionMessage):
     partition_epoch: int
     proposed: int
     """The partition epoch of the proposal that is answered."""
-    refused: FrozenMap[str, int] | None = attrs.field(default=None, metadata=absent_if_none())
+    refused: FrozenMap[str, int] | None = attrs.field(
+        default=None, metadata=absent_if_none() | ordered("incarnation", "key")
+    )
     """The incarnations of a proposal that is refused for them, which tell it from another one for the same epoch."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, ordered
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import leadership
 from kafka_proto.replication.messages import (
@@ -31,7 +31,7 @@ class Quorum:
     leader: str | None = None
     leader_epoch: int = NIL
     partition_epoch: int = 0
-    incarnations: FrozenMap[str, int] = FrozenMap()
+    incarnations: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("incarnation", "key"))
     """The newest incarnation of each replica that has registered."""
     heard: FrozenMap[str, int] = FrozenMap()
     """The newest leader epoch of which each replica has said that it has heard."""
@@ -39,7 +39,7 @@ class Quorum:
     """What was announced so far, one request per leader epoch: history, on which nothing depends."""
     last_isr: FrozenMap[str, Isr] = FrozenMap()
     """The last ISR of each leader epoch: history, too."""
-    entered: FrozenMap[str, int | None] = FrozenMap()
+    entered: FrozenMap[str, int | None] = attrs.field(default=FrozenMap(), metadata=ordered("incarnation", "key"))
     """The incarnation in which each replica was let in by its leader's word, last: history, too."""
 
 

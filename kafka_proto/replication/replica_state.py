@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import attrs
 
-from harness.model import FrozenMap, Message, Value, durable, persisted, volatile
+from harness.model import FrozenMap, Message, Value, durable, ordered, persisted, volatile
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.messages import (
     AlterPartition,
@@ -52,8 +52,8 @@ class Follower:
     """What a leader has heard of a follower in its epoch: up to where it holds the log, as of which request."""
 
     end_offset: int
-    incarnation: int
-    correlation: int
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "key"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "key", "incarnation"))
 
 
 @attrs.frozen
@@ -68,7 +68,7 @@ class ReplicaState:
     isr: Isr = persisted(default=frozenset())
     partition_epoch: int = persisted(default=0)
     """The four of the LeaderAndIsr request in effect, or as changed by the controller since."""
-    incarnation: int = persisted(default=0)
+    incarnation: int = persisted(default=0, metadata=ordered("incarnation", "self"))
     active: bool = volatile(default=False)
     """Whether this incarnation has heard from the controller: until then it neither leads nor follows."""
     becoming: LeaderAndIsr | None = volatile(default=None)
@@ -77,7 +77,7 @@ class ReplicaState:
     """While becoming: the end offset that the log will have, as far as the look-ups went."""
     request: Request | None = volatile(default=None)
     """What a follower has asked its leader and is sent again until it is answered."""
-    correlation: int = volatile(default=0)
+    correlation: int = volatile(default=0, metadata=ordered("fetch", "self", "incarnation"))
     followers: FrozenMap[str, Follower] = volatile(default=FrozenMap())
     parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
     """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""

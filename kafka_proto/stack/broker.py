@@ -223,7 +223,7 @@ class StackBroker(CoordinatorRole[Broker]):
 
     def timers(self, local: Broker) -> tuple[str, ...]:
         states = [(k, replica(local, p)) for p, k in self.hosts.items()]
-        asks = local.registering or any(partition.resend(state) for _, state in states)
+        asks = local.registering or local.allocating or any(partition.resend(state) for _, state in states)
         lags = any(partition.lagging(k, state) for k, state in states)
         dirty = not self.disk.flushes_each and any(state.flushed < len(state.log) for _, state in states)
         return (
@@ -237,7 +237,8 @@ class StackBroker(CoordinatorRole[Broker]):
         if timer == "BrokerRequestTimeout":
             again = tuple(message for p in self.hosts for message in partition.resend(replica(local, p)))
             register = (self.registration(local),) if local.registering else ()
-            yield Turn(timer, (self.name,), local, (*register, *again))
+            allocate = (self.allocate(),) if local.allocating else ()
+            yield Turn(timer, (self.name,), local, (*register, *allocate, *again))
             return
         if timer == "LogFlushInterval":
             yield Turn("FlushLog", (self.name,), self.flushed(local), flush=True)

@@ -1,8 +1,8 @@
 """The controller of the stack: leader, epoch and ISR of every log partition, incarnations of brokers, producer ids.
 
 What it decides about one partition is said in `kafka_proto.replication.quorum`. It never crashes. What it tells brokers
-may be late, doubled or lost, and is sent again until they have acknowledged it. Blocks of producer ids are the
-exception: they travel by the reliable messages of the transaction actors.
+may be late, doubled or lost, and is sent again until they have acknowledged it; a broker asks again for a block of
+producer ids until it has one, and the blocks that were lost on the way are used by nobody.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import FIFO, Message, Property, Reason, View, always
+from harness.model import RELIABLE, Message, Property, Reason, View, always
 from kafka_proto.transactions import log
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.messages import (
@@ -86,7 +86,7 @@ def service_type_ok(constants: Names, home: Mapping[str, str], typed: MessageTyp
         return False
 
     def check(view: View, address: str) -> Reason:
-        for message in FIFO.contents(view.at("wire", address)):
+        for message in RELIABLE.contents(view.at("inbox", address, RELIABLE.name)):
             fits = is_answered(message) if address in brokers else message.source in brokers and is_asked(message)
             if not fits or message.dest != address:
                 return f"no message between brokers and services: {message.brief()}"

@@ -1,14 +1,15 @@
 """The actor composition of diary 02 and its repairs: clients, brokers, controller and log partitions, over messages.
 
 Same decisions as the spec composition; what is added is what running actors need: correlation ids, timeouts and
-retries, look-ups that may be stale, crashes and reloads. The transaction log stays atomic (see `log`).
+retries, look-ups that may be stale, crashes and reloads. The transaction log stays atomic (see `log`): brokers reach it
+and the controller over reliable links, which can be cut off and lose nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import NO_FAULTS, Faults, Model, Network, Process, View, departed
+from harness.model import NO_FAULTS, RELIABLE, Faults, Model, Network, Process, View, both_ways, departed
 from kafka_proto.transactions import broker, controller, log, messages, producer
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
@@ -89,6 +90,10 @@ def build(
         name, tuple(processes), (start,), network, faults, found,
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
+        links=(
+            *both_ways(constants.clients, constants.brokers),
+            *both_ways(constants.brokers, (controller.CONTROLLER, *(actor.name for actor in logs)), RELIABLE),
+        ),
         refinement=None if flaws_show(version, sizes) else lambda: refinement(
             version, sizes, settings, network, faults != NO_FAULTS, brokers, logs
         ),

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import FrozenMap, Message, Turn, persisted, volatile
+from harness.model import FrozenMap, Message, Turn, fresh, persisted, volatile
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import Coordinator, CoordinatorRole
 from kafka_proto.transactions.decisions import election, producer_ids
@@ -30,7 +30,7 @@ class Broker(Coordinator):
 
     log: FrozenMap[str, tuple[Entry, ...]] = persisted(default=FrozenMap())
     hwm: FrozenMap[str, int] = persisted(default=FrozenMap())
-    incarnation: int = persisted(default=0)
+    incarnation: int = persisted(default=0, metadata=fresh("incarnation", "self"))
     """How often this broker was started again; durable before it joins an epoch."""
     registering: bool = volatile(default=False)
     callbacks: frozenset[tuple[str, int]] = volatile(default=frozenset())

@@ -1,6 +1,6 @@
 """The controller of the actor composition: elects coordinators, tells the brokers, hands out blocks of producer ids.
 
-It is one atomic service (the specs abstract KRaft away): never crashed, reached over reliable connections.
+It is one atomic service (the specs abstract KRaft away): never crashed, reached over reliable links.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Controller(Actor[Quorum]):
     """The actor that decides who coordinates which partition of the transaction log."""
 
     name = CONTROLLER
-    is_service = True
 
     def __init__(self, leaders: dict[str, str], brokers: tuple[str, ...], elections: int, election: str) -> None:
         self.brokers = brokers

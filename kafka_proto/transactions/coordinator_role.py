@@ -68,10 +68,18 @@ class CoordinatorRole(Actor[L]):
             case FindCoordinatorRequest():
                 yield self.receive_find_coordinator_request(local, message)
             case AllocateProducerIdsResponse():
-                after = attrs.evolve(
-                    local, pid_source=message.start - 1, pid_limit=message.start - 1 + message.length, allocating=False
-                )
-                yield Turn("ReceiveAllocateProducerIdsResponse", (self.name,), after)
+                yield Turn("ReceiveAllocateProducerIdsResponse", (self.name,), self.allocated(local, message))
+
+    def allocate(self) -> AllocateProducerIdsRequest:
+        """Return what asks the controller for a block of producer ids."""
+        return AllocateProducerIdsRequest(source=self.name, dest=CONTROLLER)
+
+    def allocated(self, local: L, block: AllocateProducerIdsResponse) -> L:
+        """Take a block of producer ids, but not one that was asked for twice, or came twice: blocks only grow."""
+        if not local.allocating or block.start <= local.pid_limit:
+            return local
+        before = block.start - 1
+        return attrs.evolve(local, pid_source=before, pid_limit=before + block.length, allocating=False)
 
     def complete_partial_txn(self, local: L, tid: str) -> Iterable[Turn[L]]:
         """ACTION CompletePartialTxn(b, tid): finish what a predecessor, or this broker before a crash, prepared."""
@@ -99,9 +107,8 @@ class CoordinatorRole(Actor[L]):
             new_pid=producer_ids.next_pid(local.pid_source, local.pid_limit),
         )
         if decided.needs_producer_ids and not local.allocating:
-            ask = AllocateProducerIdsRequest(source=self.name, dest=CONTROLLER)
             asks = attrs.evolve(local, allocating=True)
-            return Turn("ReceiveInitPidRequest", who, asks, (*decided.answers, ask))
+            return Turn("ReceiveInitPidRequest", who, asks, (*decided.answers, self.allocate()))
         if decided.metadata is not None:
             local = attrs.evolve(
                 local, metadata=local.metadata.set(request.tid, decided.metadata),

@@ -1,7 +1,7 @@
 """The transaction log partition of the actor composition: one actor that orders and commits entries atomically.
 
 It stands for the replicated log: an entry counts as replicated to every broker in the step that commits it, and brokers
-hear of it over reliable connections. It commits when every broker has joined the leader's epoch, as the specs do.
+hear of it over reliable links. It commits when every broker has joined the leader's epoch, as the specs do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Message, Turn
+from harness.model import Actor, FrozenMap, Message, Turn, fresh
 from kafka_proto.transactions.decisions.completion import next_to_commit
 from kafka_proto.transactions.messages import ServiceMessage
 from kafka_proto.transactions.records import Entry
@@ -31,7 +31,7 @@ class JoinEpoch(ServiceMessage):
 
     cepoch: int
     leads: bool
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation", "source"))
 
 
 @attrs.frozen
@@ -41,7 +41,7 @@ class Joined(ServiceMessage):
     partition: str
     cepoch: int
     committed: tuple[Entry, ...]
-    incarnation: int
+    incarnation: int = attrs.field(metadata=fresh("incarnation", "dest"))
 
 
 @attrs.frozen
@@ -66,8 +66,6 @@ class LogPartition:
 
 class TransactionLog(Actor[LogPartition]):
     """The actor of one transaction log partition."""
-
-    is_service = True
 
     def __init__(self, partition: str, leader: str, brokers: tuple[str, ...]) -> None:
         self.partition = partition

@@ -5,11 +5,9 @@ Field names are the specs'. `correlation` exists in the actor composition only; 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import attrs
 
-from harness.model import Message, absent_if_none
+from harness.model import Message, absent_if_none, fresh
 from kafka_proto.errors import ErrorCode
 
 
@@ -31,7 +29,9 @@ class Error(ErrorCode):
 @attrs.frozen
 class InitPidRequest(Message):
     tid: str
-    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+    correlation: int | None = attrs.field(
+        default=None, metadata=absent_if_none() | fresh("correlation", "source"), kw_only=True
+    )
 
 
 @attrs.frozen
@@ -39,7 +39,9 @@ class InitPidResponse(Message):
     code: Error
     pid: int = -1
     pepoch: int = -1
-    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+    correlation: int | None = attrs.field(
+        default=None, metadata=absent_if_none() | fresh("correlation", "dest"), kw_only=True
+    )
 
 
 @attrs.frozen
@@ -48,14 +50,18 @@ class AddPartitionsToTxnRequest(Message):
     pid: int
     pepoch: int
     partitions: frozenset[str]
-    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+    correlation: int | None = attrs.field(
+        default=None, metadata=absent_if_none() | fresh("correlation", "source"), kw_only=True
+    )
 
 
 @attrs.frozen
 class AddPartitionsToTxnResponse(Message):
     code: Error
     partitions: frozenset[str] = frozenset()
-    correlation: int | None = attrs.field(default=None, metadata=absent_if_none(), kw_only=True)
+    correlation: int | None = attrs.field(
+        default=None, metadata=absent_if_none() | fresh("correlation", "dest"), kw_only=True
+    )
 
 
 Request = InitPidRequest | AddPartitionsToTxnRequest
@@ -129,7 +135,7 @@ class FindCoordinatorRequest(ActorMessage):
     """Asks any broker who coordinates a transactional id."""
 
     tid: str
-    correlation: int
+    correlation: int = attrs.field(metadata=fresh("correlation", "source"))
 
 
 @attrs.frozen
@@ -137,14 +143,12 @@ class FindCoordinatorResponse(ActorMessage):
     """Answers from the broker's metadata cache, which may be stale."""
 
     coordinator: str
-    correlation: int
+    correlation: int = attrs.field(metadata=fresh("correlation", "dest"))
 
 
 @attrs.frozen
 class LeaderAndIsr(ActorMessage):
     """The controller tells a broker who leads a transaction log partition from which coordinator epoch on."""
-
-    reliable: ClassVar[bool] = True
 
     partition: str
     leader: str
@@ -153,9 +157,7 @@ class LeaderAndIsr(ActorMessage):
 
 @attrs.frozen
 class ServiceMessage(ActorMessage):
-    """A message between a broker and a service modelled as atomic: in order, lost only where its receiver is down."""
-
-    reliable: ClassVar[bool] = True
+    """A message between a broker and the controller or a partition of the transaction log."""
 
 
 @attrs.frozen

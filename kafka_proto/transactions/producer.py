@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, Kind, Message, Op, Turn, View
+from harness.model import Actor, Kind, Message, Op, Turn, View, fresh
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
@@ -34,7 +34,7 @@ class Producer:
     record: ClientRecord = ClientRecord()
     goal: tuple[str, str] | None = None
     """`("init", tid)` or `("add_partitions", topic partition)`."""
-    correlation: int = 0
+    correlation: int = attrs.field(default=0, metadata=fresh("correlation", "self"))
     awaits: str = ""
     """`coordinator`, `init` or `add_partitions`: the kind of the answer waited for, or nothing; or `backoff`."""
 

@@ -17,6 +17,7 @@ import attrs
 
 from harness.model import (
     BAG,
+    RELIABLE,
     FrozenMap,
     Message,
     Model,
@@ -175,7 +176,7 @@ class Mapped:
     def loaded(self, view: View, b: str) -> broker.Broker:
         """Return a broker as it is once it has taken the prefixes that are on their way to it."""
         local: broker.Broker = view[b]
-        arriving = view.at("wire", b)
+        arriving = view.at("inbox", b, RELIABLE.name)
         for p in self.logs if arriving else ():
             for message in between(view, log.log_name(p), b):
                 if isinstance(message, log.Joined):
@@ -332,10 +333,9 @@ def changed(value: T, **fields: Any) -> T:
 
 
 def between(view: View, source: str, dest: str) -> tuple[Message, ...]:
-    """Return the reliable messages from one process that are on their way to another, in order."""
-    abandoned, current = view.at("wire", dest).get(source, ((), ()))
-    assert not abandoned
-    return tuple(current)
+    """Return the messages on a reliable link from one process to another, in order."""
+    queue: tuple[Message, ...] = view.at("inbox", dest, RELIABLE.name).get(source, ())
+    return queue
 
 
 def leader_of(terms: Iterable[LogMetadata], cepoch: int) -> str:

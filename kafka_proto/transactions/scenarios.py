@@ -63,6 +63,10 @@ FLAWS: tuple[Scenario, ...] = (
 )
 
 
+BETWEEN_CLIENTS_AND_BROKERS = (
+    ("b1", "c1"), ("b1", "c2"), ("b1", "b2"), ("b2", "c1"), ("b2", "c2"), ("c1", "c2"),
+)
+"""The links that are cut where the controller and the log stay within reach."""
 ROWS: tuple[Scenario, ...] = (
     Scenario(
         "happy-path", "one producer gets an id and adds a partition (figure 1)", ACTORS, {**ONE, "elections": 0},
@@ -112,7 +116,8 @@ ROWS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "partitioned-coordinator", "the active coordinator is cut off from all clients, then healed", ACTORS,
-        {**TWO, "elections": 1}, faults=Faults(partition=2, one_way=1, targets=("b1",)),
+        {**TWO, "elections": 1},
+        faults=Faults(partition=2, one_way=1, targets=("b1",), links=(("b1", "c1"), ("b1", "c2"), ("b1", "b2"))),
         claims=(*ACTOR_INVARIANTS, GET_PID),
     ),
     Scenario(
@@ -124,7 +129,7 @@ ROWS: tuple[Scenario, ...] = (
         {**TWO, "elections": 2},
         faults=Faults(
             drop=1, duplicate=1, delay=1, partition=1, one_way=1, pause=1, crash=1, skew=1,
-            targets=("b1", "b2", "c1", "c2"),
+            targets=("b1", "b2", "c1", "c2"), links=BETWEEN_CLIENTS_AND_BROKERS,
         ),
         claims=(*ACTOR_INVARIANTS, GET_PID),
     ),

@@ -20,7 +20,6 @@ from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.opened import Opened, open_trail, open_what
 from harness.demo.session.snapshot import branches, change_text, present, snapshot, steps
 from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, Turn, register, tours, unregister
-from harness.model.network import FIFO
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.chance import Seeded
 from harness.simulate.plan import everything
@@ -163,8 +162,8 @@ def under_way(session: LiveSession) -> Counter[Any]:
     """Return the messages that the state says are under way."""
     state, model, found = session.state(session.at), session.model, Counter()
     for address in model.addresses:
-        found.update(model.network.contents(state[f"inbox[{address}]"]))
-        found.update(FIFO.contents(state.get(f"wire[{address}]", FIFO.empty)))
+        for inbox in model.inboxes[address]:
+            found.update(inbox.network.contents(state[inbox.slot]))
         found.update(state.get(f"held[{address}]", ()))
     return found
 

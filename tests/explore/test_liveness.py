@@ -123,7 +123,7 @@ class Mutant(Process):
     """A process whose steps are changed, or left out."""
 
     def __init__(self, process: Process, change: Callable[[Step], Step | None]) -> None:
-        self.name, self.has_inbox, self.is_service = process.name, process.has_inbox, process.is_service
+        self.name, self.has_inbox = process.name, process.has_inbox
         self._process = process
         self._change = change
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable
-from typing import ClassVar
 
 import attrs
 import pytest
@@ -51,15 +50,6 @@ class Memo(Message):
 
 
 @attrs.frozen
-class Bell(Message):
-    """A message that no network fault touches."""
-
-    reliable: ClassVar[bool] = True
-
-    n: int
-
-
-@attrs.frozen
 class Diary:
     heard: tuple[int, ...] = persisted(default=())
     outbox: tuple[Message, ...] = volatile(default=())
@@ -83,7 +73,7 @@ class Peer(Actor[Diary]):
             yield Turn("Flush", (self.name,), attrs.evolve(local, dirty=False), flush=True)
 
     def on_message(self, local: Diary, message: Message) -> Iterable[Turn[Diary]]:
-        assert isinstance(message, Note | Memo | Bell)
+        assert isinstance(message, Note | Memo)
         yield Turn("Hear", (self.name,), attrs.evolve(local, heard=(*local.heard, message.n), dirty=True))
 
 
@@ -263,8 +253,8 @@ def test_pause_stops_an_actor_until_it_resumes() -> None:
 def test_crash_keeps_what_was_flushed() -> None:
     """A crash loses what was heard after the last flush, what was volatile, and what was on its way in."""
     faults = Faults(crash=1, delay=1, targets=("z",))
-    bell = Bell(9, source="b", dest="z")
-    here = world(*(note(n) for n in (1, 2, 3, 4, 5)), bell, faults=faults)
+    last = note(9, "b")
+    here = world(*(note(n) for n in (1, 2, 3, 4, 5)), last, faults=faults)
     here.take("Send(a)", "Hear(z)", "Flush(z)", "Send(a)", "Hear(z)")
     assert here.heard() == (1, 2)
     here.take("Send(a)", "Send(a)", "Delay Note a->z n=4", "Send(b)", "Crash(z)")
@@ -275,16 +265,6 @@ def test_crash_keeps_what_was_flushed() -> None:
     here.take("Restart(z)")
     assert here.labels == []
     assert here.state["z"] == Diary(heard=(1,))
-
-
-def test_crash_loses_reliable_messages_only_while_down() -> None:
-    """A receiver that is down misses reliable messages, too; after its restart it hears the next."""
-    here = world(*(Bell(n, source="b", dest="z") for n in (1, 2)), faults=Faults(crash=1, targets=("z",)))
-    here.take("Crash(z)")
-    assert here.lost("Send(b)") == (Bell(1, source="b", dest="z"),)
-    here.take("Restart(z)")
-    here.settle()
-    assert here.heard() == (2,)
 
 
 def test_crash_of_a_paused_actor_ends_its_pause() -> None:
@@ -371,25 +351,6 @@ EVERYTHING = Faults(
     drop=2, duplicate=2, delay=2, reorder=2, partition=2, one_way=2, pause=2, skew=2, targets=("a", "z"),
     rules=(Rule("drop"), Rule("duplicate"), Rule("delay"), Rule("reorder")),
 )
-
-
-@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
-def test_reliable_messages_are_never_hurt(network: Network) -> None:
-    """Whatever network fault or rule there is, reliable messages arrive once, in the order in which they were sent."""
-    bells = [Bell(n, source="a", dest="z") for n in range(4)]
-    for seed in range(10):
-        chance, here = random.Random(seed), world(*bells, faults=EVERYTHING, network=network)
-        for _ in range(60):
-            if not (choices := here.model.choices(here.state)):
-                break
-            choice = chance.choice(choices)
-            assert choice.step.action not in ("Drop", "Duplicate", "Delay", "Reconnect")
-            here.state = here.model.apply(here.state, choice)
-        for name in ("a", "z"):
-            if here.gate(name).status == "paused":
-                here.take(f"Resume({name})")
-        here.settle()
-        assert here.heard() == (0, 1, 2, 3)
 
 
 KINDS = {

@@ -103,7 +103,7 @@ def here() -> World:
 def test_each_part_has_a_slot_and_a_disk_if_anything_of_it_is_persisted() -> None:
     """The names of slots come from the parts; an actor of one part has one slot as ever."""
     state = library.library(CRASH).initial_states()[0]
-    assert {name for name in state if "library" in name and not name.startswith(("inbox", "wire", "held", "gate"))} == {
+    assert {name for name in state if "library" in name and not name.startswith(("inbox", "held", "gate"))} == {
         A, B, DESK, f"disk[{A[:7]}][shelf][a]", "disk[library][shelf][b]",
     }
     assert "c1" in state and state[DESK] == library.Desk()

@@ -402,11 +402,9 @@ def test_every_message_has_one_fate(name: str) -> None:
     it = case(name)
     timeline = it.timeline()
     *_, last = it.history.states()
-    waiting = [m for a in it.model.addresses for m in it.model.network.contents(last[f"inbox[{a}]"])]
+    waiting = [m for mine in it.model.inboxes.values() for i in mine for m in i.network.contents(last[i.slot])]
     for a in it.model.addresses:
         waiting += last.get(f"held[{a}]", ())
-        for abandoned, current in last.get(f"wire[{a}]", FrozenMap()).values():
-            waiting += [m for queue in (*abandoned, current) for m in queue]
     under_way = [flight.message for flight in timeline.flights if flight.ended_at is None]
     assert sorted(m.brief() for m in waiting) == sorted(m.brief() for m in under_way)
     received = [row for row in timeline.rows if row.received is not None]

@@ -151,7 +151,7 @@ def test_tables_that_forget_equal_the_reference_semantics(monkeypatch: pytest.Mo
         assert_tables_follow(Tables(model), model, 5, 50)
 
 
-NETWORK = ("inbox", "wire", "held", "discarded")
+NETWORK = ("inbox", "held", "discarded")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
 
 import attrs
 import pytest
@@ -14,10 +13,12 @@ from hypothesis import strategies as st
 from harness.model import (
     BAG,
     NO_FAULTS,
+    RELIABLE,
     Actor,
     Faults,
     Gate,
     Kind,
+    Link,
     Message,
     Model,
     Scenario,
@@ -49,13 +50,6 @@ class Ping(Message):
 
 
 @attrs.frozen
-class Call(Message):
-    reliable: ClassVar[bool] = True
-
-    n: int
-
-
-@attrs.frozen
 class Count:
     ticks: int = 0
     done: frozenset[str] = frozenset()
@@ -64,7 +58,7 @@ class Count:
 class Clock(Actor[Count]):
     """Ticks a number of times, and does a few other things once; may send a message at each tick."""
 
-    def __init__(self, name: str, ticks: int, *once: Kind, sends: type[Ping | Call] | None = None) -> None:
+    def __init__(self, name: str, ticks: int, *once: Kind, sends: bool = False) -> None:
         self.name = name
         self.limit = ticks
         self.once = once
@@ -81,7 +75,7 @@ class Clock(Actor[Count]):
         return ("Tick",) if local.ticks < self.limit else ()
 
     def timer_fired(self, local: Count, timer: str) -> Iterable[Turn[Count]]:
-        sent = (self.sends(local.ticks, source=self.name, dest="z"),) if self.sends else ()
+        sent = (Ping(local.ticks, source=self.name, dest="z"),) if self.sends else ()
         yield Turn(timer, (self.name,), attrs.evolve(local, ticks=local.ticks + 1), sent)
 
     def on_message(self, local: Count, message: Message) -> Iterable[Turn[Count]]:
@@ -98,10 +92,13 @@ EVERY_CLOCK_TRUE: Mapping[str, Gate] = {}
 EXACT = Timing(latency=ms(5), local=ms(1), timeout=ms(60), think=ms(3), perturb=ms(20), heal=ms(7))
 
 
-def schedule(*clocks: Clock, faults: Faults = NO_FAULTS, gates: Mapping[str, Gate] = EVERY_CLOCK_TRUE) -> Schedule:
+def schedule(
+    *clocks: Clock, faults: Faults = NO_FAULTS, gates: Mapping[str, Gate] = EVERY_CLOCK_TRUE,
+    links: tuple[Link, ...] = (),
+) -> Schedule:
     """Return the names of the steps of a run with exact durations, and when they happened, in milliseconds."""
     initial = {f"gate[{name}]": gate for name, gate in gates.items()}
-    model = Model("clocks", clocks, (initial,), BAG, faults)
+    model = Model("clocks", clocks, (initial,), BAG, faults, links=links)
     run = run_plain(Tables(model), Plan((), mode="timed", timing=EXACT), RandomStrategy(0))
     return [(chosen.label.split(" ")[0], (chosen.at_us or 0) / MS) for chosen in run.trail.choices]
 
@@ -138,14 +135,15 @@ def test_every_kind_of_step_takes_its_own_time() -> None:
 
 def test_timers_are_armed_again_when_they_have_fired() -> None:
     """Each tick is one timeout after the one before, and what it sends arrives one latency later."""
-    assert schedule(Clock("a", 2, sends=Ping), Clock("z", 0)) == [
+    assert schedule(Clock("a", 2, sends=True), Clock("z", 0)) == [
         ("Tick(a)", 60), ("Hear(z)", 65), ("Tick(a)", 120), ("Hear(z)", 125),
     ]
 
 
-def test_reliable_messages_travel_as_fast_as_a_local_step() -> None:
+def test_messages_on_reliable_links_travel_as_fast_as_a_local_step() -> None:
     """What stays inside a machine does not wait for the network."""
-    assert schedule(Clock("a", 1, sends=Call), Clock("z", 0)) == [("Tick(a)", 60), ("Hear(z)", 61)]
+    clocks = Clock("a", 1, sends=True), Clock("z", 0)
+    assert schedule(*clocks, links=(Link("a", "z", RELIABLE),)) == [("Tick(a)", 60), ("Hear(z)", 61)]
 
 
 def test_mending_takes_its_own_time() -> None:
@@ -175,7 +173,7 @@ def test_skew_changes_the_timers_that_are_armed_under_it() -> None:
 def test_skew_does_not_change_how_long_messages_travel() -> None:
     """Only timers go by an actor's clock."""
     happened = schedule(
-        Clock("a", 1, sends=Ping), Clock("z", 0), faults=Faults(targets=("z",)), gates={"z": Gate(skew=300)}
+        Clock("a", 1, sends=True), Clock("z", 0), faults=Faults(targets=("z",)), gates={"z": Gate(skew=300)}
     )
     assert happened == [("Tick(a)", 60), ("Hear(z)", 65)]
 

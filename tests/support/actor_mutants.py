@@ -28,7 +28,7 @@ class Mutant(Actor[Any]):
     """An actor whose turns by one action are changed; starting again counts as a turn here."""
 
     def __init__(self, actor: Actor[Any], action: str, change: Change) -> None:
-        self.name, self.initial, self.is_service = actor.name, actor.initial, actor.is_service
+        self.name, self.initial = actor.name, actor.initial
         self.may_crash, self._actor, self._action, self._change = actor.may_crash, actor, action, change
 
     def turns(self, local: Any) -> Iterable[Turn[Any]]:

@@ -27,7 +27,7 @@ Lines = list[Line]
 Edit = Callable[[], Lines]
 Way = tuple[Any, ...]
 """Keys and indexes that lead to a place in JSON data."""
-NETWORK = ("inbox", "wire", "held", "discarded", "gate", "budget", "rule_counts")
+NETWORK = ("inbox", "held", "discarded", "gate", "budget", "rule_counts")
 MESSAGES = ("received", "sent")
 CODES = ("code", "error")
 KEYS = ("n", "at_us", "process", "kind", "action", "args", "detail", "received", "sent", "lost", "held", "op", "writes",

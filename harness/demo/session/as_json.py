@@ -58,7 +58,7 @@ def message_json(sent: SentMessage) -> Json:
     message = sent.message
     found: Json = {
         "id": sent.id, "from": message.source, "to": message.dest, "type": message.type,
-        "brief": message_fields(message), "reliable": message.reliable,
+        "brief": message_fields(message), "reliable": sent.reliable,
         "fields": {
             field.name: brief(value)
             for field in attrs.fields(type(message))

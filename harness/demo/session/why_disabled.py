@@ -27,7 +27,7 @@ def why_no_message(model: Model, present: Json, verb: str, message: Json) -> str
         waits = message["state"] == "waiting"
         return "it waits behind another message" if waits else f"{message['to']} does not take it in this state"
     if message["reliable"]:
-        return "it travels on a reliable connection, which no fault reaches"
+        return "it travels on a reliable link: it waits while that is cut off, and no other fault reaches it"
     return no_fault(model, verb)
 
 

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from harness.explore.packed.layout import Field, Look, Overflow, PackedLayout
 from harness.memo.read_memo import ReadBranch, ReadTree
-from harness.model import Message, Model, Process, Property, Step, View, slot
+from harness.model import Message, Model, Process, Property, Step, View
+from harness.model.links import Inbox
 
 Answer = tuple[str, str]
 """The name of a property that answers in a state, and its reason."""
@@ -58,13 +59,19 @@ class Channel(dict[int, int]):
         return difference
 
     def _after(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        network = self.space.model.network
-        inbox = values[0]
+        routes, slots = self.space.model.routes, self.field.slots
+        after = list(values)
         if self.taken is not None:
-            inbox = network.take(inbox, self.taken)
+            inbox = routes.of(self.taken)
+            at = slots.index(inbox.slot)
+            after[at] = inbox.network.take(after[at], self.taken)
+            if self.space.model.history_variables:
+                after[-1] |= {self.taken}
         for message in self.put:
-            inbox = network.put(inbox, message)
-        return (inbox,) if len(values) == 1 else (inbox, values[1] | {self.taken} if self.taken else values[1])
+            inbox = routes.of(message)
+            at = slots.index(inbox.slot)
+            after[at] = inbox.network.put(after[at], message)
+        return tuple(after)
 
 
 class PackedEdge:
@@ -213,17 +220,17 @@ class Check(Unit):
 
 
 class MessageCheck(Unit):
-    """All properties of messages, for the messages of one channel: each message is looked at once."""
+    """All properties of messages, for those of one inbox: each message is looked at once."""
 
-    def __init__(self, space: PackedModel, address: str, properties: Sequence[Property]) -> None:
+    def __init__(self, space: PackedModel, inbox: Inbox, properties: Sequence[Property]) -> None:
         super().__init__(space)
-        self.inbox = slot("inbox", address)
+        self.inbox = inbox
         self.properties = properties
         self.good: set[Message] = set()
 
     def answers(self, view: View) -> tuple[Answer, ...]:
-        network = self.space.model.network
-        inbox = view[self.inbox]
+        network = self.inbox.network
+        inbox = view[self.inbox.slot]
         new = set(network.each(inbox)) - self.good  # a set keeps the hashes of another
         if all(prop.check(message) is None for message in new for prop in self.properties):
             self.good.update(new)
@@ -232,5 +239,5 @@ class MessageCheck(Unit):
         return tuple({name: (name, why) for name, why in reasons if why is not None}.values())
 
     def is_silent_at(self, field: Field, at: int) -> bool:
-        inbox = field.values[at][field.slots.index(self.inbox)]
-        return self.good.issuperset(self.space.model.network.each(inbox)) or super().is_silent_at(field, at)
+        inbox = field.values[at][field.slots.index(self.inbox.slot)]
+        return self.good.issuperset(self.inbox.network.each(inbox)) or super().is_silent_at(field, at)

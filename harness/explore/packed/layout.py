@@ -1,6 +1,6 @@
 """How a state is packed into one integer: fields of interned values, each with a shift and a width.
 
-A field holds one slot, or the inbox of an address together with what it discarded (they change together). Values are
+A field holds one slot, or the inboxes of an address together with what it discarded (they change together). Values are
 interned by their canonical text; ids are local to one search. A field that needs more ids than its width allows raises
 `Overflow`, and the search starts over with wider fields (what was computed about values is kept).
 """
@@ -100,7 +100,7 @@ class PackedLayout:
         start = model.initial_states()[0]
         grouped: list[tuple[str, ...]] = []
         for address in model.addresses:
-            channel = [slot("inbox", address)]
+            channel = [inbox.slot for inbox in model.inboxes[address]]
             if model.history_variables:
                 channel.append(slot("discarded", address))
             grouped.append(tuple(channel))

@@ -152,9 +152,9 @@ class InboxLookUp(LookUp):
         super().__init__(space, (field,))
 
     def fill(self, state: int) -> TableEntry:
-        inbox = self.space.layout.at(self.field, state)[0]
-        arriving = self.space.model.network.deliverable(inbox)
         space, address = self.space, self.address
+        waiting = zip(space.model.inboxes[address], space.layout.at(self.field, state), strict=False)
+        arriving = [message for inbox, value in waiting for message in inbox.network.deliverable(value)]
         children = tuple([space.first_look_up(space.delivery(address, message), state) for message in arriving])
         found = self.table[state & self.mask] = TableEntry((), children) if children else NOTHING
         return found

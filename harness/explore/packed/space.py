@@ -322,7 +322,8 @@ class Space:
         checks: list[Unit] = []
         of_messages = [prop for prop in properties if prop.on == "message" and prop.is_safety]
         if of_messages:
-            checks += [MessageCheck(self, address, of_messages) for address in self.model.addresses]
+            inboxes = (inbox for mine in self.model.inboxes.values() for inbox in mine)
+            checks += [MessageCheck(self, inbox, of_messages) for inbox in inboxes]
         for prop in properties:
             if not prop.is_safety:
                 checks.append(Check(self, prop.name, partial(_witnessed, prop)))

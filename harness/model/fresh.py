@@ -1,0 +1,153 @@
+"""Numbers that are only compared: the protocol declares them once, where a field of a state or a message holds one.
+
+Of a correlation id only equality counts, of an incarnation which is the newer; which number it is matters to nobody.
+States that differ in the choice of such numbers only are one. `renamed` is a state under another choice; -1, 0 and None
+mean none, or the first, and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from harness.model.model import Model
+from harness.model.network import FIFO
+from harness.model.values import FrozenMap, Value, canonical_sort
+from harness.model.view import State, parts
+
+SPECIAL = (-1, 0)
+"""Numbers that are never renamed."""
+Namespace = tuple[str, str]
+"""A sort of numbers, and whose they are: numbers of two namespaces are never compared."""
+Rename = Callable[[Namespace, int], int]
+
+
+@attrs.frozen
+class Number:
+    """What a field's declaration says of the numbers in it, in whatever tuples, sets and maps they stand."""
+
+    sort: str
+    ordered: bool
+    """Whether it counts which of two is greater, or equality only; a new number is greater than all either way."""
+    per: tuple[str, ...] = ()
+    """Whose they are: `self` (the actor in whose state they stand), `key` (of the map in which they or their record
+    stand), or fields of their record that say so, as `source` and `dest` of a message; none for one namespace."""
+
+
+def fresh(sort: str, *per: str) -> dict[str, Any]:
+    """Return metadata that declares numbers of a field of which only equality counts; | combines it with other."""
+    return {"number": Number(sort, False, per)}
+
+
+def ordered(sort: str, *per: str) -> dict[str, Any]:
+    """Return metadata that declares numbers of a field of which equality and order count."""
+    return {"number": Number(sort, True, per)}
+
+
+@attrs.frozen
+class Sort:
+    """What is declared of a sort of numbers: whether order counts, and the fields that hold them with their `per`."""
+
+    ordered: bool
+    fields: dict[str, tuple[str, ...]]
+
+
+def declared(types: Iterable[type]) -> dict[str, Sort]:
+    """Return the sorts of numbers that the fields of some classes hold. Raises ValueError where declarations differ."""
+    found: dict[str, Sort] = {}
+    for cls in types:
+        for field in attrs.fields(cls) if attrs.has(cls) else ():
+            number: Number | None = field.metadata.get("number")
+            if number is not None:
+                name = f"{cls.__name__}.{field.name}"
+                sort = found.setdefault(number.sort, Sort(number.ordered, {}))
+                if sort.ordered is not number.ordered:
+                    raise ValueError(f"{number.sort} is ordered in {min(sort.fields)} or in {name}, not in both")
+                sort.fields[name] = number.per
+    return dict(sorted(found.items()))
+
+
+def renamed(model: Model, state: State, rename: Rename) -> dict[str, Value]:
+    """Return a state in which every declared number that is not special is what `rename` says."""
+    owners: dict[str, str] = {}
+    disks: dict[str, str] = {}
+    for actor in model.actors.values():
+        owners |= dict.fromkeys(actor.layout.slots, actor.name)
+        disks |= {disk: where for where, disk in actor.layout.disks.items()}
+    inboxes = {inbox.slot: inbox.network for mine in model.inboxes.values() for inbox in mine}
+    after: dict[str, Value] = {}
+    for name, value in state.items():
+        if name in disks:
+            after[name] = _disk(state[disks[name]], value, _Renaming(rename, owners[disks[name]]))
+        elif parts(name)[0] == "held":
+            after[name] = tuple(canonical_sort(renamed_value(message, rename) for message in value))
+        elif inboxes.get(name) is FIFO:
+            queues: FrozenMap[str, Any] = renamed_value(value, rename)
+            after[name] = FrozenMap({who: (tuple(canonical_sort(old)), now) for who, (old, now) in queues.items()})
+        else:
+            after[name] = renamed_value(value, rename, owners.get(name, ""))
+    return after
+
+
+def numbers(model: Model, state: State) -> dict[Namespace, set[int]]:
+    """Return the declared numbers of a state that are not special, by namespace."""
+    found: dict[Namespace, set[int]] = {}
+
+    def note(where: Namespace, number: int) -> int:
+        found.setdefault(where, set()).add(number)
+        return number
+
+    renamed(model, state, note)
+    return found
+
+
+def renamed_value(value: Value, rename: Rename, owner: str = "") -> Value:
+    """Return a value, part of the state of `owner` or a message, under another choice of its declared numbers."""
+    return _Renaming(rename, owner).of(value, None, (), "")
+
+
+def _disk(local: Value, disk: FrozenMap[str, Value], renaming: _Renaming) -> Value:
+    """Return the persisted fields of a local state, whose declarations are its class's."""
+    fields = attrs.fields_dict(type(local))
+    return FrozenMap({name: renaming.of_field(local, fields[name], value) for name, value in disk.items()})
+
+
+class _Renaming:
+    """A way through the values of one slot."""
+
+    def __init__(self, rename: Rename, owner: str) -> None:
+        self.rename = rename
+        self.owner = owner
+
+    def of(self, value: Any, number: Number | None, whose: tuple[str, ...], key: str) -> Value:
+        """Return a value; `number` is the declaration of its field, `key` that of the nearest map."""
+        if value is None or isinstance(value, bool | str | bytes):
+            return value
+        if isinstance(value, int):
+            if number is None or value in SPECIAL:
+                return value
+            return self.rename((number.sort, " ".join(key if name == "key" else name for name in whose)), value)
+        if isinstance(value, tuple):
+            return tuple(self.of(item, number, whose, key) for item in value)
+        if isinstance(value, frozenset):
+            return frozenset(self.of(item, number, whose, key) for item in value)
+        if isinstance(value, FrozenMap):
+            return FrozenMap({
+                self.of(k, number, whose, key): self.of(item, number, whose, k if isinstance(k, str) else key)
+                for k, item in value.items()
+            })
+        changes = {field.name: self.of_field(value, field, getattr(value, field.name), key)
+                   for field in attrs.fields(type(value))}
+        return attrs.evolve(value, **changes)
+
+    def of_field(self, record: Any, field: attrs.Attribute[Any], value: Value, key: str = "") -> Value:
+        """Return what a field of a record holds."""
+        number: Number | None = field.metadata.get("number")
+        return self.of(value, number, tuple(self._owner(record, name) for name in number.per) if number else (), key)
+
+    def _owner(self, record: Any, name: str) -> str:
+        if name == "key":
+            return name
+        return self.owner if name == "self" else str(getattr(record, name))

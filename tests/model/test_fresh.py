@@ -1,0 +1,170 @@
+"""Numbers that are only compared: what protocols declare is true, and a wrong declaration is caught."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import pytest
+from support.renaming import departures, numbers, walk
+
+from harness.model import (
+    Actor,
+    Faults,
+    FrozenMap,
+    Message,
+    Model,
+    Turn,
+    absent_if_none,
+    find_model,
+    fresh,
+    ordered,
+    persisted,
+)
+from harness.model.fresh import Number, Sort, declared, renamed, renamed_value
+
+FAULTS = Faults(
+    drop=2, duplicate=2, delay=2, partition=1, crash=2, targets=("b1", "b2", "r1", "r2", "broker")
+)
+MODELS = {
+    "transactions/repaired/actors": {"elections": 2}, "transactions/diary-02/actors": {"transactional-ids": 2},
+    "replication/kip-320/actors": {"elections": 2, "fencings": 1}, "replication/async-isr/actors": {"fencings": 1},
+    "compaction/pulsar/actors": {}, "compaction/pulsar-trimming/actors": {},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_protocol_declares_is_only_compared(name: str) -> None:
+    """Renamed, each state of some runs offers the same steps, which lead to the same states, renamed."""
+    base = find_model(name).make(MODELS[name])
+    targets = tuple(target for target in FAULTS.targets if target in base.actors)
+    seen: set[str] = set()
+    for seed in range(4):
+        model = find_model(name).make(MODELS[name], faults=attrs.evolve(FAULTS, targets=targets))
+        chance = random.Random(seed)
+        for state in walk(model, seed, 80):
+            seen |= {sort for sort, _ in numbers(model, state)}
+            assert not list(departures(model, state, chance))
+    assert seen == set(declared(base.types))
+
+
+@attrs.frozen
+class Offer(Message):
+    bid: int = attrs.field(metadata=ordered("bid"))
+
+
+@attrs.frozen
+class Hasty(Message):
+    bid: int = attrs.field(metadata=fresh("bid"))
+
+
+@attrs.frozen
+class Made:
+    last: int = attrs.field(default=0, metadata=ordered("bid"))
+    left: int = 4
+
+
+@attrs.frozen
+class HastyMade:
+    last: int = attrs.field(default=0, metadata=fresh("bid"))
+    left: int = 4
+
+
+@attrs.frozen
+class Best:
+    bid: int = attrs.field(default=0, metadata=ordered("bid"))
+    refused: int = 0
+
+
+@attrs.frozen
+class HastyBest:
+    bid: int = attrs.field(default=0, metadata=fresh("bid"))
+    refused: int = 0
+
+
+class Bidder(Actor[Any]):
+    """Has a few offers to make, each higher than the last."""
+
+    name = "bidder"
+
+    def __init__(self, offer: Any, made: Any) -> None:
+        self.offer, self.initial = offer, made
+
+    def step(self, local: Any) -> Iterable[Turn[Any]]:
+        if local.left:
+            offer = self.offer(local.last + 1, source="bidder", dest="house")
+            yield Turn("Bid", (), attrs.evolve(local, last=local.last + 1, left=local.left - 1), (offer,))
+
+
+class House(Actor[Any]):
+    """Keeps the best offer; `adds` makes a number of what should only be compared."""
+
+    name = "house"
+
+    def __init__(self, best: Any, adds: bool = False) -> None:
+        self.initial, self.adds = best, adds
+
+    def on_message(self, local: Any, message: Any) -> Iterable[Turn[Any]]:
+        if self.adds and message.bid != local.bid + 1:
+            yield Turn("Skip", (), local)
+        elif message.bid > local.bid:
+            yield Turn("Take", (), attrs.evolve(local, bid=message.bid))
+        else:
+            yield Turn("Refuse", (), attrs.evolve(local, refused=local.refused + 1))
+
+
+def auction(offer: Any, made: Any, best: Any, adds: bool = False) -> Model:
+    return Model("auction", (Bidder(offer, made()), House(best(), adds)), types=(offer, made, best))
+
+
+def found(model: Model) -> list[str]:
+    return [why for seed in range(6) for state in walk(model, seed, 20)
+            for why in departures(model, state, random.Random(seed))]
+
+
+def test_a_number_that_is_compared_by_order_is_not_fresh() -> None:
+    """The check catches a bid that is declared for equality only, and passes its twin that declares the order."""
+    assert not found(auction(Offer, Made, Best))
+    caught = found(auction(Hasty, HastyMade, HastyBest))
+    assert any("house|Take|" in why and "a renaming only" in why for why in caught)
+
+
+def test_a_number_that_is_counted_with_is_not_ordered() -> None:
+    """The check catches a bid of which the house asks whether it is one more than the last."""
+    assert any("house|Skip|" in why for why in found(auction(Offer, Made, Best, adds=True)))
+
+
+@attrs.frozen
+class Ledger:
+    term: int = persisted(default=0, metadata=ordered("term", "self"))
+    heard: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("term", "key"))
+    seen: frozenset[int] = attrs.field(default=frozenset(), metadata=fresh("ticket"))
+    answer: int | None = attrs.field(default=None, metadata=absent_if_none() | fresh("ticket"))
+    total: int = 7
+
+
+def test_declared_numbers_are_renamed_wherever_they_stand() -> None:
+    """In tuples, sets and maps, each in its own namespace; special ones and others stay."""
+    value = Ledger(3, FrozenMap({"b": 5, "c": 0}), frozenset((1, 2)), -1)
+    after = renamed_value(value, lambda where, n: n + {"a": 10, "b": 20, "": 30}[where[1]], "a")
+    assert after == Ledger(13, FrozenMap({"b": 25, "c": 0}), frozenset((31, 32)), -1, 7)
+
+
+def test_disks_are_renamed_as_the_states_that_they_survive() -> None:
+    """A broker's incarnation has one name on its disk and in its memory."""
+    model = find_model("transactions/repaired/actors").make(faults=Faults(crash=1, targets=("b1",)))
+    state = dict(model.initial_states()[0])
+    state["b1"] = attrs.evolve(state["b1"], incarnation=4)
+    state["disk[b1]"] = state["disk[b1]"].set("incarnation", 4)
+    after = renamed(model, state, lambda where, n: n + 100)
+    assert (after["b1"].incarnation, after["disk[b1]"]["incarnation"]) == (104, 104)
+
+
+def test_a_sort_is_ordered_everywhere_or_nowhere() -> None:
+    """Two fields that say otherwise are a mistake in the protocol."""
+    assert declared((Offer, Best)) == {"bid": Sort(True, {"Offer.bid": (), "Best.bid": ()})}
+    assert attrs.fields(Ledger).term.metadata == {"persisted": True, "number": Number("term", True, ("self",))}
+    with pytest.raises(ValueError, match=r"bid is ordered in Offer.bid or in HastyBest.bid, not in both"):
+        declared((Offer, HastyBest))
