@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, View
+from harness.model import NO_FAULTS, Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, View
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
@@ -16,6 +16,7 @@ from kafka_proto.replication.variants import VERSIONS
 from kafka_proto.stack.broker import Disk, StackBroker
 from kafka_proto.stack.controller import ClusterState, StackController
 from kafka_proto.stack.properties import properties
+from kafka_proto.stack.refinement import refinement
 from kafka_proto.stack.state import Broker, TxnRecord
 from kafka_proto.transactions import messages, producer
 from kafka_proto.transactions.application import ProducerClient
@@ -88,7 +89,15 @@ def build(
         "cluster", tuple(processes), (start(controller.initial, rules, brokers),), network, faults,
         properties(constants, hosts, home), history_variables=history_variables, sizes=sizes, settings=settings,
         types=TYPES, waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
+        refinement=None if loses_records(settings) else lambda: refinement(
+            REPAIRED, sizes, settings, network, faults != NO_FAULTS, rules, home
+        ),
     )
+
+
+def loses_records(settings: Mapping[str, str]) -> bool:
+    """Say whether the log may lose what is committed, which no spec of coordinators does."""
+    return settings["disk"] != "flushed" or settings["election"] == "unclean"
 
 
 def replicas_of(constants: Names, factor: int) -> dict[str, tuple[str, ...]]:

@@ -43,7 +43,7 @@ PART, LEAST = 4, 25
 """A row of which nothing but silence is expected gets this part of its scenario's runs, at least so many."""
 GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
 """A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""
-HELD, HELD_THOROUGH = 60, 400
+HELD, HELD_THOROUGH = 20, 400
 """Silent runs of each strategy but guided that are held against the spec, where the model names one."""
 
 

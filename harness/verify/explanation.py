@@ -14,6 +14,8 @@ from harness.simulate.nodes import Node, Option
 from harness.verify.enabling import MANY, Asking, Attempt, differences
 from harness.verify.refinement import Failure, Refiner
 
+FEW = 2
+"""Steps of a way that an action of the actors may not be; longer ones would take long to look for."""
 TRIED = 40
 """Instances of actions that are tried in the state where a run left the spec."""
 
@@ -60,7 +62,7 @@ def explain(refiner: Refiner, failure: Failure) -> Explanation:
         changes = explainer.changes(refiner.spec_tables.start(0).state, failure.after)
         return Explanation(failure.step, failure.label, changes, None, ("the spec does not start in this state",))
     changes = explainer.changes(failure.before, failure.after)
-    way = refiner.way(failure.before, failure.after)
+    way = refiner.way(failure.before, failure.after, most=FEW)
     if way is not None:
         why = explainer.barred(way, failure.action)
         return Explanation(failure.step, failure.label, changes, " and ".join(way), why)

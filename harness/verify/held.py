@@ -75,4 +75,4 @@ class Held:
 
 def held(tables: Tables) -> Held | None:
     """Return what holds runs on these tables against their spec, or None where the model names none."""
-    return None if tables.model.refinement is None else Held(Refiner(tables.model, tables))
+    return None if tables.model.refinement is None else Held(Refiner(tables.model, tables, is_hasty=True))

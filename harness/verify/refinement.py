@@ -260,10 +260,10 @@ class Refiner:
         return frozenset(self._ways.possible)
 
     def way(
-        self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset()
+        self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset(), most: int | None = None
     ) -> tuple[str, ...] | None:
         """Return the spec's actions that lead from one of its states to another one, as `SpecWays.between` does."""
-        return self._ways.between(before, after, barred)
+        return self._ways.between(before, after, barred, most)
 
     def passed(self, most: int) -> list[Ids]:
         """Return states of the spec that judged runs went through and left, the latest last; at most so many."""

@@ -42,11 +42,12 @@ class SpecWays:
         self._known.clear()
 
     def between(
-        self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset()
+        self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset(), most: int | None = None
     ) -> tuple[str, ...] | None:
         """Return the spec's actions that lead from one of its states to another one, or None where none do. Unmapped.
 
-        Those that are barred do not count. From None, the state before the first, nothing leads to the initial states.
+        Those that are barred do not count, nor do ways of more than `most` steps where that is given. From None, the
+        state before the first, nothing leads to the initial states.
         """
         if before is None:
             return () if self.tables.starts_in(after) else None
@@ -63,10 +64,11 @@ class SpecWays:
         try:
             node = self.tables.node(before)
             self.possible.update([option.action for option in node.options])
-            found = self._search(node, after, barred)
+            found = self._search(node, after, barred, most or self._refinement.steps)
         except Exception as error:
             raise Unmapped(f"the spec fails on the state before this step with {where(error)}") from error
-        self._known[key] = found
+        if found is not None or most is None:
+            self._known[key] = found
         if self.is_hasty and found is not None and len(found) == 1:
             self._note(node, after, barred, found[0])
         return found
@@ -95,28 +97,36 @@ class SpecWays:
         """Return states of the spec that ways led from, the latest last; at most so many."""
         return list(dict.fromkeys(before for before, _, _ in self._known))[-most:]
 
-    def _search(self, node: Node, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
+    def _search(self, node: Node, after: Ids, barred: frozenset[str], most: int) -> tuple[str, ...] | None:
         """Look for the shortest way, first without extension actions."""
         extensions = self._refinement.extensions
-        for steps in range(1, self._refinement.steps + 1):
+        for steps in range(1, most + 1):
             for left_out in (barred | extensions.keys(), barred) if extensions else (barred,):
-                found = self._within(node, after, steps, left_out)
+                found = self._within(node, after, steps, left_out, set())
                 if found is not None:
                     return found
         return None
 
-    def _within(self, node: Node, after: Ids, steps: int, left_out: frozenset[str]) -> tuple[str, ...] | None:
-        """Return a way of exactly so many steps, the most promising options first; or None."""
+    def _within(
+        self, node: Node, after: Ids, steps: int, left_out: frozenset[str], tried: set[tuple[Ids, int]]
+    ) -> tuple[str, ...] | None:
+        """Return a way of exactly so many steps, the most promising options first; or None.
+
+        `tried` has the states from which so many steps do not lead there: steps of a way may mostly change places.
+        """
         options = [(n, option) for n, option in enumerate(node.options) if option.action not in left_out]
         if steps == 1:
             return next(((option.action,) for _, option in options if leads(node.state, option, after)), None)
+        if (node.state, steps) in tried:
+            return None
+        tried.add((node.state, steps))
         near = []
         for n, option in options:
             reached = option.after(node.state)
             if reached != node.state:
                 near.append((sum(a != b for a, b in zip(reached, after, strict=True)), n, option))
         for _, n, option in sorted(near, key=itemgetter(0, 1)):
-            rest = self._within(self.tables.follow(node, n), after, steps - 1, left_out)
+            rest = self._within(self.tables.follow(node, n), after, steps - 1, left_out, tried)
             if rest is not None:
                 return (option.action, *rest)
         return None

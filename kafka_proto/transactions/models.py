@@ -7,6 +7,7 @@ from functools import partial
 from harness.model import ModelSpec, Setting, Size
 from kafka_proto.transactions import actors, extensions
 from kafka_proto.transactions.extensions import EXTENSIONS
+from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS as ON_REPLICAS
 from kafka_proto.transactions.specs import diary_01, gist
 from kafka_proto.transactions.versions.diary_02 import DIARY_02
 from kafka_proto.transactions.versions.repaired import REPAIRED
@@ -29,7 +30,8 @@ def repairs(*flaws: str) -> Setting:
 
 EXTEND = {
     "extend": Setting(
-        tuple(EXTENSIONS), several=True, doc="extension actions: what the spec abstracts from, see docs/models.md"
+        tuple({**EXTENSIONS, **ON_REPLICAS}), several=True,
+        doc="extension actions: what the spec abstracts from, see docs/models.md",
     ),
     "bound": Setting(
         ("0", "1", "2", "3", "4"), doc="spurious extension steps (a crash, a lost message) in a run; or else 1"

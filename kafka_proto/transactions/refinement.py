@@ -3,20 +3,17 @@
 An election counts when the elected broker has joined its epoch at the log, which fences its predecessor; one that the
 log has not heard of counts with the next one that it has, and later for a broker that still takes over. A broker
 follows when it knows of that epoch, or the log says that it joined it. An entry is committed when its leader hears so,
-or, where the leader has stopped serving or is deposed, when the log commits it. Producer ids are numbered as they
-appear, since brokers take them from blocks; so are a client's requests, since its look-ups are numbered with them.
+or, where the leader has stopped serving or is deposed, when the log commits it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, TypeVar
 
 import attrs
 
 from harness.model import (
-    BAG,
     RELIABLE,
     FrozenMap,
     Message,
@@ -27,16 +24,15 @@ from harness.model import (
     View,
     slot,
 )
-from kafka_proto.transactions import broker, extensions, log, messages, producer
+from kafka_proto.transactions import broker, extensions, log, messages
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.decisions.election import replay
 from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS
-from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.numbering import Naming, Observer, Seen
+from kafka_proto.transactions.records import Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names
 from kafka_proto.transactions.versions.version import Version
 
-T = TypeVar("T")
-Exchanged = TypeVar("Exchanged", bound=messages.Request | messages.Response)
 ELECTIONS = 1_000_000
 """More elections than any run has: the bound of the spec, lifted."""
 
@@ -51,15 +47,7 @@ class Ghost:
     """The last epoch of each partition that its leader has joined at the log: the spec's epoch."""
     followed: FrozenMap[str, FrozenMap[str, int]] = FrozenMap()
     """The epoch of each partition that each broker is in: it does not go back when a crash makes a broker forget it."""
-    pids: tuple[int, ...] = ()
-    """Producer ids in the order of their appearance."""
-    requests: FrozenMap[str, tuple[int, ...]] = FrozenMap()
-    """The correlation ids of each client's requests other than look-ups, in order."""
-    crashes: FrozenMap[str, int] = FrozenMap()
-    """How often each broker has crashed."""
-    down: frozenset[str] = frozenset()
-    coordinators: FrozenMap[str, str] = FrozenMap()
-    """Of each client that has a producer id and looks its coordinator up: whom the spec's client would know."""
+    seen: Seen = Seen()
 
 
 def refinement(
@@ -89,8 +77,7 @@ class Mapped:
         logs: Sequence[log.TransactionLog], model: Model,
     ) -> None:
         self.constants = constants
-        self.network = network
-        self.faulty = faulty
+        self.observer = Observer(constants, network, faulty)
         self.brokers = {actor.name: actor for actor in brokers}
         self.logs = {actor.partition: actor for actor in logs}
         self.home = brokers[0].home
@@ -101,14 +88,14 @@ class Mapped:
         nowhere = FrozenMap({b: 0 for b in self.brokers})
         self.start = Ghost(
             FrozenMap({p: () for p in self.logs}), FrozenMap({p: 0 for p in self.logs}),
-            FrozenMap({p: nowhere for p in self.logs}), (), FrozenMap({c: () for c in constants.clients}), nowhere,
+            FrozenMap({p: nowhere for p in self.logs}), self.observer.start,
         )
 
     def abstract(self, view: View, before: Ghost) -> tuple[Mapping[str, Value], Ghost]:
         """Return the spec's state that a state of the actors stands for, and what is remembered after it."""
         near = {b: self.loaded(view, b) for b in self.brokers}
         ghost = self.remember(view, before, near)
-        naming = Naming(ghost.pids, ghost.requests)
+        naming = Naming(ghost.seen)
         state: dict[str, Value] = dict(self.fixed)
         late: list[Message] = []
         for p in self.logs:
@@ -119,16 +106,9 @@ class Mapped:
                 slots, answers = self.replica(b, partition, naming)
                 state.update(slots)
                 late += answers
-        for c in self.constants.clients:
-            local: producer.Producer = view[c]
-            state[slot("client", c)] = naming.client(local.record, ghost.coordinators.get(c))
-            state[slot("correlation", c)] = len(ghost.requests[c])
-        for b, crashes in ghost.crashes.items():
-            state[slot("aux_crashes", b)] = crashes
-        for address in (*self.constants.clients, *self.constants.brokers):
-            state[slot("inbox", address)] = self.inbox(view, address, late, naming)
         elections = sum(led - 1 for led in ghost.led.values())
-        return {**state, "pid_source": len(ghost.pids), "aux_coord_ctr": elections}, ghost
+        state.update(self.observer.slots(view, ghost.seen, naming, late))
+        return {**state, "aux_coord_ctr": elections}, ghost
 
     def remember(self, view: View, ghost: Ghost, near: Mapping[str, broker.Broker]) -> Ghost:
         """Return the ghost with what is new in a state."""
@@ -143,22 +123,10 @@ class Mapped:
             now_in = {b: max(self.follows(near[b], b, p, partition.joined[b], terms[p], last), before[b])
                       for b in self.brokers}
             followed = followed if now_in == dict(before) else followed.set(p, FrozenMap(now_in))
-        known = [found.pid for b in self.brokers for found in view[b].metadata.values()]
-        new = tuple(pid for pid in dict.fromkeys(known) if pid not in ghost.pids)
-        requests, coordinators = ghost.requests, ghost.coordinators
-        for c in self.constants.clients:
-            local: producer.Producer = view[c]
-            if local.awaits in ("init", "add_partitions") and local.correlation not in requests[c]:
-                requests = requests.set(c, (*requests[c], local.correlation))
-            if local.record.tc is not None or local.record.tid is None or local.record.pid == -1:
-                coordinators = coordinators.without(c) if c in coordinators else coordinators
-            elif c not in coordinators:
-                p = self.home[local.record.tid]
-                coordinators = coordinators.set(c, leader_of(terms[p], led[p]))
-        down = frozenset(b for b in self.brokers if self.faulty and view.at("gate", b).status == "down")
-        new_down = sorted(down - ghost.down)
-        crashes = ghost.crashes.update({b: ghost.crashes[b] + 1 for b in new_down}) if new_down else ghost.crashes
-        now_known = Ghost(terms, led, followed, ghost.pids + new, requests, crashes, down, coordinators)
+        metadata = [found for b in self.brokers for found in view[b].metadata.values()]
+        leaders = {tid: leader_of(terms[p], led[p]) for tid, p in self.home.items()}
+        seen = self.observer.sees(view, ghost.seen, metadata, leaders.__getitem__)
+        now_known = Ghost(terms, led, followed, seen)
         return ghost if now_known == ghost else now_known
 
     def follows(
@@ -204,15 +172,6 @@ class Mapped:
                 found[slot("tc_tid_metadata", b, tid)] = naming.metadata(replica.metadata.get(tid))
                 found[slot("tc_tid_transition", b, tid)] = naming.metadata(replica.transitions.get(tid))
         return found
-
-    def inbox(self, view: View, address: str, late: Iterable[Message], naming: Naming) -> Value:
-        """Return the spec's messages on their way to an address, delayed ones and `late` ones included."""
-        bag, held = BAG.empty, view.at("held", address) if self.faulty else ()
-        mine = [message for message in late if message.dest == address]
-        for message in (*self.network.contents(view.at("inbox", address)), *held, *mine):
-            if isinstance(message, messages.Request | messages.Response):
-                bag = BAG.put(bag, naming.message(message))
-        return bag
 
 
 @attrs.frozen
@@ -285,51 +244,6 @@ class Partition:
                 local = turn.local
                 sent += [answer for answer in turn.sent if isinstance(answer, messages.Response)]
         return local, sent
-
-
-class Naming:
-    """Producer ids and requests by the numbers that the spec gives them."""
-
-    def __init__(self, pids: Iterable[int], requests: FrozenMap[str, tuple[int, ...]]) -> None:
-        self.pids = {-1: -1, **{pid: n + 1 for n, pid in enumerate(pids)}}
-        self.requests = requests
-
-    def metadata(self, metadata: TxnMetadata | None) -> TxnMetadata | None:
-        """Return the metadata of an id."""
-        return changed(metadata, pid=self.pids[metadata.pid]) if metadata is not None else None
-
-    def entry(self, entry: Entry) -> Entry:
-        """Return an entry of the log, with the answers that its callback would send."""
-        response, err = entry.callback.response, entry.callback.err
-        callback = changed(
-            entry.callback,
-            response=self.message(response) if response is not None else None,
-            err=self.message(err) if err is not None else None,
-        )
-        return changed(entry, transition=self.metadata(entry.transition), callback=callback)
-
-    def message(self, message: Exchanged) -> Exchanged:
-        """Return a request or a response."""
-        assert isinstance(message, messages.Request | messages.Response) and message.correlation is not None
-        client = message.source if isinstance(message, messages.Request) else message.dest
-        correlation = self.requests[client].index(message.correlation) + 1
-        if isinstance(message, messages.InitPidResponse | messages.AddPartitionsToTxnRequest):
-            return changed(message, correlation=correlation, pid=self.pids[message.pid])
-        return changed(message, correlation=correlation)
-
-    def client(self, record: ClientRecord, found: str | None) -> ClientRecord:
-        """Return a client's record: in the spec it knows its coordinator when it has a producer id, and not before."""
-        tc = None if record.pid == -1 else record.tc if record.tc is not None else found
-        return changed(record, tc=tc, pid=self.pids[record.pid])
-
-
-def changed(value: T, **fields: Any) -> T:
-    """Return a record with other values of some fields; the very record where they have these values already."""
-    for name, new in fields.items():
-        old = getattr(value, name)
-        if new is not old and new != old:
-            return attrs.evolve(value, **fields)  # type: ignore[misc]
-    return value
 
 
 def between(view: View, source: str, dest: str) -> tuple[Message, ...]:

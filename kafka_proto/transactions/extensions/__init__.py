@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from harness.model import BAG, NO_FAULTS, Faults, Model, Network, departed
+from harness.model import BAG, NO_FAULTS, Faults, Model, Network, Refusal, departed
 from harness.model.spec import Around, Next, chosen, extended, processes, reasons, writing
 from kafka_proto.transactions.extensions import brokers, clients, elections
+from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS as ON_REPLICAS
+from kafka_proto.transactions.extensions.replicated_log import on_replicas
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
     ExtendedState,
@@ -96,13 +98,23 @@ def build(
     model = diary_02.build(version, sizes, settings, network, faults, history_variables)
     on = frozenset(name for name in settings["extend"].split(",") if name)
     repaired = departed(version, DEPARTURES, settings.get("repair", ""))
-    return with_extensions(model, repaired, on, int(settings["bound"] or 1)) if on else model
+    return wrapped(model, repaired, on, int(settings["bound"] or 1)) if on else model
 
 
 def unbounded(version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], on: Iterable[str]) -> Model:
     """Return a version of diary 02 with any number of extension actions, which recorded steps are held against."""
     model = diary_02.compose(diary_02.NEXT, Names.of(sizes, version=version), sizes, settings, BAG, NO_FAULTS, False)
-    return with_extensions(model, version, on)
+    return wrapped(model, version, frozenset(on))
+
+
+def wrapped(model: Model, version: Version, on: frozenset[str], bound: int | None = None) -> Model:
+    """Wrap a model of diary 02 in extension actions, which are of an atomic log or of a replicated one. Refusal."""
+    if on <= EXTENSIONS.keys():
+        return with_extensions(model, version, on, bound)
+    if on <= ON_REPLICAS.keys():
+        return on_replicas(model, version, on, bound)
+    one, other = min(on - ON_REPLICAS.keys()), min(on - EXTENSIONS.keys())
+    raise Refusal(f"{one} is of coordinators on an atomic log, {other} of those on a replicated one: not of both")
 
 
 def with_extensions(model: Model, version: Version, on: Iterable[str], bound: int | None = None) -> Model:

@@ -1,0 +1,130 @@
+"""What mappings to diary 02 remember of clients, faults and numbers, whatever the log is.
+
+Producer ids are numbered as they appear, since brokers take them from blocks; so are a client's requests, since its
+look-ups are numbered with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import attrs
+
+from harness.model import BAG, FrozenMap, Message, Network, Value, View, slot
+from kafka_proto.transactions import messages, producer
+from kafka_proto.transactions.records import ClientRecord, Entry, TxnMetadata
+from kafka_proto.transactions.specs.names import Names
+
+T = TypeVar("T")
+Exchanged = TypeVar("Exchanged", bound=messages.Request | messages.Response)
+
+
+@attrs.frozen
+class Seen:
+    """What is remembered of a run."""
+
+    pids: tuple[int, ...] = ()
+    """Producer ids in the order of their appearance."""
+    requests: FrozenMap[str, tuple[int, ...]] = FrozenMap()
+    """The correlation ids of each client's requests other than look-ups, in order."""
+    crashes: FrozenMap[str, int] = FrozenMap()
+    """How often each broker has crashed."""
+    down: frozenset[str] = frozenset()
+    coordinators: FrozenMap[str, str] = FrozenMap()
+    """Of each client that has a producer id and looks its coordinator up: whom the spec's client would know."""
+
+
+class Observer:
+    """Sees clients, messages and crashes in the states of actors as diary 02 does."""
+
+    def __init__(self, k: Names, network: Network, faulty: bool) -> None:
+        self.k, self.network, self.faulty = k, network, faulty
+        self.start = Seen((), FrozenMap({c: () for c in k.clients}), FrozenMap({b: 0 for b in k.brokers}))
+
+    def sees(
+        self, view: View, before: Seen, metadata: Iterable[TxnMetadata], coordinator: Callable[[str], str]
+    ) -> Seen:
+        """Return what is remembered after a state, given what brokers know of ids and who the coordinator of one is."""
+        known = dict.fromkeys(found.pid for found in metadata)
+        new = tuple(pid for pid in known if pid not in before.pids)
+        requests, coordinators = before.requests, before.coordinators
+        for c in self.k.clients:
+            local: producer.Producer = view[c]
+            if local.awaits in ("init", "add_partitions") and local.correlation not in requests[c]:
+                requests = requests.set(c, (*requests[c], local.correlation))
+            if local.record.tc is not None or local.record.tid is None or local.record.pid == -1:
+                coordinators = coordinators.without(c) if c in coordinators else coordinators
+            elif c not in coordinators:
+                coordinators = coordinators.set(c, coordinator(local.record.tid))
+        down = frozenset(b for b in self.k.brokers if self.faulty and view.at("gate", b).status == "down")
+        fallen = {b: before.crashes[b] + 1 for b in sorted(down - before.down)}
+        crashes = before.crashes.update(fallen) if fallen else before.crashes
+        return Seen(before.pids + new, requests, crashes, down, coordinators)
+
+    def slots(self, view: View, seen: Seen, naming: Naming, late: Iterable[Message] = ()) -> dict[str, Value]:
+        """Return the spec's variables of clients, messages and numbers; `late` are messages that count as sent."""
+        state: dict[str, Value] = {"pid_source": len(seen.pids)}
+        for c in self.k.clients:
+            local: producer.Producer = view[c]
+            state[slot("client", c)] = naming.client(local.record, seen.coordinators.get(c))
+            state[slot("correlation", c)] = len(seen.requests[c])
+        for b, crashes in seen.crashes.items():
+            state[slot("aux_crashes", b)] = crashes
+        for address in (*self.k.clients, *self.k.brokers):
+            state[slot("inbox", address)] = self.inbox(view, address, late, naming)
+        return state
+
+    def inbox(self, view: View, address: str, late: Iterable[Message], naming: Naming) -> Value:
+        """Return the spec's messages on their way to an address, delayed ones and `late` ones included."""
+        bag, held = BAG.empty, view.at("held", address) if self.faulty else ()
+        mine = [message for message in late if message.dest == address]
+        for message in (*self.network.contents(view.at("inbox", address)), *held, *mine):
+            if isinstance(message, messages.Request | messages.Response):
+                bag = BAG.put(bag, naming.message(message))
+        return bag
+
+
+class Naming:
+    """Producer ids and requests by the numbers that the spec gives them."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.pids = {-1: -1, **{pid: n + 1 for n, pid in enumerate(seen.pids)}}
+        self.requests = seen.requests
+
+    def metadata(self, metadata: TxnMetadata | None) -> TxnMetadata | None:
+        """Return the metadata of an id."""
+        return changed(metadata, pid=self.pids[metadata.pid]) if metadata is not None else None
+
+    def entry(self, entry: Entry) -> Entry:
+        """Return an entry of the log, with the answers that its callback would send."""
+        response, err = entry.callback.response, entry.callback.err
+        callback = changed(
+            entry.callback,
+            response=self.message(response) if response is not None else None,
+            err=self.message(err) if err is not None else None,
+        )
+        return changed(entry, transition=self.metadata(entry.transition), callback=callback)
+
+    def message(self, message: Exchanged) -> Exchanged:
+        """Return a request or a response."""
+        assert isinstance(message, messages.Request | messages.Response) and message.correlation is not None
+        client = message.source if isinstance(message, messages.Request) else message.dest
+        correlation = self.requests[client].index(message.correlation) + 1
+        if isinstance(message, messages.InitPidResponse | messages.AddPartitionsToTxnRequest):
+            return changed(message, correlation=correlation, pid=self.pids[message.pid])
+        return changed(message, correlation=correlation)
+
+    def client(self, record: ClientRecord, found: str | None) -> ClientRecord:
+        """Return a client's record: in the spec it knows its coordinator when it has a producer id, and not before."""
+        tc = None if record.pid == -1 else record.tc if record.tc is not None else found
+        return changed(record, tc=tc, pid=self.pids[record.pid])
+
+
+def changed(value: T, **fields: Any) -> T:
+    """Return a record with other values of some fields; the very record where they have these values already."""
+    for name, new in fields.items():
+        old = getattr(value, name)
+        if new is not old and new != old:
+            return attrs.evolve(value, **fields)  # type: ignore[misc]
+    return value
