@@ -16,8 +16,8 @@ from compaction.compactor import CompactorState, first_lost
 from compaction.reader import read_twice
 from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
 from compaction.refinement import refinement
-from compaction.variants import Rules, rules
-from harness.model import RELIABLE, Faults, Link, Model, Network, Property, Reason, View, always, both_ways
+from compaction.versions import AS_WRITTEN, DEPARTURES
+from harness.model import RELIABLE, Faults, Link, Model, Network, Property, Reason, View, always, both_ways, departed
 
 TYPES = (TopicMessage, *messages.TYPES, *bookkeeper.TYPES, *clients.TYPES, *broker.TYPES)
 SPEC_INVARIANTS = ("CompactionHorizonCorrectness", "CompactedLedgerLeak", "DuplicateNullKeyMessage")
@@ -41,31 +41,32 @@ def build(
     sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults, history_variables: bool
 ) -> Model:
     """Build `compaction/pulsar/actors`."""
-    chosen = rules(settings["retain-null-key"] == "true", settings["repair"])
-    host = CompactingBroker(chosen)
+    version = departed(AS_WRITTEN, DEPARTURES, settings["repair"])
+    retain_null_key = settings["retain-null-key"] == "true"
+    host = CompactingBroker(version, retain_null_key)
     names = names_of_readers(sizes)
     readers = [Reader(name, sizes["messages"], sizes["disconnects"]) for name in names]
     producer = Producer(sizes["messages"], *keys_and_values(sizes))
     return Model(
         "compaction/pulsar/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
         (
-            *actor_properties.common(names, chosen.retain_null_key, deletes=False), *spec_invariants(chosen),
+            *actor_properties.common(names, retain_null_key, deletes=False), *spec_invariants(retain_null_key),
             *actor_properties.witnesses(names),
         ),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=lambda view: waits_for(view, names), links=links(names),
-        refinement=lambda: refinement(sizes, settings, chosen, faults),
+        refinement=lambda: refinement(sizes, settings, version, faults),
     )
 
 
-def spec_invariants(chosen: Rules) -> tuple[Property, ...]:
+def spec_invariants(retain_null_key: bool) -> tuple[Property, ...]:
     """Return the spec's own invariants, as statements about the broker and the store."""
 
     def horizon_correctness(view: View) -> Reason:
         local = actor_properties.broker_of(view)
         held = actor_properties.store_of(view).sealed(local.context) or ()
         ids = tuple(entry.id for entry in held)
-        lost = first_lost(keys_of(local.topic), local.horizon, ids, chosen.retain_null_key)
+        lost = first_lost(keys_of(local.topic), local.horizon, ids, retain_null_key)
         if lost is None:
             return None
         return (
@@ -79,7 +80,7 @@ def spec_invariants(chosen: Rules) -> tuple[Property, ...]:
 
     def duplicate_null_key_message(view: View) -> Reason:
         local = actor_properties.broker_of(view)
-        if not chosen.retain_null_key or local.contents is None:
+        if not retain_null_key or local.contents is None:
             return None
         keys, ids = keys_of(local.topic), tuple(entry.id for entry in local.contents)
         for n in read_twice(ids, local.horizon, local.end):

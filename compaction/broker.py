@@ -34,7 +34,7 @@ from compaction.messages import (
 )
 from compaction.reader import Position
 from compaction.records import Cursor, Entry, PhaseOneResult
-from compaction.variants import Rules
+from compaction.versions import Version
 from harness.model import Actor, Message, Turn, fresh, persisted, volatile
 
 
@@ -74,8 +74,9 @@ class TopicBroker(Actor[Any]):
     name = BROKER
     may_crash = True
 
-    def __init__(self, rules: Rules, initial: Broker) -> None:
-        self.rules = rules
+    def __init__(self, version: Version, retain_null_key: bool, initial: Broker) -> None:
+        self.version = version
+        self.retain_null_key = retain_null_key
         self.initial = initial
         self.start = attrs.evolve(initial, loaded=True)
 
@@ -147,7 +148,7 @@ class TopicBroker(Actor[Any]):
     def load(self, local: L, answer: LedgerLoaded) -> Turn[L]:
         """Take over what the cursor says, and have the ledgers deleted that it does not name (S11: or leave them)."""
         horizon, context = compactor.recovered(local.cursor)
-        gone = compactor.collected(self.rules.collects_on_load, answer.existing, context)
+        gone = self.version.collected(answer.existing, context)
         deletes = (DeleteLedger(local.incarnation, n, source=self.name, dest=BOOKKEEPER) for n in gone)
         after = self.installed(local, context, answer.entries, horizon)
         after = attrs.evolve(after, collecting=frozenset(gone), loaded=not gone)
@@ -196,8 +197,8 @@ class TopicBroker(Actor[Any]):
 class CompactingBroker(TopicBroker):
     """The spec's compaction: the six states, one effect each."""
 
-    def __init__(self, rules: Rules) -> None:
-        super().__init__(rules, Broker())
+    def __init__(self, version: Version, retain_null_key: bool) -> None:
+        super().__init__(version, retain_null_key, Broker())
 
     def compact(self, local: Broker) -> Iterable[Turn[Broker]]:
         match local.state:
@@ -208,7 +209,7 @@ class CompactingBroker(TopicBroker):
                 after = attrs.evolve(
                     local, context=local.new_ledger, contents=local.written, old_ledger=local.context
                 )
-                horizon = compactor.installed(self.rules.installs_together, lambda: read_position(local))
+                horizon = self.version.horizon_with_context(lambda: read_position(local))
                 if horizon is not None:
                     after = attrs.evolve(after, horizon=horizon)
                 yield self.effect("CompactorPhaseTwoUpdateContext", after)
@@ -230,7 +231,7 @@ class CompactingBroker(TopicBroker):
     def write(self, local: Broker, ledger: int) -> Turn[Broker]:
         """Write to the new ledger what phase one found to be the latest, and seal it."""
         assert local.phase_one_result is not None
-        kept = compactor.compacted(keys_of(local.topic), local.phase_one_result, self.rules.retain_null_key)
+        kept = compactor.compacted(keys_of(local.topic), local.phase_one_result, self.retain_null_key)
         written = tuple(entry for entry in local.topic if entry.id in kept)
         add = AddEntries(ledger, written, source=self.name, dest=BOOKKEEPER)
         seal = SealLedger(local.incarnation, ledger, source=self.name, dest=BOOKKEEPER)

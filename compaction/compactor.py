@@ -96,14 +96,34 @@ def recovered(cursor: Cursor | None) -> tuple[int, int]:
     return (0, 0) if cursor is None else (cursor.compaction_horizon, cursor.compacted_topic_context)
 
 
-def collected(collects_on_load: bool, existing: Iterable[int], context: int) -> tuple[int, ...]:
-    """Return the ledgers that a broker deletes as it loads its cursor: none (S11), or those that it does not name."""
-    return tuple(ledger for ledger in existing if ledger != context) if collects_on_load else ()
+def unreferenced(existing: Iterable[int], context: int) -> tuple[int, ...]:
+    """Return the ledgers that the cursor just loaded does not name: what the repair of S11 deletes."""
+    return tuple(ledger for ledger in existing if ledger != context)
 
 
-def installed(together: bool, read_position: Callable[[], int]) -> int | None:
-    """Return the horizon that comes into effect with a new ledger, or None where it comes a step later (S12)."""
-    return read_position() if together else None
+def nothing_collected(existing: Iterable[int], context: int) -> tuple[int, ...]:
+    """S11, as written: ledgers that the cursor does not name stay for ever."""
+    return ()
+
+
+def horizon_at_once(read_position: Callable[[], int]) -> int | None:
+    """S12 repaired: a new ledger and its horizon come into effect in one step."""
+    return read_position()
+
+
+def horizon_later(read_position: Callable[[], int]) -> int | None:
+    """S12, as written: the horizon follows in a step of its own."""
+    return None
+
+
+def consumed_uncounted(times: Callable[[], int], limit: int) -> tuple[int | None, ...]:
+    """S13, as written: the consumer's step changes nothing."""
+    return (None,)
+
+
+def consumed_counting(times: Callable[[], int], limit: int) -> tuple[int | None, ...]:
+    """S13 repaired: the consumer's step counts, up to a limit."""
+    return (times() + 1,) if times() < limit else ()
 
 
 def first_lost(keys: Sequence[int], horizon: int, ledger: Ledger, retain_null_key: bool) -> int | None:

@@ -30,7 +30,7 @@ def write_after_crash(k: Constants, view: View) -> Iterable[Change]:
     keys = keys_of(view, k)
     for end in range(1, len(keys) + 1):
         result = compactor.phase_one(keys[:end])
-        written = compactor.compacted(keys, result, k.rules.retain_null_key)
+        written = compactor.compacted(keys, result, k.retain_null_key)
         yield Change(((slot("compactedLedgers", str(new)), written),), f"up to message {end}")
 
 

@@ -15,7 +15,7 @@ from compaction.extensions import ACTIONS, EXTENSIONS
 from compaction.properties import properties
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import FAIRNESS, NEXT, constants, initial, spec_variables, waits_for
-from compaction.variants import FLAWS
+from compaction.versions import FLAWS
 from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size
 from harness.model.spec import chosen, extended, processes
 
@@ -75,7 +75,7 @@ TRIMMING_SIZES = {
     "batch": Size(2, maximum=4, doc="most messages of a batch"),
     "reconnects": Size(1, minimum=0, maximum=4, doc="times that the compactor's raw reader reconnects per compaction"),
 }
-FLAW = Setting(tuple(FLAWS), "none", doc="the published bug to build in")
+FLAW = Setting(("none", *(flaw.id for flaw in FLAWS)), "none", doc="the published bug to build in")
 REPAIR = Setting(("S11", "S12"), "S11,S12", several=True, doc="flaws of the spec to repair")
 
 MODELS: tuple[ModelSpec, ...] = (

@@ -59,7 +59,7 @@ def compaction_horizon_correctness(view: View, k: Constants) -> Reason:
     keys = keys_of(view, k)
     if horizon > len(keys):
         return f"{skip}, but {len(keys)} messages are sent"
-    lost = compactor.first_lost(keys, horizon, ledger, k.rules.retain_null_key)
+    lost = compactor.first_lost(keys, horizon, ledger, k.retain_null_key)
     if lost is None:
         return None
     key = "the null key" if keys[lost - 1] == NULL_KEY else f"key {keys[lost - 1]}"
@@ -76,7 +76,7 @@ def compacted_ledger_leak(view: View, k: Constants) -> Reason:
 
 def duplicate_null_key_message(view: View, k: Constants) -> Reason:
     """`DuplicateNullKeyMessage`: no reader gets a null-key message from the compacted ledger and from the topic."""
-    if not k.rules.retain_null_key:
+    if not k.retain_null_key:
         return None
     context = view["compactedTopicContext"]
     if context == 0:

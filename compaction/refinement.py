@@ -23,7 +23,7 @@ from compaction.extensions import ACTIONS, EXTENSIONS
 from compaction.messages import LedgerDeleted, LedgerSealed
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import Constants
-from compaction.variants import Rules
+from compaction.versions import Version
 from harness.model import RELIABLE, UNORDERED_SET, Faults, FrozenMap, Message, Model, Refinement, Value, View, slot
 from harness.model.faults import BUDGET
 from harness.model.spec import processes
@@ -45,7 +45,7 @@ BY: Mapping[str, tuple[str, ...]] = {
 
 
 def refinement(
-    sizes: Mapping[str, int], settings: Mapping[str, str], rules: Rules, faults: Faults
+    sizes: Mapping[str, int], settings: Mapping[str, str], version: Version, faults: Faults
 ) -> Refinement:
     """Return the refinement of `compaction/pulsar/actors` to `compaction/pulsar` at a size."""
     crashes = crashes_in(faults.budget)
@@ -53,8 +53,9 @@ def refinement(
         "messages": sizes["messages"], "compactions": sizes["messages"] + 2 * crashes + 1, "keys": sizes["keys"],
         "values": sizes["values"], "crashes": crashes,
     }
-    extensions = {} if rules.collects_on_load else EXTENSIONS
-    next_state = spec.NEXT if rules.collects_on_load else (*spec.NEXT, *ACTIONS)
+    collects = version.collected is compactor.unreferenced
+    extensions = {} if collects else EXTENSIONS
+    next_state = spec.NEXT if collects else (*spec.NEXT, *ACTIONS)
     chosen = {**settings, "producer": "true", "consumer": "false", "extend": ",".join(extensions)}
     k = spec.constants(lifted, chosen)
     model = Model(
@@ -109,9 +110,10 @@ def numbered(numbers: Numbers, local: Broker, store: Store, k: Constants) -> Num
     """Return the numbers of the ledgers that the spec has: sealed, and not about to be collected by a broker that
     loads its state. A new one gets the number after the greatest."""
     kept = compactor.recovered(local.cursor)[1]
+    gone = k.version.collected(store.existing, kept)
     there = [
         n for n in store.existing
-        if store.sealed(n) is not None and (local.loaded or n == kept or not k.rules.collects_on_load)
+        if store.sealed(n) is not None and (local.loaded or n not in gone)
     ]
     after = {n: numbers[n] for n in there if n in numbers}
     for n in there:

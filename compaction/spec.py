@@ -15,8 +15,8 @@ import attrs
 from compaction import compactor
 from compaction.compactor import TRANSITIONS, CompactorState
 from compaction.records import NIL, NULL_KEY, NULL_VALUE, Cursor, Ledger, PhaseOneResult
-from compaction.variants import Rules, rules
-from harness.model import FrozenMap, Kind, Model, State, Value, View, slot
+from compaction.versions import AS_WRITTEN, DEPARTURES, Version
+from harness.model import FrozenMap, Kind, Model, State, Value, View, departed, slot
 from harness.model.spec import Change, Index, Next, Writes, action, once
 
 CONSUME_TIMES_LIMIT = 2
@@ -34,7 +34,8 @@ class Constants:
     crashes: int
     models_producer: bool
     models_consumer: bool
-    rules: Rules
+    retain_null_key: bool
+    version: Version
 
     @property
     def ids(self) -> range:
@@ -52,7 +53,8 @@ def constants(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Constant
     return Constants(
         sizes["messages"], sizes["compactions"], (NULL_KEY, *range(1, sizes["keys"] + 1)),
         (NULL_VALUE, *range(1, sizes["values"] + 1)), sizes["crashes"], settings["producer"] == "true",
-        settings["consumer"] == "true", rules(settings["retain-null-key"] == "true", settings["repair"]),
+        settings["consumer"] == "true", settings["retain-null-key"] == "true",
+        departed(AS_WRITTEN, DEPARTURES, settings["repair"]),
     )
 
 
@@ -145,7 +147,7 @@ def compactor_phase_two_write(k: Constants, view: View) -> Iterable[Change]:
     new = compactor.next_ledger(newest_ledger(view, k), k.compactions)
     if new is None:
         return
-    written = compactor.compacted(keys_of(view, k), result, k.rules.retain_null_key)
+    written = compactor.compacted(keys_of(view, k), result, k.retain_null_key)
     yield Change(((slot("compactedLedgers", str(new)), written), *step))
 
 
@@ -156,7 +158,7 @@ def compactor_phase_two_update_context(k: Constants, view: View) -> Iterable[Cha
     if step is None:
         return
     writes: Writes = (("compactedTopicContext", newest_ledger(view, k)),)
-    horizon = compactor.installed(k.rules.installs_together, lambda: read_position(view))
+    horizon = k.version.horizon_with_context(lambda: read_position(view))
     if horizon is not None:
         writes = (*writes, ("compactionHorizon", horizon))
     yield Change((*writes, *step))
@@ -207,17 +209,15 @@ def broker_crash(k: Constants, view: View) -> Iterable[Change]:
         ("crashTimes", crashes + 1), ("phaseOneResult", None), ("compactionHorizon", horizon),
         ("compactedTopicContext", context), ("compactorState", TRANSITIONS[view["compactorState"]]["BrokerCrash"]),
     )
-    gone = compactor.collected(k.rules.collects_on_load, k.ledgers, context)
+    gone = k.version.collected(k.ledgers, context)
     yield Change((*writes, *((slot("compactedLedgers", str(n)), None) for n in gone)))
 
 
 @action("Consumer", exists=if_consumed, by="consumer")
 def consumer(k: Constants, view: View) -> Iterable[Change]:
     """Changes nothing as written, not even `consumeTimes` (S13)."""
-    if not k.rules.counts_consuming:
-        yield Change()
-    elif view["consumeTimes"] < CONSUME_TIMES_LIMIT:
-        yield Change((("consumeTimes", view["consumeTimes"] + 1),))
+    for times in k.version.consumed(lambda: cast(int, view["consumeTimes"]), CONSUME_TIMES_LIMIT):
+        yield Change() if times is None else Change((("consumeTimes", times),))
 
 
 @action("Terminating", by="everyone")

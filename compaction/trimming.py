@@ -36,17 +36,18 @@ def phase_one(entries: Entries) -> PhaseOneResult:
     return PhaseOneResult(entries[-1].id, latest)
 
 
-def next_to_copy(
-    entries: Entries, position: int, result: PhaseOneResult, stops_at_phase_one: bool
-) -> Entry | None:
+def next_to_copy(entries: Entries, position: int, result: PhaseOneResult) -> Entry | None:
     """Return the entry that phase two reads next, or None when it is through.
 
-    It ends where phase one ended; what came later has no record of what is the latest (PC-05: or it goes on).
+    It ends where phase one ended; what came later has no record of what is the latest.
     """
-    entry = next((entry for entry in entries if entry.id > position), None)
-    if entry is None or (stops_at_phase_one and entry.id > result.read_position):
-        return None
-    return entry
+    entry = next_to_the_end(entries, position, result)
+    return None if entry is None or entry.id > result.read_position else entry
+
+
+def next_to_the_end(entries: Entries, position: int, result: PhaseOneResult) -> Entry | None:
+    """PC-05: phase two goes on to the end of the topic."""
+    return next((entry for entry in entries if entry.id > position), None)
 
 
 def copied(entry: Entry, result: PhaseOneResult, retain_null_key: bool) -> Entry | None:
@@ -60,24 +61,35 @@ def is_replayed(entry: Entry, written: Entries) -> bool:
     return bool(written) and entry.id <= written[-1].id
 
 
+def never_replayed(entry: Entry, written: Entries) -> bool:
+    """PC-06: phase two takes all that it reads for new."""
+    return False
+
+
 def trimmed(topic: Entries, mark_delete: int) -> Entries:
     """Return what is left of the topic behind the mark-delete position."""
     return behind(topic, mark_delete)
 
 
 def read(
-    position: Position, is_first: bool, contents: Entries | None, horizon: int, topic: Entries,
-    ledger_on_every_read: bool,
+    position: Position, is_first: bool, contents: Entries | None, horizon: int, topic: Entries
 ) -> tuple[Entries, Position, bool] | None:
     """Return the entries after a position, the position after them, and whether they are from the ledger.
 
-    A read below the horizon gets the rest of the ledger (PC-07: the first read of a connection does), and is at the
-    horizon then. Any other gets the next entry that the topic still has; None when there is none yet.
+    A read below the horizon gets the rest of the ledger, and is at the horizon then. Any other gets the next entry that
+    the topic still has; None when there is none yet. `is_first` says whether it is the first of its connection.
     """
-    if contents is not None and position.last < horizon and (is_first or ledger_on_every_read):
+    if contents is not None and position.last < horizon:
         return _rest(contents, position.last), Position(horizon), True
     found = behind(topic, position.last)[:1]
     return (found, Position(found[0].id), False) if found else None
+
+
+def read_ledger_once(
+    position: Position, is_first: bool, contents: Entries | None, horizon: int, topic: Entries
+) -> tuple[Entries, Position, bool] | None:
+    """PC-07: as above, but only the first read of a connection is from the ledger."""
+    return read(position, is_first, contents if is_first else None, horizon, topic)
 
 
 def _rest(contents: Entries, position: int) -> Entries:

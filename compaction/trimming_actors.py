@@ -14,8 +14,8 @@ from compaction.bookkeeper import Bookkeeper
 from compaction.clients import BROKER, Producer, Reader
 from compaction.records import NULL_KEY, NULL_VALUE
 from compaction.trimming_broker import TrimmingBroker
-from compaction.variants import FLAWS, Rules
-from harness.model import Faults, Model, Network, Property, Step, View, sometimes
+from compaction.versions import FLAWS, RIGHT
+from harness.model import Faults, Model, Network, Property, Step, View, departed, sometimes
 
 
 def build(
@@ -23,8 +23,8 @@ def build(
 ) -> Model:
     """Build `compaction/pulsar-trimming/actors`."""
     retain_null_key = settings["retain-null-key"] == "true"
-    rules = Rules(retain_null_key, collects_on_load=True)
-    host = TrimmingBroker(rules, FLAWS[settings["flaw"]], sizes["reconnects"])
+    flaw = "" if settings["flaw"] == "none" else settings["flaw"]
+    host = TrimmingBroker(retain_null_key, departed(RIGHT, FLAWS, flaw), sizes["reconnects"])
     names = names_of_readers(sizes)
     readers = [Reader(name, sizes["messages"], sizes["disconnects"]) for name in names]
     producer = Producer(sizes["messages"], *keys_and_values(sizes), most=sizes["batch"])

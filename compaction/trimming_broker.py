@@ -1,7 +1,7 @@
 """The broker where the topic is trimmed behind the mark-delete position of `__compaction`.
 
 Its compactor reads the previous compacted ledger and the topic behind it, entry by entry through a raw reader that may
-have to reconnect. When the new ledger is sealed, the effects of a variant follow in their order, each a step.
+have to reconnect. When the new ledger is sealed, the effects of a version follow in their order, each a step.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from compaction.compactor import CompactorState
 from compaction.messages import AddEntries, ReadRequest, SealLedger
 from compaction.reader import Position
 from compaction.records import Cursor, Entry
-from compaction.variants import Effect, Rules, Trimming
-from harness.model import Kind, Message, Turn, volatile
+from compaction.versions import AS_WRITTEN, DEPARTURES, Effect, Trimming
+from harness.model import Kind, Message, Turn, departed, volatile
 
 
 @attrs.frozen
@@ -39,9 +39,9 @@ class TrimmingState(Broker):
 class TrimmingBroker(TopicBroker):
     """Compaction on a topic that is trimmed."""
 
-    def __init__(self, rules: Rules, variant: Trimming, reconnects: int) -> None:
-        super().__init__(rules, TrimmingState())
-        self.variant = variant
+    def __init__(self, retain_null_key: bool, trims: Trimming, reconnects: int) -> None:
+        super().__init__(departed(AS_WRITTEN, DEPARTURES, "S11"), retain_null_key, TrimmingState())
+        self.trims = trims
         self.reconnects = reconnects
 
     def compact(self, local: TrimmingState) -> Iterable[Turn[TrimmingState]]:
@@ -72,12 +72,12 @@ class TrimmingBroker(TopicBroker):
         result = local.phase_one_result
         assert result is not None
         entries = self.to_compact(local)
-        entry = trimming.next_to_copy(entries, local.copied_to, result, self.variant.stops_at_phase_one)
+        entry = self.trims.next_to_copy(entries, local.copied_to, result)
         if entry is None:
             seal = SealLedger(local.incarnation, local.new_ledger, source=self.name, dest=BOOKKEEPER)
             return self.turn("CompactorSealsLedger", attrs.evolve(local, sealing=True), seal)
-        kept = trimming.copied(entry, result, self.rules.retain_null_key)
-        if self.variant.skips_replayed and trimming.is_replayed(entry, local.written):
+        kept = trimming.copied(entry, result, self.retain_null_key)
+        if self.trims.is_replayed(entry, local.written):
             kept = None
         after = attrs.evolve(local, copied_to=entry.id)
         sent: tuple[Message, ...] = ()
@@ -87,7 +87,7 @@ class TrimmingBroker(TopicBroker):
         return self.turn("CompactorPhaseTwoWrite", after, *sent, detail=f"entry {entry.id}")
 
     def sealed(self, local: TrimmingState) -> TrimmingState:
-        return attrs.evolve(local, old_ledger=local.context, effects=self.variant.effects)
+        return attrs.evolve(local, old_ledger=local.context, effects=self.trims.effects)
 
     def effect(self, local: TrimmingState) -> Iterable[Turn[TrimmingState]]:
         """Yield the next effect of a compaction whose ledger is sealed."""
@@ -122,9 +122,8 @@ class TrimmingBroker(TopicBroker):
         return attrs.evolve(super().installed(local, context, contents, horizon), mark_delete=horizon)
 
     def read(self, local: TrimmingState, request: ReadRequest) -> tuple[tuple[Entry, ...], Position, int] | None:
-        found = trimming.read(
-            request.position, request.session is None, local.contents, local.horizon, local.topic,
-            self.variant.ledger_on_every_read,
+        found = self.trims.read(
+            request.position, request.session is None, local.contents, local.horizon, local.topic
         )
         if found is None:
             return None

@@ -12,7 +12,7 @@ from harness.model import NO_FAULTS, Faults, Message, Model, ModelSpec, Network,
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
-from kafka_proto.replication.variants import VERSIONS
+from kafka_proto.replication.versions.kip_320 import KIP_320
 from kafka_proto.stack.broker import Disk, StackBroker
 from kafka_proto.stack.controller import ClusterState, StackController
 from kafka_proto.stack.properties import properties
@@ -66,7 +66,7 @@ def build(
     )
     rules = {
         p: {
-            b: Replica(b, VERSIONS["kip-320"], sizes["min-insync-replicas"], disk.flushes_each, p, CONTROLLER)
+            b: Replica(b, KIP_320, sizes["min-insync-replicas"], disk.flushes_each, p, CONTROLLER)
             for b in replicas
         }
         for p, replicas in hosts.items()

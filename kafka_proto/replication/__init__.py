@@ -2,7 +2,7 @@
 
 Rooms: `records`; decisions in `log`, `truncation`, `leadership`, `isr` and `high_watermark`; the spec composition in
 `spec` and `kafka_replication`; one module per version, from `truncate_to_high_watermark` to `kip_320`, and `async_isr`;
-`variants`; `properties`; `models`. The actor composition: `messages`; one replica of one partition as pure functions in
+`versions`; `properties`; `models`. The actor composition: `messages`; one replica of one partition as pure functions in
 `partition` (`replica_state`, `leading`, `following`), what the controller decides in `quorum`; the actors `replica`,
 `controller` and `clients`, composed in `actors`; `actor_properties`; `scenarios`; `tours`. Between the two:
 `refinement` and `async_isr_refinement`, the mappings, and `extensions` and `async_isr_extensions`, what specs are

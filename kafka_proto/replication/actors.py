@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-import attrs
-
-from harness.model import Faults, Model, Network, Process, Refinement, View
+from harness.model import Faults, Model, Network, Process, Refinement, View, departed
 from harness.model.faults import BUDGET
 from kafka_proto.replication import async_isr_refinement, clients, controller, messages, replica_state
 from kafka_proto.replication.actor_properties import UNCLEAN, Names, properties
@@ -20,23 +18,22 @@ from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import deaf
-from kafka_proto.replication.refinement import refinement
+from kafka_proto.replication.refinement import NEXT, refinement
 from kafka_proto.replication.replica import PartitionReplica
+from kafka_proto.replication.replica_state import Version
 from kafka_proto.replication.specs.names import replicas
-from kafka_proto.replication.variants import VERSIONS
+from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
 
 TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)
 ACKS = {"all": ("all",), "1": ("1",), "mixed": ("1", "all")}
 
 
 def build(
-    version: str, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
+    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
     history_variables: bool,
 ) -> Model:
     """Build the actors of a version at a size."""
-    rules = VERSIONS[version]
-    if settings.get("counts") == "isr":
-        rules = attrs.evolve(rules, counts_pending_isr=False)
+    rules = departed(version, DEPARTURES, COUNTS[settings.get("counts", "potential-isr")])
     names = replicas(sizes["replicas"])
     constants = [
         Replica(name, rules, sizes["min-insync-replicas"], settings["flush"] == "each") for name in names
@@ -53,10 +50,10 @@ def build(
     ]
     known = Names(tuple(constants), producers, consumers, partial(crashes, faults))
     return Model(
-        f"replication/{version}/actors", tuple(processes), ({},), network, faults,
+        f"replication/{version.name}/actors", tuple(processes), ({},), network, faults,
         tuple(p for p in properties(known) if unclean or p.name != UNCLEAN),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=partial(waits_for, known), refinement=held_against(version, sizes, settings, faults),
+        waits_for=partial(waits_for, known), refinement=held_against(version.name, sizes, settings, faults),
     )
 
 
@@ -68,12 +65,7 @@ def held_against(
         return None
     if version == "async-isr":
         return partial(async_isr_refinement.refinement, sizes, settings)
-    return partial(refinement, version, sizes, faults)
-
-
-def builder(version: str) -> Callable[..., Model]:
-    """Return what builds the actors of a version."""
-    return partial(build, version)
+    return partial(refinement, version, sizes, faults) if version in NEXT else None
 
 
 def crashes(faults: Faults, view: View) -> int:

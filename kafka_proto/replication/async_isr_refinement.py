@@ -12,7 +12,7 @@ from functools import partial
 
 import attrs
 
-from harness.model import FrozenMap, Model, Refinement, Value, View, slot
+from harness.model import FrozenMap, Model, Refinement, Value, View, departed, slot
 from harness.model.spec import processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.extensions.async_isr import ACTIONS
@@ -24,6 +24,7 @@ from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.specs import async_isr
 from kafka_proto.replication.specs.async_isr import LEADER, NEXT, IsrMessage, Names
 from kafka_proto.replication.specs.names import replicas
+from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
 
 UNBOUNDED = 1_000_000
 """The bounds of the spec belong to its constraint; none applies here."""
@@ -47,7 +48,8 @@ class Ghost:
 
 def refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Refinement:
     """Return AsyncIsr at the actors' size, without bounds and with its extensions, and the mapping to it."""
-    names = Names(replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, settings["counts"] != "isr")
+    bounds = Names(replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED)
+    names = departed(bounds, DEPARTURES, COUNTS[settings["counts"]])
     model = Model(
         "replication/async-isr", processes((*NEXT, *ACTIONS), names), (async_isr.initial(names),),
         properties=async_isr.properties(names), types=(IsrMessage,),

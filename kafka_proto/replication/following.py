@@ -19,15 +19,25 @@ from kafka_proto.replication.messages import (
 )
 from kafka_proto.replication.replica_state import Outcome, Replica, ReplicaState, Response, then, truncated
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.replication.variants import Truncation
 
 
 def become_follower(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
-    """Follow the leader that a request names, once it is known where to truncate (`BecomeFollower...`)."""
-    if announced.leader is None or k.version.lazily:
-        return follow_from(k, s, announced, len(s.log))
-    if k.version.truncation is Truncation.HIGH_WATERMARK:
-        return follow_from(k, s, announced, truncation.by_high_watermark(s.high_watermark))
+    """Follow the leader that a request names, if any, as the version has it (`BecomeFollower...`)."""
+    return keep_log(k, s, announced) if announced.leader is None else k.version.follow(k, s, announced)
+
+
+def keep_log(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+    """KIP-320's first try: follow with the log one has, until a fetch fails."""
+    return follow_from(k, s, announced, len(s.log))
+
+
+def truncate_to_high_watermark(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+    """Before KIP-101: follow from the own high watermark."""
+    return follow_from(k, s, announced, truncation.by_high_watermark(s.high_watermark))
+
+
+def ask_where_to_truncate(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+    """KIP-101 and later: follow once it is known where to truncate; a follower with an empty log need not ask."""
     if not s.log:
         return follow_from(k, s, announced, 0)
     return look_up(k, attrs.evolve(s, becoming=announced, cut=len(s.log)), announced)
@@ -55,19 +65,31 @@ def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
 
 
 def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse) -> Outcome:
-    """Cut the log by the answer to a look-up, or look up again (KIP-279)."""
+    """Take the answer to a look-up as the version has it, unless it is late or an error."""
     if not is_awaited(s, response) or s.becoming is None:
         return Outcome(s, detail="not awaited")
     if response.error is not Error.NONE:
         return Outcome(attrs.evolve(s, request=None), detail=response.error)
-    if k.version.truncation is Truncation.LEADER_EPOCH:
-        answer = None if response.answer is None else response.answer.end_offset
-        return follow_from(k, s, s.becoming, truncation.or_high_watermark(answer, s.high_watermark))
+    return k.version.learn_end_offset(k, s, response, s.becoming)
+
+
+def truncate_to_end_offset(
+    k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsr
+) -> Outcome:
+    """KIP-101: cut the log by the answer, or to the own high watermark where the leader cannot tell."""
+    answer = None if response.answer is None else response.answer.end_offset
+    return follow_from(k, s, announced, truncation.or_high_watermark(answer, s.high_watermark))
+
+
+def truncate_or_ask_again(
+    k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsr
+) -> Outcome:
+    """KIP-279: cut the log by the answer, or look up again until the logs are known to match."""
     assert response.answer is not None
     cut, matched = truncation.narrowed(s.log[: s.cut], response.answer)
     if matched:
-        return follow_from(k, s, s.becoming, cut)
-    return look_up(k, attrs.evolve(s, cut=cut), s.becoming)
+        return follow_from(k, s, announced, cut)
+    return look_up(k, attrs.evolve(s, cut=cut), announced)
 
 
 def fetch(k: Replica, s: ReplicaState) -> Outcome:

@@ -26,12 +26,14 @@ def may_pass(offset: int, end_offsets: Iterable[int | None]) -> bool:
     return all(end is not None and offset < end for end in end_offsets)
 
 
-def counted(isr: Isr, pending_isr: Isr, counts_pending: bool = True) -> Isr:
-    """KIP-497: whose offsets the high watermark is about: the ISR, and who may be in it by now.
+def counted(isr: Isr, pending_isr: Isr) -> Isr:
+    """KIP-497: whose offsets the high watermark is about: the ISR, and who may be in it by now."""
+    return isr | pending_isr
 
-    A leader that does not count the pending ones lets its high watermark pass what a new member does not hold.
-    """
-    return isr | pending_isr if counts_pending else isr
+
+def counted_without_pending(isr: Isr, pending_isr: Isr) -> Isr:
+    """RP-10: the high watermark passes what a new member does not hold."""
+    return isr
 
 
 def over_members(offsets: dict[str, int], members: Isr) -> int:

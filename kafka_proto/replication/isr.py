@@ -9,19 +9,23 @@ from kafka_proto.replication.log import record_at
 from kafka_proto.replication.records import AnyLog, Isr
 
 
-def shrink_by_controller(
-    replica: str, leader: str | None, isr: Isr, keeps_last: bool
-) -> tuple[str | None, Isr] | None:
+def shrink_by_controller(replica: str, leader: str | None, isr: Isr) -> tuple[str | None, Isr] | None:
     """Return the leader and ISR after the controller takes a failed replica out, or None where it does not.
 
-    A leader that fails leaves nobody leading, and stays in the ISR as its last member. `keeps_last` says whether
-    another last member stays too (S8: as written it does not).
+    A leader that fails leaves nobody leading. The last member of the ISR stays in it.
     """
     if leader == replica:
         return None, (isr if isr == {replica} else isr - {replica})
-    if replica not in isr or (keeps_last and isr == {replica}):
+    if replica not in isr or isr == {replica}:
         return None
     return leader, isr - {replica}
+
+
+def shrink_to_nobody(replica: str, leader: str | None, isr: Isr) -> tuple[str | None, Isr] | None:
+    """S8, as written: a last member that does not lead is taken out, too."""
+    if leader != replica and isr == {replica}:
+        return leader, frozenset()
+    return shrink_by_controller(replica, leader, isr)
 
 
 class Leader(Protocol):

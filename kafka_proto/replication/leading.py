@@ -34,7 +34,6 @@ from kafka_proto.replication.replica_state import (
     leads,
     then,
 )
-from kafka_proto.replication.variants import Truncation
 
 
 def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
@@ -68,9 +67,9 @@ def serve(k: Replica, s: ReplicaState) -> Outcome:
     for follower, request in s.parked.items():
         reply: Message | None
         if isinstance(request, Fetch):
-            s, reply = answer_fetch(k, s, request)
+            s, reply = k.version.answer_fetch(k, s, request)
         else:
-            reply = answer_look_up(k, s, request)
+            reply = k.version.answer_look_up(k, s, request)
         if reply is not None:
             sent.append(reply)
             s = attrs.evolve(s, parked=s.parked.without(follower))
@@ -79,12 +78,6 @@ def serve(k: Replica, s: ReplicaState) -> Outcome:
 
 def answer_fetch(k: Replica, s: ReplicaState, fetch: Fetch) -> tuple[ReplicaState, FetchResponse | None]:
     """Note how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
-    if k.version.fenced and fetch.leader_epoch != s.leader_epoch:
-        newer = fetch.leader_epoch > s.leader_epoch
-        return s, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
-    if k.version.lazily and truncation.diverges(s.log, fetch.offset, fetch.last_epoch):
-        answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
-        return s, attrs.evolve(answer, diverging=truncation.largest_epoch(s.log, fetch.last_epoch))
     heard = Follower(fetch.offset, fetch.incarnation, fetch.correlation)
     s = attrs.evolve(s, followers=s.followers.set(fetch.source, heard))
     if fetch.offset < len(s.log):
@@ -92,6 +85,24 @@ def answer_fetch(k: Replica, s: ReplicaState, fetch: Fetch) -> tuple[ReplicaStat
     if hw.after_fetch(s.high_watermark, fetch.offset) > fetch.high_watermark:
         return s, fetched(k, s, fetch, Error.NONE)
     return s, None
+
+
+def answer_fetch_in_epoch(k: Replica, s: ReplicaState, fetch: Fetch) -> tuple[ReplicaState, FetchResponse | None]:
+    """KIP-320: as above, to followers in the own epoch only; one in a newer epoch waits until that is known here."""
+    if fetch.leader_epoch == s.leader_epoch:
+        return answer_fetch(k, s, fetch)
+    newer = fetch.leader_epoch > s.leader_epoch
+    return s, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
+
+
+def answer_fetch_unless_diverging(
+    k: Replica, s: ReplicaState, fetch: Fetch
+) -> tuple[ReplicaState, FetchResponse | None]:
+    """KIP-320's first try: as above, unless the follower has to truncate first."""
+    if not truncation.diverges(s.log, fetch.offset, fetch.last_epoch):
+        return answer_fetch(k, s, fetch)
+    answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
+    return s, attrs.evolve(answer, diverging=truncation.largest_epoch(s.log, fetch.last_epoch))
 
 
 def fetched(k: Replica, s: ReplicaState, fetch: Fetch, error: Error, entry: Entry | None = None) -> FetchResponse:
@@ -102,18 +113,31 @@ def fetched(k: Replica, s: ReplicaState, fetch: Fetch, error: Error, entry: Entr
     )
 
 
-def answer_look_up(k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse | None:
-    """Say where the own log leaves an epoch; fenced, to followers in the own epoch only."""
-    error, answer = Error.NONE, None
-    if k.version.fenced and asked.leader_epoch != s.leader_epoch:
-        if asked.leader_epoch > s.leader_epoch:
-            return None
-        error = Error.FENCED_LEADER_EPOCH
-    elif k.version.truncation is Truncation.LEADER_EPOCH:
-        end_offset = truncation.end_offset_for_epoch(s.log, asked.epoch)
-        answer = None if end_offset is None else truncation.EpochEnd(asked.epoch, end_offset)
-    else:
-        answer = truncation.largest_epoch(s.log, asked.epoch)
+def answer_end_offset(k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
+    """KIP-101: say where the own log leaves an epoch, if it can tell."""
+    end_offset = truncation.end_offset_for_epoch(s.log, asked.epoch)
+    return looked_up(k, asked, None if end_offset is None else truncation.EpochEnd(asked.epoch, end_offset))
+
+
+def answer_largest_epoch(k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
+    """KIP-279: say where the own log leaves the largest epoch that is not above one."""
+    return looked_up(k, asked, truncation.largest_epoch(s.log, asked.epoch))
+
+
+def answer_look_up_in_epoch(
+    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch
+) -> OffsetsForLeaderEpochResponse | None:
+    """KIP-320: as KIP-279, to followers in the own epoch only; one in a newer epoch waits until that is known here."""
+    if asked.leader_epoch == s.leader_epoch:
+        return answer_largest_epoch(k, s, asked)
+    newer = asked.leader_epoch > s.leader_epoch
+    return None if newer else looked_up(k, asked, None, Error.FENCED_LEADER_EPOCH)
+
+
+def looked_up(
+    k: Replica, asked: OffsetsForLeaderEpoch, answer: truncation.EpochEnd | None, error: Error = Error.NONE
+) -> OffsetsForLeaderEpochResponse:
+    """Return the answer to a look-up."""
     return k.to(
         asked.source, OffsetsForLeaderEpochResponse, error=error, answer=answer,
         incarnation=asked.incarnation, correlation=asked.correlation,
@@ -156,7 +180,7 @@ def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
     if not leads(k, s) or s.high_watermark >= len(s.log):
         return False
     pending = s.proposal.isr if s.proposal is not None else frozenset()
-    who = hw.counted(s.isr, pending, k.version.counts_pending_isr)
+    who = k.version.counted(s.isr, pending)
     return hw.may_pass(s.high_watermark, known_end_offsets(k, s, who))
 
 
@@ -187,8 +211,7 @@ def may_expand_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
     """Say whether a leader may propose to let a follower in (`LeaderExpandIsr` and its kin)."""
     if not leads(k, s) or s.proposal is not None:
         return False
-    may_expand = in_sync.may_expand_in_epoch if k.version.waits_for_epoch else in_sync.may_expand
-    return may_expand(s, follower, lambda: known_end_offset(s, follower))
+    return k.version.may_expand(s, follower, lambda: known_end_offset(s, follower))
 
 
 def may_shrink_isr(k: Replica, s: ReplicaState, follower: str) -> bool:

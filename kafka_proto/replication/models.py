@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from harness.model import Faults, Model, ModelSpec, Network, Setting, Size
 from harness.model.spec import Next, chosen, extended, processes, reasons
@@ -11,6 +12,7 @@ from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
+from kafka_proto.replication.replica_state import Version
 from kafka_proto.replication.specs import (
     kip_101,
     kip_279,
@@ -19,6 +21,8 @@ from kafka_proto.replication.specs import (
     truncate_to_high_watermark,
 )
 from kafka_proto.replication.specs.names import initial, names, spec_variables
+from kafka_proto.replication.versions import VERSIONS
+from kafka_proto.replication.versions.async_isr import ASYNC_ISR
 
 SIZES = {
     "replicas": Size(2, maximum=5, doc="replicas of the one partition"),
@@ -59,22 +63,14 @@ ACTOR_SETTINGS = {
     "flush": Setting(("each", "lazy"), "each", doc="a log is on disk at once, or a crash loses its newest records"),
     "election": Setting(("clean", "unclean"), "clean", doc="whether a replica that is not in sync may be elected"),
 }
-TITLES = {
-    "truncate-to-high-watermark": "truncation to the own high watermark",
-    "kip-101": "truncation by leader epoch",
-    "kip-279": "truncation to the last shared record",
-    "kip-320-first-try": "truncation when a fetch fails",
-    "kip-320": "fencing by leader epoch",
-    "async-isr": "ISR changes proposed to the controller",
-}
 
 
-def actor_model(name: str, title: str) -> ModelSpec:
+def actor_model(version: Version) -> ModelSpec:
     """Return the model of a version's actors."""
-    settings = {**ACTOR_SETTINGS, **COUNTS} if name == "async-isr" else ACTOR_SETTINGS
+    settings = {**ACTOR_SETTINGS, **COUNTS} if version is ASYNC_ISR else ACTOR_SETTINGS
     return ModelSpec(
-        f"replication/{name}/actors", f"{title}, as actors on a faulty network", actors.builder(name), ACTOR_SIZES,
-        settings, ("bag", "fifo"), may_fault=True,
+        f"replication/{version.name}/actors", f"{version.title}, as actors on a faulty network",
+        partial(actors.build, version), ACTOR_SIZES, settings, ("bag", "fifo"), may_fault=True,
     )
 
 
@@ -113,5 +109,5 @@ MODELS: tuple[ModelSpec, ...] = (
         async_isr_extensions.build, ASYNC_ISR_SIZES,
         {**COUNTS, "extend": beyond(reasons(async_isr_extensions.ACTIONS))},
     ),
-    *(actor_model(name, title) for name, title in TITLES.items()),
+    *map(actor_model, VERSIONS.values()),
 )

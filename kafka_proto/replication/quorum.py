@@ -71,7 +71,7 @@ def elect_uncleanly(q: Quorum, candidate: str) -> Quorum | None:
 
 def take_out(q: Quorum, replica: str) -> Quorum | None:
     """Take a failed replica out of the ISR and out of office, or return None (`ControllerShrinkIsr`)."""
-    shrunk = in_sync.shrink_by_controller(replica, q.leader, q.isr, keeps_last=True)
+    shrunk = in_sync.shrink_by_controller(replica, q.leader, q.isr)
     return None if shrunk is None else changed(q, *shrunk)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 
 import attrs
 
-from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, slot
+from harness.model import Faults, FrozenMap, Model, Refinement, Value, View, departed, slot
 from harness.model.spec import Next, flat, processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.extensions import ACTIONS
@@ -26,7 +26,8 @@ from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Recor
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.specs import kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark
 from kafka_proto.replication.specs.names import Names, initial, replicas
-from kafka_proto.replication.variants import Rules
+from kafka_proto.replication.versions.base import AS_WRITTEN
+from kafka_proto.replication.versions.departures import DEPARTURES
 
 UNBOUNDED = 1_000_000
 """More records than any run has: the bounds of the spec, lifted."""
@@ -83,7 +84,7 @@ def refinement(version: str, sizes: Mapping[str, int], faults: Faults) -> Refine
     """Return the spec of a version's actors at a size, its bounds lifted, its extensions on, and the mapping to it."""
     names = Names(
         replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
-        Rules(keeps_last_isr_member=True, applies_none_requests=True),
+        departed(AS_WRITTEN, DEPARTURES, "S8,S10"),
     )
     next_state = (*NEXT[version], *ACTIONS[version])
     model = Model(

@@ -6,6 +6,7 @@ state. The functions over it are in `partition`, which is their one door, `leadi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import attrs
@@ -23,11 +24,28 @@ from kafka_proto.replication.messages import (
     PartitionMessage,
 )
 from kafka_proto.replication.records import NIL, Entry, Isr
-from kafka_proto.replication.variants import Version
 
 Request = Fetch | OffsetsForLeaderEpoch
 Response = FetchResponse | OffsetsForLeaderEpochResponse
 T = TypeVar("T", bound=PartitionMessage)
+
+
+@attrs.frozen(kw_only=True)
+class Version:
+    """A version of the protocol for replicas: the decisions that it is made of. The spec has a module for each."""
+
+    name: str
+    title: str
+    follow: Callable[[Replica, ReplicaState, LeaderAndIsr], Outcome]
+    """A replica is to follow a leader: where it truncates its log first, or how it finds out."""
+    learn_end_offset: Callable[[Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsr], Outcome]
+    """A look-up is answered."""
+    answer_look_up: Callable[[Replica, ReplicaState, OffsetsForLeaderEpoch], OffsetsForLeaderEpochResponse | None]
+    answer_fetch: Callable[[Replica, ReplicaState, Fetch], tuple[ReplicaState, FetchResponse | None]]
+    may_expand: Callable[[ReplicaState, str, Callable[[], int | None]], bool]
+    """Whether a follower may be let into the ISR, with its end offset."""
+    counted: Callable[[Isr, Isr], Isr]
+    """Whom the high watermark is about, from the ISR and the proposed one."""
 
 
 @attrs.frozen

@@ -55,6 +55,11 @@ def actor_model(version: Version, title: str, *flaws: str) -> ModelSpec:
     )
 
 
+def version_models(version: Version, title: str, *flaws: str) -> tuple[ModelSpec, ModelSpec]:
+    """Return a version as a spec and as actors."""
+    return spec_model(version, title, *flaws), actor_model(version, title, *flaws)
+
+
 MODELS: tuple[ModelSpec, ...] = (
     ModelSpec(
         "transactions/diary-01", "InitPid with any broker asked (diary 01)", diary_01.build, DIARY_01_SIZES,

@@ -58,7 +58,7 @@ CLIENT = edits(f"{DECISIONS}/client.py", (
      REFINEMENT, "fencing", 20),
 ))
 BROKER = edits("kafka_proto/transactions/broker.py", (
-    ("incarnation-forgotten", "incarnation: int = persisted(default=0)", "incarnation: int = volatile(default=0)",
+    ("incarnation-forgotten", "incarnation: int = persisted(default=0,", "incarnation: int = volatile(default=0,",
      REFINEMENT, "coordinator-crash", 25),
 ))
 
@@ -96,7 +96,7 @@ HIGH_WATERMARK = edits(f"{IN_REPLICATION}/high_watermark.py", (
      "StrongIsr", "rp-05-unfenced-fetch-repaired", 5),
     ("unheard-of-counts-as-holding", "end is not None and offset < end", "end is None or offset < end",
      "StrongIsr", "rp-05-unfenced-fetch-repaired", 10),
-    ("proposed-members-not-counted", "return isr | pending_isr if counts_pending else isr", "return isr",
+    ("proposed-members-not-counted", "return isr | pending_isr", "return isr",
      "StrongIsr", "rp-10-unseen-member-repaired", 40),
 ))
 TRUNCATION = edits(f"{IN_REPLICATION}/truncation.py", (

@@ -11,11 +11,26 @@ from typing import cast
 
 import attrs
 
-from harness.model import Faults, Kind, Model, Network, Property, Reason, Step, Value, View, always, slot, sometimes
+from harness.model import (
+    Faults,
+    Kind,
+    Model,
+    Network,
+    Property,
+    Reason,
+    Step,
+    Value,
+    View,
+    always,
+    departed,
+    slot,
+    sometimes,
+)
 from harness.model.spec import Change, Next, Writes, action, each, processes
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.records import NIL, Isr, members
 from kafka_proto.replication.specs.names import replicas
+from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
 
 LEADER = "r1"
 CHECKED = ("MCTypeOk", "ValidHighWatermark")
@@ -37,8 +52,8 @@ class Names:
     replicas: tuple[str, ...]
     max_version: int
     max_offset: int
-    counts_pending_isr: bool = True
-    """Whether the high watermark is about proposed members too; RP-10 is what happens where it is not."""
+    counted: Callable[[Isr, Isr], Isr] = hw.counted
+    """Whom the high watermark is about, from the ISR and the proposed one."""
 
     @property
     def followers(self) -> tuple[str, ...]:
@@ -66,7 +81,7 @@ def offset_of(view: View, replica: str) -> int:
 def high_watermark(k: Names, view: View) -> int:
     """The leader's high watermark (`HighWatermark`): a proposed member counts from then on (or not: RP-10)."""
     isr, pending = view.at("leaderState", "isr"), view.at("leaderState", "pendingIsr")
-    members = hw.counted(isr, pending, k.counts_pending_isr)
+    members = k.counted(isr, pending)
     return hw.over_members({replica: offset_of(view, replica) for replica in sorted(members)}, members)
 
 
@@ -238,7 +253,8 @@ def type_check(k: Names, view: View, lowest_pending_version: int) -> Reason:
 
 def constants(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Names:
     """Return the constants for the given sizes and settings."""
-    return Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"], settings["counts"] != "isr")
+    bounds = Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"])
+    return departed(bounds, DEPARTURES, COUNTS[settings["counts"]])
 
 
 def build(

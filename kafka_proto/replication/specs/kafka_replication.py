@@ -41,9 +41,8 @@ def controller_elect_leader(k: Names, view: View, new_leader: str) -> Iterable[C
 @action("ControllerShrinkIsr", exists=each("replicas"), kind=Kind.PERTURBATION)
 def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
     """The controller takes a failed replica out of the ISR, and out of office."""
-    keeps_last = k.rules.keeps_last_isr_member
     members = view.at("quorumState", "isr")
-    shrunk = isr.shrink_by_controller(replica, view.at("quorumState", "leader"), members, keeps_last)
+    shrunk = k.version.shrink_by_controller(replica, view.at("quorumState", "leader"), members)
     if shrunk is None:
         return
     if (writes := controller_update_isr(k, view, *shrunk)) is not None:

@@ -13,10 +13,11 @@ from typing import cast
 
 import attrs
 
-from harness.model import FrozenMap, Model, State, Value, View, slot
+from harness.model import FrozenMap, Model, State, Value, View, departed, slot
 from harness.model.spec import Index
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Log
-from kafka_proto.replication.variants import Rules, rules
+from kafka_proto.replication.versions.base import AS_WRITTEN, BaseVersion
+from kafka_proto.replication.versions.departures import DEPARTURES
 
 NOBODY = "NONE"
 """The string by which the spec says that nobody leads. In slots it is None."""
@@ -27,13 +28,13 @@ NONE = FrozenMap({"$str": NOBODY})
 
 @attrs.frozen
 class Names:
-    """The constants of a model, and the rules it was built with."""
+    """The constants of a model, and the version of the base module."""
 
     replicas: tuple[str, ...]
     log_size: int
     max_records: int
     max_leader_epoch: int
-    rules: Rules = attrs.field(factory=Rules)
+    version: BaseVersion = AS_WRITTEN
 
     @property
     def epochs(self) -> tuple[str, ...]:
@@ -45,7 +46,7 @@ def names(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Names:
     """Return the constants for the given sizes: replicas r1.., and the repairs that the settings name."""
     return Names(
         replicas(sizes["replicas"]), sizes["log-size"], sizes["max-records"], sizes["max-leader-epoch"],
-        rules(settings["repair"]),
+        departed(AS_WRITTEN, DEPARTURES, settings["repair"]),
     )
 
 
@@ -140,11 +141,8 @@ def two_replicas(k: Names) -> Iterable[Index]:
 
 
 def follower_leader_epoch(k: Names) -> Iterable[Index]:
-    """A replica, another one that may lead it, and the epoch of a request.
-
-    S10: as written the leader is looked for among the replicas only, so a request without one is never obeyed.
-    """
-    leaders = (*k.replicas, NOBODY) if k.rules.applies_none_requests else k.replicas
+    """A replica, another one that may lead it (S10: or nobody), and the epoch of a request."""
+    leaders = k.version.leaders(k.replicas, NOBODY)
     return ((r, leader, epoch) for r, leader, epoch in product(k.replicas, leaders, k.epochs) if r != leader)
 
 

@@ -17,6 +17,7 @@ from harness.model import (
     Model,
     Turn,
     View,
+    departed,
     find_model,
     find_scenario,
     model_of,
@@ -46,7 +47,8 @@ from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
 from kafka_proto.replication.records import Entry
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.replication.variants import VERSIONS
+from kafka_proto.replication.versions import VERSIONS
+from kafka_proto.replication.versions.departures import DEPARTURES
 
 SIZES = {"replicas": 3, "producers": 1, "consumers": 1, "records": 2, "polls": 2, "elections": 2, "fencings": 1}
 EVERYBODY = ("r1", "r2", "r3")
@@ -280,7 +282,7 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
     isr = frozenset(("r1",))
     announced = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
     for version, rises in ((VERSIONS["async-isr"], False),
-                           (attrs.evolve(VERSIONS["async-isr"], counts_pending_isr=False), True)):
+                           (departed(VERSIONS["async-isr"], DEPARTURES, "RP-10"), True)):
         k = Replica("r1", version)
         s = partition.obey(k, ReplicaState(), announced).state
         s = heard(k, s, Fetch(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state

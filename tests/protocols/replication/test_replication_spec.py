@@ -190,8 +190,8 @@ def test_truncation_rules_differ_where_epochs_do_not_tell(
 def test_isr_a_failed_leader_stays_as_the_last_member() -> None:
     """The controller takes a leader out of office and of the ISR, but not the last member; others it takes always."""
     both, one = frozenset({"r1", "r2"}), frozenset({"r1"})
-    assert isr.shrink_by_controller("r1", "r1", both, False) == (None, frozenset({"r2"}))
-    assert isr.shrink_by_controller("r1", "r1", one, False) == (None, one)
-    assert isr.shrink_by_controller("r1", None, one, False) == (None, frozenset())
-    assert isr.shrink_by_controller("r1", None, one, True) is None
-    assert isr.shrink_by_controller("r2", "r1", one, False) is None
+    assert isr.shrink_to_nobody("r1", "r1", both) == (None, frozenset({"r2"}))
+    assert isr.shrink_to_nobody("r1", "r1", one) == (None, one)
+    assert isr.shrink_to_nobody("r1", None, one) == (None, frozenset())
+    assert isr.shrink_by_controller("r1", None, one) is None
+    assert isr.shrink_to_nobody("r2", "r1", one) is None

@@ -22,7 +22,7 @@ from harness.model.spec import Change
 from kafka_proto.replication.records import NIL
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.names import Names, isr_of
-from kafka_proto.replication.variants import Rules
+from kafka_proto.replication.versions.base import AS_WRITTEN
 from kafka_proto.transactions.messages import Error, InitPidResponse
 
 DIARY_01 = "transactions/diary-01"
@@ -220,7 +220,7 @@ def shrinks_before_the_quorum(view: View, step: Step) -> Step:
 
 def takes_the_last_member(k: Names, view: View, replica: str) -> Iterable[Change]:
     """S8 put back: where nobody leads, the controller takes the last member out of the ISR."""
-    return base.controller_shrink_isr.changes(attrs.evolve(k, rules=Rules()), view, replica)
+    return base.controller_shrink_isr.changes(attrs.evolve(k, version=AS_WRITTEN), view, replica)
 
 
 def learns_the_epoch_only(view: View, step: Step) -> Step:

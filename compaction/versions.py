@@ -1,0 +1,89 @@
+"""The versions of compaction, of the spec and of a topic that is trimmed, by their decisions; departures from both.
+
+The spec's flaws are repaired, published bugs of Pulsar are built in: each replaces decisions in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+
+import attrs
+
+from compaction import compactor, trimming
+from compaction.reader import Position
+from compaction.records import Entry, PhaseOneResult
+from harness.model import Departure
+
+
+@attrs.frozen(kw_only=True)
+class Version:
+    """A version of the spec's compaction."""
+
+    collected: Callable[[Iterable[int], int], tuple[int, ...]]
+    """The ledgers that a broker deletes when it loads the cursor, from those that exist and the one that it names."""
+    horizon_with_context: Callable[[Callable[[], int]], int | None]
+    """The horizon that comes into effect together with a new ledger, from how far phase one read."""
+    consumed: Callable[[Callable[[], int], int], Iterable[int | None]]
+    """How often the consumer has consumed after a step, from how often before, and the limit; None where unchanged."""
+
+
+AS_WRITTEN = Version(
+    collected=compactor.nothing_collected,
+    horizon_with_context=compactor.horizon_later,
+    consumed=compactor.consumed_uncounted,
+)
+DEPARTURES = (
+    Departure("S11", "a crash leaves ledgers that nothing names", {"collected": compactor.unreferenced}),
+    Departure("S12", "a new ledger comes into effect before its horizon",
+              {"horizon_with_context": compactor.horizon_at_once}),
+    Departure("S13", "consuming changes nothing, so nothing terminates", {"consumed": compactor.consumed_counting}),
+)
+
+
+class Effect(StrEnum):
+    """What a compaction does one after the other when its ledger is sealed, where the topic is trimmed behind it."""
+
+    PERSIST_CURSOR = "PersistCursor"
+    """The durable cursor names the new ledger, and has the position that it covers, in one update."""
+    PERSIST_POSITION = "PersistPosition"
+    """The durable cursor has the new position, and still the old ledger."""
+    PERSIST_PROPERTY = "PersistProperty"
+    """The durable cursor names the new ledger."""
+    INSTALL = "Install"
+    """Readers use the new ledger up to the new horizon."""
+    MARK_DELETE = "MarkDelete"
+    """The topic may be trimmed up to the new position."""
+    DELETE_LEDGER = "DeleteLedger"
+    """The ledger that was replaced is deleted."""
+
+
+@attrs.frozen(kw_only=True)
+class Trimming:
+    """A version of compaction on a topic that is trimmed."""
+
+    effects: tuple[Effect, ...]
+    next_to_copy: Callable[[trimming.Entries, int, PhaseOneResult], Entry | None]
+    is_replayed: Callable[[Entry, trimming.Entries], bool]
+    read: Callable[..., tuple[trimming.Entries, Position, bool] | None]
+
+
+RIGHT = Trimming(
+    effects=(Effect.PERSIST_CURSOR, Effect.INSTALL, Effect.MARK_DELETE, Effect.DELETE_LEDGER),
+    next_to_copy=trimming.next_to_copy,
+    is_replayed=trimming.is_replayed,
+    read=trimming.read,
+)
+"""Durable first, then what readers see, then what may be trimmed, then what is no longer needed."""
+FLAWS = (
+    Departure("PC-03", "the topic is trimmed before readers use the new ledger", {"effects": (
+        Effect.PERSIST_CURSOR, Effect.MARK_DELETE, Effect.INSTALL, Effect.DELETE_LEDGER)}),
+    Departure("PC-03-inverse", "the cursor is persisted last", {"effects": (
+        Effect.INSTALL, Effect.MARK_DELETE, Effect.DELETE_LEDGER, Effect.PERSIST_CURSOR)}),
+    Departure("PC-04", "the cursor's position is persisted before its ledger", {"effects": (
+        Effect.PERSIST_POSITION, Effect.INSTALL, Effect.MARK_DELETE, Effect.DELETE_LEDGER, Effect.PERSIST_PROPERTY)}),
+    Departure("PC-05", "phase two goes on to the end of the topic", {"next_to_copy": trimming.next_to_the_end}),
+    Departure("PC-06", "phase two copies again what its reader replays", {"is_replayed": trimming.never_replayed}),
+    Departure("PC-07", "only the first read of a connection is from the ledger", {"read": trimming.read_ledger_once}),
+)
+"""Published bugs of Pulsar, each a departure from what is right in one place."""

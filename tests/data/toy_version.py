@@ -1,0 +1,24 @@
+"""A toy: as diary 02 repaired, but a producer that is one epoch behind may add partitions."""
+
+from __future__ import annotations
+
+import attrs
+
+from kafka_proto.transactions.decisions.add_partitions import add_partitions
+from kafka_proto.transactions.decisions.outcome import Outcome
+from kafka_proto.transactions.messages import AddPartitionsToTxnRequest
+from kafka_proto.transactions.records import TxnMetadata
+from kafka_proto.transactions.versions.repaired import REPAIRED
+
+
+def lenient(
+    request: AddPartitionsToTxnRequest, *, leads: bool, metadata: TxnMetadata | None, pending: TxnMetadata | None,
+    loading: bool = False,
+) -> Outcome:
+    """Take the epoch before the current one for the current one."""
+    if metadata is not None and request.pepoch == metadata.pepoch - 1:
+        request = attrs.evolve(request, pepoch=metadata.pepoch)
+    return add_partitions(request, leads=leads, metadata=metadata, pending=pending, loading=loading)
+
+
+LENIENT = attrs.evolve(REPAIRED, name="lenient", add_partitions=lenient)
