@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import NO_FAULTS, Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, View
+from harness.model import NO_FAULTS, Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, Value, View
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
@@ -17,7 +17,8 @@ from kafka_proto.stack.broker import Disk, StackBroker
 from kafka_proto.stack.controller import ClusterState, StackController
 from kafka_proto.stack.properties import properties
 from kafka_proto.stack.refinement import refinement
-from kafka_proto.stack.state import Broker, TxnRecord
+from kafka_proto.stack.state import METADATA, REPLICA
+from kafka_proto.stack.state import TYPES as BROKER_TYPES
 from kafka_proto.transactions import messages, producer
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.controller import CONTROLLER
@@ -48,7 +49,7 @@ SETTINGS = {
 }
 TYPES: tuple[type, ...] = (
     *SPEC_TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
-    Broker, TxnRecord, ClusterState, messages.FindCoordinatorRequest, messages.FindCoordinatorResponse,
+    *BROKER_TYPES, ClusterState, messages.FindCoordinatorRequest, messages.FindCoordinatorResponse,
     messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
 )
 
@@ -88,7 +89,7 @@ def build(
     return Model(
         "cluster", tuple(processes), (start(controller.initial, rules, brokers),), network, faults,
         properties(constants, hosts, home), history_variables=history_variables, sizes=sizes, settings=settings,
-        types=TYPES, waits_for=lambda view: waits_for(constants, view), application=ProducerClient,
+        types=TYPES, waits_for=lambda view: waits_for(constants, hosts, view), application=ProducerClient,
         refinement=None if loses_records(settings) else lambda: refinement(
             REPAIRED, sizes, settings, network, faults != NO_FAULTS, rules, home
         ),
@@ -112,7 +113,7 @@ def replicas_of(constants: Names, factor: int) -> dict[str, tuple[str, ...]]:
 
 def start(
     controller: ClusterState, rules: Mapping[str, Mapping[str, Replica]], brokers: list[StackBroker]
-) -> Mapping[str, Broker]:
+) -> Mapping[str, Value]:
     """Return the brokers' first states: the first election is over, and each follower's fetch waits at its leader."""
     states: dict[str, dict[str, ReplicaState]] = {b.name: {} for b in brokers}
     known: dict[str, LogMetadata] = {}
@@ -128,17 +129,19 @@ def start(
                 assert outcome is not None
                 states[message.dest][p] = outcome.state
                 under_way += outcome.sent
-    return {b.name: b.started(states[b.name], known) for b in brokers}
+    return {
+        name: value for b in brokers for name, value in b.layout.values(b.started(states[b.name], known)).items()
+    }
 
 
-def waits_for(constants: Names, view: View) -> tuple[str, ...]:
+def waits_for(constants: Names, hosts: Mapping[str, tuple[str, ...]], view: View) -> tuple[str, ...]:
     """Say who waits for whom: clients for answers, leaders for followers."""
     found = producer.waiting(view, constants.clients)
     for b in constants.brokers:
-        broker: Broker = view[b]
-        for p, fields in broker.stored.items():
-            behind = len(fields["log"]) - fields["high_watermark"]
-            if broker.known[p].leader == b and behind:
+        for p in sorted(p for p in hosts if b in hosts[p] and METADATA.of(view, b).known[p].leader == b):
+            state = REPLICA[p].of(view, b)
+            behind = len(state.log) - state.high_watermark
+            if behind:
                 found.append(f"{b} leads {p} with {behind} records above its high watermark")
     return tuple(found)
 

@@ -88,9 +88,13 @@ class Client(m.Actor[Reader]):
             yield m.Turn("ReceiveAnswer", (self.name,), after)
 
 
+def books_of(shelf: Shelf) -> tuple[str, ...]:
+    return shelf.books
+
+
 def no_copy(view: m.View, shelf: str) -> m.Reason:
-    """A property reads the parts that it is about, and is looked at again only when one of these changes."""
-    books = SHELF[shelf].of(view, "library").books
+    """A property that reads what it is about, and no more."""
+    books = SHELF[shelf].derived(view, "library", books_of)
     return None if len(set(books)) == len(books) else f"a book stands on shelf {shelf} twice"
 
 

@@ -5,7 +5,8 @@ Identity is by canonical text, so that `1`, `1.0` and `True` stay apart. Numbers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from harness.model import State, Value, View, canonical_text
 
@@ -14,8 +15,46 @@ BYTES_PER_CHARACTER = 4
 BYTES_PER_VALUE = 400
 """What else is kept for a value, on CPython 3.11 and rounded up."""
 
+T = TypeVar("T")
 Ids = tuple[int, ...]
 """A state: the id of each slot's value, in the order of the slots."""
+
+
+class Derived:
+    """What a function makes of the values of a slot, numbered from 0 like these."""
+
+    __slots__ = ("_function", "_last", "_numbers", "_of", "bit", "ids", "slot", "values")
+
+    def __init__(self, of: SlotValues, slot: int, function: Callable[[Value], Value]) -> None:
+        self.slot = slot
+        self.bit = 1 << len(of.slots) + sum(map(len, of.derived_of.values()))
+        """What stands for it in a mask, beside the bits of the slots."""
+        self.values: list[Value] = []
+        self._last: tuple[Value, int] = (None, -1)
+        self._of = of
+        self._function = function
+        self.ids: dict[int, int] = {}
+        """Of each value of the slot that was met, by id: the number of what the function makes of it."""
+        self._numbers: dict[str, int] = {}
+
+    def number(self, value: int) -> int:
+        """Return the number of what the function makes of a value of the slot, given by its id."""
+        found = self.ids.get(value)
+        if found is None:
+            made = self._function(self._of.values[self.slot][value])
+            if self._last[1] < 0 or made is not self._last[0]:  # most changes leave it alone
+                self._last = (made, self._make(made))
+            found = self.ids[value] = self._last[1]
+        return found
+
+    def _make(self, made: Value) -> int:
+        text = canonical_text(made)
+        found = self._numbers.get(text)
+        if found is None:
+            self._of.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * len(text)
+            found = self._numbers[text] = len(self.values)
+            self.values.append(made)
+        return found
 
 
 class SlotValues:
@@ -28,6 +67,8 @@ class SlotValues:
         self.texts: list[list[str]] = [[] for _ in self.slots]
         self._ids: list[dict[str, int]] = [{} for _ in self.slots]
         self._equal: list[dict[tuple[type, Value], int]] = [{} for _ in self.slots]
+        self.derived_of: dict[int, dict[Callable[[Any], Any], Derived]] = {}
+        """What is read of the values of a slot, by function."""
         self.used = 0
         """An estimate of the bytes that everything here, and every memo over it, takes."""
         self.leaves = 0
@@ -61,9 +102,17 @@ class SlotValues:
         """Return the id of the value in a slot that has this canonical text, if there is one."""
         return self._ids[slot].get(text)
 
-    def view(self, state: Ids) -> View:
+    def derived(self, slot: int, function: Callable[[Any], Any]) -> Derived:
+        """Return what a function makes of the values of a slot."""
+        known = self.derived_of.setdefault(slot, {})
+        found = known.get(function)
+        if found is None:
+            found = known[function] = Derived(self, slot, function)
+        return found
+
+    def view(self, state: Ids) -> SlotView:
         """Return a read-tracking view of a state."""
-        return View(IdView(self, state))
+        return SlotView(self, state)
 
     def forget_values(self) -> None:
         """Forget every value: ids that were given before mean nothing any more."""
@@ -72,6 +121,7 @@ class SlotValues:
         for ids, equal in zip(self._ids, self._equal, strict=True):
             ids.clear()
             equal.clear()
+        self.derived_of.clear()
         self.used = 0
 
 
@@ -81,6 +131,45 @@ def written(state: Ids, writes: Iterable[tuple[int, int]]) -> Ids:
     for slot, value in writes:
         after[slot] = value
     return tuple(after)
+
+
+class SlotView(View):
+    """A read-tracking view of a state of ids."""
+
+    __slots__ = ("_index", "_of", "_state", "beyond", "numbers")
+
+    def __init__(self, of: SlotValues, state: Ids) -> None:
+        self._of = of
+        self._index = of.index
+        self._state = state
+        self.numbers: dict[int | Derived, None] = {}
+        """The slots that were read, and what was read of slots, in the order of their first reading."""
+        self.beyond = False
+        """Whether something that is no slot was asked for."""
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            slot = self._index[name]
+        except KeyError:
+            self.beyond = True
+            raise
+        self.numbers[slot] = None
+        return self._of.values[slot][self._state[slot]]
+
+    def derived(self, name: str, function: Callable[[Value], T]) -> T:
+        if name not in self._index:
+            return function(self[name])
+        found = self._of.derived(self._index[name], function)
+        number = found.number(self._state[found.slot])
+        self.numbers[found] = None
+        return found.values[number]  # type: ignore[no-any-return]
+
+    def slots_read(self) -> list[int]:
+        """Return the slots that were read, or something of them, each once, in the order of their first reading."""
+        return list(dict.fromkeys([read if isinstance(read, int) else read.slot for read in self.numbers]))
+
+    def reads(self) -> tuple[str, ...]:
+        return tuple([self._of.slots[slot] for slot in self.slots_read()])
 
 
 class IdView(Mapping[str, Value]):

@@ -7,10 +7,9 @@ integer in `explore/packed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
-from harness.memo.interning import Ids, IdView, SlotValues
+from harness.memo.interning import Derived, Ids, SlotValues
 from harness.model import View
 
 BYTES_PER_LEAF, BYTES_PER_BRANCH = 250, 350
@@ -28,6 +27,12 @@ class ReadBranch:
         self.children: dict[int, Any] = {}
 
 
+class DerivedBranch(ReadBranch):
+    """An inner node at which not all of a slot's value is read, but what a function makes of it."""
+
+    __slots__ = ()
+
+
 class ReadTree:
     """Results by the ids of what was read: a branch per reading, in the order of reading, and results as leaves."""
 
@@ -42,30 +47,39 @@ class ReadTree:
         if not path:
             self.root = leaf
             return 0
-        if self.root is None:
-            self.root = ReadBranch(path[0])
-        node, new = self.root, 0
-        for (read, following), number in zip(pairwise(path), ids, strict=False):
-            if node.__class__ is not ReadBranch or node.read != read:
+        new, at, node = 0, 0, self.root
+        children: dict[int, Any] | None = None
+        for read, number in zip(path, ids, strict=True):
+            if node is None:
+                node = _branch(read)
+                if children is None:
+                    self.root = node
+                else:
+                    children[at] = node
+                    new += 1
+            elif not isinstance(node, ReadBranch) or node.read != read:
                 raise AssertionError(IMPURE)
-            children = node.children
-            if (node := children.get(number)) is None:
-                node = children[number] = ReadBranch(following)
-                new += 1
-        if node.__class__ is not ReadBranch or node.read != path[-1]:
-            raise AssertionError(IMPURE)
-        node.children[ids[-1]] = leaf
+            children, at = node.children, number
+            node = children.get(number)
+        assert children is not None
+        children[at] = leaf
         return new
+
+
+def _branch(read: Any) -> ReadBranch:
+    return DerivedBranch(read) if read.__class__ is Derived else ReadBranch(read)
 
 
 class Leaf:
     """A memo's result, and the slots (as a bit mask) that it depends on."""
 
-    __slots__ = ("mask", "result")
+    __slots__ = ("exact", "mask", "result")
 
-    def __init__(self, result: Any, mask: int) -> None:
+    def __init__(self, result: Any, mask: int, exact: int) -> None:
         self.result = result
         self.mask = mask
+        self.exact = exact
+        """The same, but with the bit of what was made of a slot's value where only that was read."""
 
 
 class ReadMemo(ReadTree):
@@ -81,23 +95,36 @@ class ReadMemo(ReadTree):
     def at(self, state: Ids) -> Leaf:
         """Return the leaf for a state."""
         node = self.root
-        while node.__class__ is ReadBranch:
-            node = node.children.get(state[node.read])
-        if node is None:
-            node = self._miss(state)
-        return node  # type: ignore[no-any-return]
+        while True:
+            if node.__class__ is ReadBranch:
+                node = node.children.get(state[node.read])
+            elif node.__class__ is DerivedBranch:
+                read = node.read
+                value = state[read.slot]
+                number = read.ids.get(value)
+                node = node.children.get(read.number(value) if number is None else number)
+            elif node is None:
+                return self._miss(state)
+            else:
+                return node  # type: ignore[no-any-return]
 
     def _miss(self, state: Ids) -> Leaf:
-        of, mask = self._of, 0
-        index, view = of.index, View(IdView(of, state))
+        of = self._of
+        view = of.view(state)
         result = self._compute(view)
-        try:
-            path = [index[name] for name in view.reads()]
-        except KeyError:  # something that is no slot was asked for: nothing to remember it by
-            return Leaf(result, (1 << len(index)) - 1)
-        for slot in path:
-            mask |= 1 << slot
-        leaf = Leaf(result, mask)
+        if view.beyond:  # something that is no slot was asked for: nothing to remember it by
+            everything = (1 << len(of.slots)) - 1
+            return Leaf(result, everything, everything)
+        path = list(view.numbers)
+        mask = exact = 0
+        for read in path:
+            mask |= 1 << (read if isinstance(read, int) else read.slot)
+            exact |= 1 << read if isinstance(read, int) else read.bit
+        leaf = Leaf(result, mask, exact)
         of.leaves += 1
-        of.used += BYTES_PER_LEAF + BYTES_PER_BRANCH * self.insert(path, [state[slot] for slot in path], leaf)
+        of.used += BYTES_PER_LEAF + BYTES_PER_BRANCH * self.insert(path, _ids(path, state), leaf)
         return leaf
+
+
+def _ids(path: list[int | Derived], state: Ids) -> list[int]:
+    return [state[read] if isinstance(read, int) else read.number(state[read.slot]) for read in path]

@@ -53,8 +53,7 @@ class UnionMemo(Generic[T]):
     def _miss(self, state: Ids, number: int) -> T:
         view = self._of.view(state)
         result = self._compute(view, number)
-        index = self._of.index
-        new = [index[name] for name in view.reads() if index[name] not in self._read]
+        new = [slot for slot in view.slots_read() if slot not in self._read]
         if new:
             self._read.update(dict.fromkeys(new))
             self._key = itemgetter(*self._read)

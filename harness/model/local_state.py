@@ -1,9 +1,9 @@
 """What an actor keeps: fields that survive a crash or do not, and a state of one slot or of several named parts.
 
 A local state is one frozen attrs class in the slot with the actor's name, or a `Local`: several `Part`s, each such a
-class in a slot of its own, `b1[coordinator]` or `b1[log][p1]`. `Layout` says for either where it is kept, what a step
-writes of it, and what a crash leaves. Fields are declared `persisted()`, `volatile()`, or `nested()` where they hold
-records with declarations of their own. Nobody else makes the names of these slots.
+class in a slot of its own, `b1[coordinator]` or `b1[replica][p1]`. `Layout` says for either where it is kept, what a
+step writes of it, and what a crash leaves. Fields are declared `persisted()`, `volatile()`, or `nested()` where they
+hold records with declarations of their own. Nobody else makes the names of these slots.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
+from harness.model.step import Step
 from harness.model.values import FrozenMap, Value
 from harness.model.view import View, slot
 
@@ -74,22 +75,38 @@ def _at_rest(value: Value) -> Value:
 class Part(Generic[S]):
     """A named part of the state of an actor, with the value that it has at first. Parts are told apart by identity."""
 
-    __slots__ = ("index", "initial")
+    __slots__ = ("_slots", "index", "initial")
 
     def __init__(self, name: str, initial: S, *key: str) -> None:
         self.index = (name, *key)
         self.initial = initial
+        self._slots: dict[str, str] = {}
 
     def of(self, view: View, actor: str) -> S:
         """Return this part of an actor's state."""
-        return cast(S, view[slot(actor, *self.index)])
+        return cast(S, view[self._slot(actor)])
+
+    def derived(self, view: View, actor: str, function: Callable[[S], T]) -> T:
+        """Return what a pure function makes of this part, and depend on that alone: see `View.derived`."""
+        return view.derived(self._slot(actor), function)
+
+    def _slot(self, actor: str) -> str:
+        where = self._slots.get(actor)
+        if where is None:
+            where = self._slots[actor] = slot(actor, *self.index)
+        return where
+
+    def written(self, step: Step, actor: str) -> S | None:
+        """Return the value that a step gives to this part of an actor's state, None where it leaves it alone."""
+        where = self._slot(actor)
+        return next((cast(S, value) for name, value in step.writes if name == where), None)
 
     def __repr__(self) -> str:
         return slot(*self.index)
 
 
 class Parts(Generic[S]):
-    """Parts of one kind, by key: `Parts("log", ReplicaState)["p1"]` is kept in `b1[log][p1]` of the actor b1."""
+    """Parts of one kind, by key: `Parts("replica", ReplicaState)["p1"]` of the actor b1 is in `b1[replica][p1]`."""
 
     def __init__(self, name: str, initial: Callable[[], S]) -> None:
         self.name = name

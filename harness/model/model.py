@@ -230,8 +230,11 @@ class Model:
 
     def delivery_steps(self, process: Process, view: View, message: Message) -> list[Step]:
         """Return the same without labels."""
-        steps = process.receive(view, message)
-        return [attrs.evolve(step, consumed=message, detail=step.detail or message.brief()) for step in steps]
+        return [
+            step if step.consumed is message and step.detail
+            else attrs.evolve(step, consumed=message, detail=step.detail or message.brief())
+            for step in process.receive(view, message)
+        ]
 
     def input_choices(self, process: Process, view: View, value: Value) -> list[Choice]:
         """Return the ways a process may take a value that comes from outside the model; one that is down has none."""

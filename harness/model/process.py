@@ -108,7 +108,9 @@ class Actor(Process, Generic[L]):
         yield from self.step(local)
         for timer in self.timers(local):
             for turn in self.timer_fired(local, timer):
-                yield attrs.evolve(turn, kind=Kind.TIMER)
+                yield Turn(
+                    turn.action, turn.args, turn.local, turn.sent, turn.flush, turn.detail, Kind.TIMER, turn.op
+                )
 
     def steps(self, view: View) -> Iterable[Step]:
         local = self.layout.read(view)
@@ -125,4 +127,5 @@ class Actor(Process, Generic[L]):
     def as_step(self, before: L, turn: Turn[L], consumed: Message | None) -> Step:
         """Return the step that a turn is: it writes this actor's slots, and their disks where the turn flushes."""
         writes = self.layout.writes(before, turn.local, turn.flush)
-        return Step(turn.action, turn.args, writes, turn.sent, consumed, turn.detail, turn.kind, op=turn.op)
+        detail = turn.detail or ("" if consumed is None else consumed.brief())
+        return Step(turn.action, turn.args, writes, turn.sent, consumed, detail, turn.kind, op=turn.op)

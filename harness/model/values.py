@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -49,6 +49,18 @@ class FrozenMap(Mapping[K, V]):
     def __len__(self) -> int:
         return len(self._items)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def items(self) -> ItemsView[K, V]:
+        return self._items.items()
+
+    def keys(self) -> KeysView[K]:
+        return self._items.keys()
+
+    def values(self) -> ValuesView[V]:
+        return self._items.values()
+
     def __hash__(self) -> int:
         if self._hash is None:
             self._hash = hash(tuple(self._items.items()))
@@ -65,6 +77,8 @@ class FrozenMap(Mapping[K, V]):
 
     def set(self, key: K, value: V) -> FrozenMap[K, V]:
         """Return this map with one key set."""
+        if key in self._items:
+            return _in_order({**self._items, key: value})
         return FrozenMap({**self._items, key: value})
 
     def update(self, changes: Mapping[K, V]) -> FrozenMap[K, V]:
@@ -73,7 +87,17 @@ class FrozenMap(Mapping[K, V]):
 
     def without(self, key: K) -> FrozenMap[K, V]:
         """Return this map without a key (which may be absent)."""
-        return FrozenMap({k: v for k, v in self._items.items() if k != key})
+        kept = {k: v for k, v in self._items.items() if k != key}
+        is_mixed = len({type(k) is str for k in self._items}) > 1
+        return FrozenMap(kept) if is_mixed else _in_order(kept)
+
+
+def _in_order(items: dict[K, V]) -> FrozenMap[K, V]:
+    """Return a map of items that are in its order already."""
+    made: FrozenMap[K, V] = object.__new__(FrozenMap)
+    made._items = items
+    made._hash = None
+    return made
 
 
 def absent_if_none() -> dict[str, bool]:
@@ -106,9 +130,6 @@ def canonical_text(value: Value) -> str:
     It is written here rather than by `json.dumps(encode(value))`, which it equals, because drivers spend their time on
     it: the text of a record is remembered as long as the record is likely to be met again.
     """
-    remembered = _REMEMBERED.get(id(value))
-    if remembered is not None and remembered[0] is value:
-        return remembered[1]
     writer = _WRITERS.get(type(value))
     if writer is None:
         writer = _WRITERS[type(value)] = _writer_for(type(value))
@@ -248,7 +269,15 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
         _encoder_for(cls)
         names = [(f.name, bool(f.metadata.get("absent_if_none"))) for f in attrs.fields(cls)]
         fields = tuple((name, _DUMP(name) + ":", optional) for name, optional in sorted(names))
-        return lambda value: _write_record(f'{{"{TYPE}":"{cls.__name__}"', fields, value)
+        head = f'{{"{TYPE}":"{cls.__name__}"'
+
+        def write(value: Any) -> str:
+            remembered = _REMEMBERED.get(id(value))
+            if remembered is not None and remembered[0] is value:
+                return remembered[1]
+            return _write_record(head, fields, value)
+
+        return write
     return lambda value: _DUMP(encode(value))
 
 
@@ -263,7 +292,8 @@ def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: A
     for name, key, optional in fields:
         item = getattr(value, name)
         if item is not None or not optional:
-            parts.append(key + canonical_text(item))
+            writer = _WRITERS.get(type(item))
+            parts.append(key + (canonical_text(item) if writer is None else writer(item)))
     text = ",".join(parts) + "}"
     global _spent
     _spent += _REMEMBERED_RECORD + _REMEMBERED_CHARACTER * len(text)

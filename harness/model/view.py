@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import TypeVar
 
 from harness.model.values import Value
 
+T = TypeVar("T")
 State = Mapping[str, Value]
 """A global state: from the name of each slot to its value."""
 
@@ -40,6 +42,13 @@ class View:
     def at(self, variable: str, *index: str) -> Value:
         """Read the slot `slot(variable, *index)`."""
         return self[slot(variable, *index)]
+
+    def derived(self, name: str, function: Callable[[Value], T]) -> T:
+        """Read what a pure function makes of a slot's value: whoever does so depends on that alone.
+
+        The function makes a value, and is one and the same whenever it is asked for, as a function of a module is.
+        """
+        return function(self[name])
 
     def reads(self) -> tuple[str, ...]:
         """Return the slots read so far, each once, in the order of their first reading."""

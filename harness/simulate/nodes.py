@@ -16,6 +16,7 @@ class Option:
 
     __slots__ = (
         "_edges", "action", "choice", "chosen", "is_timer", "key", "kind", "label", "message", "name", "process",
+        "witnesses",
     )
 
     def __init__(self, of: SlotValues, choice: Choice, does: Callable[[View], Edge]) -> None:
@@ -31,6 +32,8 @@ class Option:
         self.message = message = choice.step.consumed
         self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
         self._edges = ReadMemo(of, does)
+        self.witnesses: ReadMemo | None = None
+        """The names of the witnesses on steps that taking it is, once somebody has asked."""
 
     def edge(self, state: Ids) -> Edge:
         """Return what taking this choice does in a state."""
@@ -81,11 +84,11 @@ class Node:
         if 0 < timers < len(options):
             self.untimed = [n for n, option in enumerate(options) if not option.is_timer]
         self.failing: dict[str, str] | None = None
-        for name, leaf in zip(names, checks, strict=True):
-            if leaf.result is not None:
-                if self.failing is None:
-                    self.failing = {}
-                self.failing.setdefault(name, leaf.result)
+        if [leaf for leaf in checks if leaf.result is not None]:
+            self.failing = {}
+            for name, leaf in zip(names, checks, strict=True):
+                if leaf.result is not None:
+                    self.failing.setdefault(name, leaf.result)
         self.failing_text: str | None = None
 
     def with_options(self, options: list[Option]) -> Node:

@@ -248,9 +248,13 @@ class Tables(SlotValues):
         after = list(state)
         written = 0
         for slot, value in node.options[n].edge(state).writes:
-            if after[slot] != value:
+            was = after[slot]
+            if was != value:
                 after[slot] = value
                 written |= 1 << slot
+                for made in self.derived_of[slot].values() if slot in self.derived_of else ():
+                    if made.number(was) != made.number(value):
+                        written |= made.bit
         found = self._node(tuple(after), node, written)
         node.succ[n] = found
         return found
@@ -274,7 +278,7 @@ class Tables(SlotValues):
                 for old, unit in zip(parent._units, self._units, strict=True)
             ]
             checks = [
-                leaf if not leaf.mask & written else memo.at(state)
+                leaf if not leaf.exact & written else memo.at(state)
                 for leaf, memo in zip(parent._checks, self._checks, strict=True)
             ]
         if self.model.constraint is not None:
@@ -336,12 +340,19 @@ class Tables(SlotValues):
 
     def reach(self, node: Node, n: int, after: Node) -> tuple[str, ...]:
         """Return the witnesses that taking option n of a node reaches, and remember them."""
-        step, view = node.options[n].choice.step, self.view_of(node)
-        found = tuple([
-            p.name for p in self.witnesses if (p.check(view, step) if p.on == "step" else self.predicate(p, after))
-        ])
+        option = node.options[n]
+        if option.witnesses is None:
+            option.witnesses = ReadMemo(self, partial(self._on_step, option.choice.step))
+        names: frozenset[str] = option.witnesses.at(node.state).result
+        found = tuple(
+            [p.name for p in self.witnesses if (p.name in names if p.on == "step" else self.predicate(p, after))]
+        )
         node.reached[n] = found
         return found
+
+    def _on_step(self, step: Step, view: View) -> frozenset[str]:
+        """Return the witnesses that a step is, after a state."""
+        return frozenset([p.name for p in self.witnesses if p.on == "step" and p.check(view, step)])
 
     def happening(self, node: Node, n: int) -> Happening:
         """Return what option n of a node does, as a history says it."""

@@ -14,14 +14,15 @@ import attrs
 from harness.model import Message, Property, Reason, Step, View, always, sometimes
 from kafka_proto.replication.log import first_disagreement
 from kafka_proto.replication.messages import LeaderAndIsr, PartitionMessage
+from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.replication.records import Entry as LogEntry
 from kafka_proto.stack.controller import ClusterState
-from kafka_proto.stack.state import Broker, entry_of, log_of
+from kafka_proto.stack.state import COORDINATOR, METADATA, REPLICA, TxnRecord, log_of
 from kafka_proto.transactions import properties as transactions
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.messages import Error, Response
 from kafka_proto.transactions.producer import Producer
-from kafka_proto.transactions.records import Callback, ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import ClientRecord, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names
 
 NOT_MEANT_HERE = ("FollowersHoldNoUncommitted",)
@@ -36,41 +37,52 @@ WITNESSES = (
 )
 
 
+def records_of(state: ReplicaState) -> tuple[LogEntry, ...]:
+    """Return the log of a replica, records with their leader epochs."""
+    return state.log
+
+
+def high_watermark_of(state: ReplicaState) -> int:
+    return state.high_watermark
+
+
+def record_of(client: Producer) -> ClientRecord:
+    """Return what the protocol's properties look at of a client."""
+    return client.record
+
+
 class StackState:
     """Where the stack keeps what the transaction protocol's properties speak of."""
 
     actors = True
 
+    def __init__(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
+        self.hosts = hosts
+
     def client(self, view: View, c: str) -> ClientRecord:
-        local: Producer = view[c]
-        return local.record
+        return view.derived(c, record_of)
 
-    def broker(self, view: View, b: str) -> Broker:
-        return cast(Broker, view[b])
-
-    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]:
-        local = self.broker(view, b)
-        return tuple(entry_of(record, Callback("")) for record in log_of(local, p)) if p in local.stored else ()
+    def log(self, view: View, b: str, p: str) -> tuple[TxnRecord, ...]:
+        return REPLICA[p].derived(view, b, log_of) if b in self.hosts[p] else ()
 
     def hwm(self, view: View, b: str, p: str) -> int:
-        local = self.broker(view, b)
-        return cast(int, local.stored[p]["high_watermark"]) if p in local.stored else 0
+        return REPLICA[p].derived(view, b, high_watermark_of) if b in self.hosts[p] else 0
 
     def believes(self, view: View, b: str, p: str) -> LogMetadata:
-        return self.broker(view, b).known[p]
+        return METADATA.of(view, b).known[p]
 
     def serves(self, view: View, b: str, p: str) -> bool:
-        return p in self.broker(view, b).loaded
+        return p in COORDINATOR.of(view, b).loaded
 
     def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
-        return self.broker(view, b).metadata.get(tid)
+        return COORDINATOR.of(view, b).metadata.get(tid)
 
 
 def properties(
     constants: Names, hosts: Mapping[str, tuple[str, ...]], home: Mapping[str, str]
 ) -> tuple[Property, ...]:
     """Return every property of the stack; `hosts` are the replicas of each partition, `home` that of each id."""
-    state = StackState()
+    state = StackState(hosts)
     found = [p for p in transactions.properties(constants, state) if p.name not in NOT_MEANT_HERE]
     shared = [of_the_stack(p) if p.name == "TypeOK" else p for p in found]
     pairs = tuple((b, c, p) for p, brokers in hosts.items() for b, c in combinations(brokers, 2))
@@ -104,8 +116,7 @@ def of_the_stack(type_ok: Property) -> Property:
 
 def entries(view: View, b: str, p: str) -> tuple[LogEntry, ...]:
     """Return the log of a broker's replica, records with their leader epochs."""
-    local: Broker = view[b]
-    return cast("tuple[LogEntry, ...]", local.stored[p]["log"])
+    return REPLICA[p].derived(view, b, records_of)
 
 
 def log_matching(view: View, index: tuple[str, str, str]) -> Reason:
@@ -125,38 +136,37 @@ def log_matching(view: View, index: tuple[str, str, str]) -> Reason:
 def strong_isr(view: View, index: tuple[str, str, str]) -> Reason:
     """`StrongIsr`: a presumed leader and each member of the controller's ISR agree below its high watermark."""
     leader, replica, p = index
-    local: Broker = view[leader]
-    if local.known[p].leader != leader:
+    presumed = METADATA.of(view, leader).known[p]
+    if presumed.leader != leader:
         return None
     quorum = cast(ClusterState, view[CONTROLLER]).partitions[p]
     if replica not in quorum.isr:
         return None
-    high_watermark = cast(int, local.stored[p]["high_watermark"])
+    high_watermark = REPLICA[p].derived(view, leader, high_watermark_of)
     offset = first_disagreement(entries(view, leader, p), entries(view, replica, p), high_watermark)
     if offset is None:
         return None
     return (
         f"{replica} is in the controller's ISR of {p} but does not hold {leader}'s record at offset {offset}, below "
-        f"the high watermark {high_watermark} of {leader}, which presumes to lead epoch {local.known[p].cepoch}"
+        f"the high watermark {high_watermark} of {leader}, which presumes to lead epoch {presumed.cepoch}"
     )
 
 
 def acked_survives(view: View, index: tuple[str, str], home: Mapping[str, str]) -> Reason:
     """What was acknowledged to a client is in the log of whoever leads in the controller's eyes and its own."""
     c, b = index
-    producer: Producer = view[c]
-    record = producer.record
+    record = view.derived(c, record_of)
     if record.pid == -1 or record.tid is None:
         return None
     p = home[record.tid]
-    local: Broker = view[b]
-    if local.known[p].leader != b:
+    presumed = METADATA.of(view, b).known[p]
+    if presumed.leader != b:
         return None
     quorum = cast(ClusterState, view[CONTROLLER]).partitions[p]
-    if (quorum.leader, quorum.leader_epoch) != (b, local.known[p].cepoch):
+    if (quorum.leader, quorum.leader_epoch) != (b, presumed.cepoch):
         return None
     mine = [
-        entry.transition for entry in log_of(local, p)
+        entry.transition for entry in REPLICA[p].derived(view, b, log_of)
         if (entry.tid, entry.transition.pid, entry.transition.pepoch) == (record.tid, record.pid, record.epoch)
     ]
     what = f"{b} leads {p} in epoch {quorum.leader_epoch}, but its log lacks what {c} was told to be done:"
@@ -177,20 +187,21 @@ def resigned(view: View, step: Step) -> bool:
     announced = step.consumed
     if not isinstance(announced, LeaderAndIsr) or announced.leader == announced.dest:
         return False
-    before: Broker = view[announced.dest]
-    after = next((value for slot, value in step.writes if slot == announced.dest), before)
-    return announced.partition in before.loaded and announced.partition not in after.loaded
+    after = COORDINATOR.written(step, announced.dest)
+    return (
+        after is not None and announced.partition not in after.loaded
+        and announced.partition in COORDINATOR.of(view, announced.dest).loaded
+    )
 
 
 def truncated(view: View, step: Step) -> bool:
     """A running broker cuts its log."""
-    if step.consumed is None:
+    about = step.consumed
+    if not isinstance(about, PartitionMessage) or about.partition is None or about.dest == CONTROLLER:
         return False
-    found = dict(step.writes).get(step.consumed.dest)
-    if not isinstance(found, Broker):
-        return False
-    before: Broker = view[step.consumed.dest]
-    return any(len(fields["log"]) < len(before.stored[p]["log"]) for p, fields in found.stored.items())
+    part = REPLICA[about.partition]
+    after = part.written(step, about.dest)
+    return after is not None and len(after.log) < len(part.of(view, about.dest).log)
 
 
 def refused_survives(
@@ -203,12 +214,11 @@ def refused_survives(
     if announced.leader not in constants.brokers or announced.leader == announced.dest:
         return False
     p = announced.partition
-    before: Broker = view[announced.dest]
     if p is None or announced.dest not in hosts[p]:
         return False
     refused = {message for message in step.sent if is_refusal(message)}
     log, leaders = entries(view, announced.dest, p), entries(view, announced.leader, p)
-    waiting = before.running[p].get("callbacks", ())
+    waiting = REPLICA[p].of(view, announced.dest).callbacks
     return any(
         callback.err in refused and leaders[at : at + 1] == log[at : at + 1] != () for at, callback in waiting
     )

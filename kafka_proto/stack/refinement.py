@@ -20,7 +20,7 @@ from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL
 from kafka_proto.replication.records import Entry as LogEntry
 from kafka_proto.stack.controller import ClusterState
-from kafka_proto.stack.state import Broker, TxnRecord, entry_of, replica
+from kafka_proto.stack.state import COORDINATOR, METADATA, REPLICA, TxnRecord, entry_of
 from kafka_proto.transactions import extensions
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import Coordinator
@@ -205,12 +205,12 @@ def held_by_all(leader: ReplicaState, members: Iterable[ReplicaState]) -> int:
 
 def coordinator_of(view: View, b: str) -> Coordinator:
     """Return a broker's memory as a coordinator."""
-    return cast(Coordinator, view[b])
+    return COORDINATOR.of(view, b)
 
 
 def replica_of(view: View, b: str, p: str) -> ReplicaState:
     """Return a broker's replica of a partition."""
-    return replica(cast(Broker, view[b]), p)
+    return REPLICA[p].of(view, b)
 
 
 def quorum(view: View, p: str) -> Quorum:
@@ -226,7 +226,7 @@ def announced(view: View, p: str) -> tuple[LogMetadata, ...]:
 
 def known_epoch(view: View, b: str, p: str) -> int:
     """Return the epoch of which a broker has heard, as the spec counts."""
-    return coordinator_of(view, b).known[p].cepoch - NIL
+    return METADATA.of(view, b).known[p].cepoch - NIL
 
 
 def carried(log: Iterable[LogEntry]) -> Records:

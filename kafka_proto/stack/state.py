@@ -1,16 +1,10 @@
-"""What a broker of the stack keeps: its replicas of log partitions, its metadata cache, its coordinator's memory.
-
-A replica's state has persisted and volatile fields of its own. The broker keeps the two apart, so that the one generic
-crash leaves what is on disk; `replica` and `with_replica` put a replica's state together and take it apart.
-"""
+"""What a broker of the stack keeps, by part: metadata cache, memory as a coordinator, producer ids, and replicas."""
 
 from __future__ import annotations
 
-from typing import cast
-
 import attrs
 
-from harness.model import FrozenMap, Value, durable, persisted, volatile
+from harness.model import FrozenMap, Local, Part, Parts, persisted, volatile
 from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.replication.records import NIL
 from kafka_proto.transactions.coordinator_role import Coordinator
@@ -18,7 +12,6 @@ from kafka_proto.transactions.records import Callback, Entry, LogMetadata, TxnMe
 
 NOBODY = LogMetadata(NIL, "")
 """What a broker knows of a partition until it learns who leads it."""
-Fields = FrozenMap[str, Value]
 
 
 @attrs.frozen
@@ -35,41 +28,42 @@ def entry_of(record: TxnRecord, callback: Callback) -> Entry:
 
 
 @attrs.frozen
-class Broker(Coordinator):
-    """The local state of a broker. `known` is its metadata cache, also of partitions that it does not host."""
+class Metadata:
+    """What a broker knows of the cluster, and what the cluster knows of it."""
 
-    stored: FrozenMap[str, Fields] = persisted(default=FrozenMap())
-    """Of each replica, by partition: the fields that are on disk as of the last flush."""
-    running: FrozenMap[str, Fields] = volatile(default=FrozenMap())
-    """Of each replica: the volatile fields that are not at their defaults."""
+    known: FrozenMap[str, LogMetadata] = volatile(default=FrozenMap())
+    """Leader and epoch of each partition, also of those that it does not host, as far as this broker knows."""
     incarnation: int = persisted(default=0)
     """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
     registering: bool = volatile(default=False)
     """Whether it has reported its restart to the controller, and waits to learn who leads."""
 
 
-def replica(local: Broker, p: str) -> ReplicaState:
-    """Return the state of a broker's replica of a partition."""
-    running = local.running.get(p)
-    return ReplicaState(**local.stored[p], **(running if running is not None else {}))
+@attrs.frozen
+class ProducerIds:
+    """A broker's block of producer ids: the last one used and the last one of the block."""
+
+    pid_source: int = volatile(default=0)
+    pid_limit: int = volatile(default=0)
+    allocating: bool = volatile(default=False)
 
 
-def with_replica(local: Broker, p: str, state: ReplicaState) -> Broker:
-    """Return the broker with another state of its replica of a partition."""
-    return attrs.evolve(
-        local, stored=local.stored.set(p, durable(state)), running=local.running.set(p, running_fields(state))
-    )
+METADATA = Part("metadata", Metadata())
+COORDINATOR = Part("coordinator", Coordinator())
+PRODUCER_IDS = Part("producer_ids", ProducerIds())
+REPLICA = Parts("replica", ReplicaState)
+"""By partition: the replicas that a broker hosts."""
 
 
-def running_fields(state: ReplicaState) -> Fields:
-    """Return the volatile fields of a replica that are not at their defaults."""
-    values = ((f.name, getattr(state, f.name), f.default) for f in VOLATILE)
-    return FrozenMap({name: value for name, value, default in values if value != default})
+def log_of(state: ReplicaState) -> tuple[TxnRecord, ...]:
+    """Return what the records of a replica carry."""
+    return tuple(entry.value for entry in state.log)
 
 
-def log_of(local: Broker, p: str) -> tuple[TxnRecord, ...]:
-    """Return what the records of a broker's replica carry."""
-    return tuple(cast(TxnRecord, entry.value) for entry in local.stored[p]["log"])
+def record_at(local: Local, p: str, offset: int) -> TxnRecord:
+    """Return what a record of a broker's replica carries."""
+    record: TxnRecord = local[REPLICA[p]].log[offset].value
+    return record
 
 
-VOLATILE = tuple(f for f in attrs.fields(ReplicaState) if not f.metadata.get("persisted"))
+TYPES: tuple[type, ...] = (TxnRecord, Metadata, Coordinator, ProducerIds)

@@ -9,12 +9,13 @@ and serves a partition again after it has loaded the committed prefix.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
 from harness.model import FrozenMap, Message, Turn, fresh, persisted, volatile
 from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.coordinator_role import Coordinator, CoordinatorRole
+from kafka_proto.transactions.coordinator_role import Coordinator, CoordinatorRole, HasProducerIds
 from kafka_proto.transactions.decisions import election, producer_ids
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
 from kafka_proto.transactions.messages import LeaderAndIsr, RegisterBroker
@@ -28,6 +29,10 @@ NOBODY = LogMetadata(0, "")
 class Broker(Coordinator):
     """The local state of a broker; maps are keyed by partition (logs) or by transactional id (transactions)."""
 
+    known: FrozenMap[str, LogMetadata] = volatile(default=FrozenMap())
+    pid_source: int = volatile(default=0)
+    pid_limit: int = volatile(default=0)
+    allocating: bool = volatile(default=False)
     log: FrozenMap[str, tuple[Entry, ...]] = persisted(default=FrozenMap())
     hwm: FrozenMap[str, int] = persisted(default=FrozenMap())
     incarnation: int = persisted(default=0, metadata=fresh("incarnation", "self"))
@@ -62,6 +67,21 @@ class TransactionCoordinator(CoordinatorRole[Broker]):
             pid_source=source,
             pid_limit=limit,
         )
+
+    def known(self, local: Broker, p: str) -> LogMetadata:
+        return local.known[p]
+
+    def coordinator(self, local: Broker) -> Coordinator:
+        return local
+
+    def remembering(self, local: Broker, **changed: Any) -> Broker:
+        return attrs.evolve(local, **changed)
+
+    def producer_ids(self, local: Broker) -> HasProducerIds:
+        return local
+
+    def with_producer_ids(self, local: Broker, **changed: Any) -> Broker:
+        return attrs.evolve(local, **changed)
 
     def restarted(self, local: Broker) -> Broker:
         """Start a new incarnation; nothing that it asks is answered before it has flushed its number."""

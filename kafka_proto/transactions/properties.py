@@ -6,6 +6,7 @@ sentence that names who and what.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Protocol
 
@@ -34,13 +35,22 @@ UNKNOWN = LogMetadata(0, "")
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 
+class Logged(Protocol):
+    """An entry of a log, as far as properties look at it."""
+
+    @property
+    def tid(self) -> str: ...
+    @property
+    def transition(self) -> TxnMetadata: ...
+
+
 class ProtocolState(Protocol):
     """Where a composition keeps what the properties speak of."""
 
     actors: bool
 
     def client(self, view: View, c: str) -> ClientRecord: ...
-    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]: ...
+    def log(self, view: View, b: str, p: str) -> Sequence[Logged]: ...
     def hwm(self, view: View, b: str, p: str) -> int: ...
     def believes(self, view: View, b: str, p: str) -> LogMetadata: ...
     def serves(self, view: View, b: str, p: str) -> bool: ...

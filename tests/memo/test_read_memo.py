@@ -6,6 +6,7 @@ import pytest
 
 from harness.memo.interning import SlotValues
 from harness.memo.read_memo import ReadMemo
+from harness.memo.union_memo import UnionMemo
 from harness.model import View
 
 
@@ -36,3 +37,58 @@ def test_what_depends_on_more_than_what_was_read_is_found_out() -> None:
     memo.at(of.intern({"a": 0, "b": 0}))
     with pytest.raises(AssertionError, match="on nothing else"):
         memo.at(of.intern({"a": 1, "b": 0}))
+
+
+def total(items: tuple[int, ...]) -> int:
+    return sum(items)
+
+
+def test_who_reads_what_is_made_of_a_slot_depends_on_that_alone() -> None:
+    """Values of which a function makes the same are asked about once; the slot counts as read all the same."""
+    of, calls = SlotValues(("a", "b")), []
+
+    def check(view: View) -> str:
+        calls.append(1)
+        assert view.reads() == ()
+        found = f"{view.derived('a', total)} {view['b']}"
+        assert view.reads() == ("a", "b")
+        return found
+
+    memo = ReadMemo(of, check)
+    states = [{"a": a, "b": b} for a in ((1, 2), (2, 1), (3,), (4,)) for b in (0, 1)]
+    leaves = [memo.at(of.intern(state)) for state in states]
+    assert [leaf.result for leaf in leaves] == [check(View(state)) for state in states]
+    assert len(calls) == 4 + len(states)
+    assert {leaf.mask for leaf in leaves} == {0b11} and {leaf.exact for leaf in leaves} == {0b110}
+    of.forget_values()
+    assert not of.derived_of
+
+
+def test_function_that_makes_something_of_no_slot_is_not_remembered() -> None:
+    """Who asks for what is no slot is asked again each time."""
+    of, calls = SlotValues(("a",)), []
+
+    def check(view: View) -> str:
+        calls.append(1)
+        try:
+            return str(view.derived("z", total))
+        except KeyError:
+            return "none"
+
+    memo = ReadMemo(of, check)
+    state = of.intern({"a": 1})
+    assert [memo.at(state).result, memo.at(state).result] == ["none", "none"] and len(calls) == 2
+
+
+def test_union_memo_takes_what_is_made_of_a_slot_for_the_slot() -> None:
+    """It is less exact, and never wrong."""
+    of, calls = SlotValues(("a", "b")), []
+
+    def both(view: View, number: int) -> int:
+        calls.append(1)
+        return view.derived("a", total) + number
+
+    memo: UnionMemo[int] = UnionMemo(of, both, 100)
+    ids = [of.intern({"a": a, "b": b}) for a in ((1, 2), (3,)) for b in (0, 1)]
+    assert [memo.at(state, 1) for state in ids] == [4, 4, 4, 4] and len(calls) == 2
+    assert memo.footprint == (0,)

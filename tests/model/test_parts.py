@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from support.paths import ROOT
 from harness.demo.session.as_json import state_json
 from harness.explore import plain
 from harness.explore.any_model import PlainSearch
+from harness.memo.read_memo import ReadMemo
 from harness.model import (
     NO_FAULTS,
     Actor,
@@ -207,9 +209,15 @@ def test_turn_on_one_part_is_not_asked_for_again_when_another_one_changes() -> N
 
 
 def test_properties_are_looked_at_again_when_their_part_changes(here: World) -> None:
-    """A check that is about one shelf reads that shelf only."""
+    """A check that is about the books of one shelf reads that shelf only, and is not asked again when it is used."""
     view = View(here.state)
     assert library.no_copy(view, "a") is None and view.reads() == (A,)
+    tables = Tables(here.model)
+    memo = ReadMemo(tables, partial(library.no_copy, shelf="a"))
+    used = {**here.state, A: attrs.evolve(here.state[A], borrowed=7)}
+    other = {**here.state, A: library.Shelf(("x", "x"))}
+    first, again, failing = (memo.at(tables.intern(state)) for state in (here.state, used, other))
+    assert again is first and failing.result == "a book stands on shelf a twice"
 
 
 @pytest.mark.parametrize("faults", [NO_FAULTS, CRASH], ids=["calm", "crashes"])
@@ -295,6 +303,7 @@ def test_changes_say_which_part_changed(here: World) -> None:
     actors = state_json(("c1", "library"), here.before, here.state, None)["actors"]
     shown = {part["slot"]: part for part in actors["library"]}
     assert shown[A]["difference"] == ["books - x", "borrowed 0->1"] and not shown[B]["changed"]
+    assert (shown[A]["part"], shown[DESK]["part"]) == ("shelf[a]", "desk") and "part" not in actors["c1"][0]
 
 
 def test_parts_are_one_variable_of_their_actor(here: World) -> None:

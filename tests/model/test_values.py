@@ -247,3 +247,18 @@ def test_canonical_bytes_are_the_same_in_every_process() -> None:
         for seed in ("0", "1", "2")
     }
     assert printed == {FIXED_BYTES + "\n"}
+
+
+def test_map_with_a_key_more_or_less_is_the_one_made_anew() -> None:
+    """Items are in the same order, whatever the kinds of keys and however the map came about."""
+    keys = ["b", "a", "a!", 2, 1, (1,), Leaf(1), "c"]
+    for count in range(len(keys) + 1):
+        items = {key: n for n, key in enumerate(keys[:count])}
+        one = FrozenMap(items)
+        for key in (*keys, "d", 3):
+            changed = FrozenMap({**items, key: "x"})
+            assert (list(one.set(key, "x")), one.set(key, "x")) == (list(changed), changed)
+            left = FrozenMap({k: v for k, v in items.items() if k != key})
+            assert (list(one.without(key)), one.without(key)) == (list(left), left)
+            assert hash(one.without(key)) == hash(left) and (key in one) == (key in items)
+        assert [*one.items()] == [*zip(one.keys(), one.values(), strict=True)] == [(key, one[key]) for key in one]

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Gate, Kind, Message, Model, Step, Value, parts
+from harness.model import Gate, Kind, Message, Model, Step, Value, parts, slot
 from harness.model.faults import FAULT_KINDS, LinkFaults
 from harness.render.changes import SILENT, brief, difference, message_fields
 from harness.render.in_flight import MessageChanges, MessagesInFlight, SentMessage
@@ -160,6 +160,8 @@ def state_json(
         was = before[name] if before is not None else value
         owner = next((part for part in (variable, *index) if part in lanes), None)
         shown = _slot_json(name, was, value)
+        if variable in actors and index:
+            shown["part"] = slot(*index)
         if owner in actors:
             actors[owner].append(shown)
         elif owner is None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.paths import TRAILS
 
-from harness.model import NO_FAULTS, Faults, Scenario, State, find_model, find_scenario, model_of, scenarios
+from harness.model import NO_FAULTS, Faults, Scenario, State, View, find_model, find_scenario, model_of, scenarios
 from harness.record import Recorder, read_trail
 from harness.record.references import References
 from harness.simulate.plan import Plan, plan_of
@@ -18,8 +18,10 @@ from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
+from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.stack.properties import INVARIANTS, LIVENESS
-from kafka_proto.stack.state import Broker, log_of, replica
+from kafka_proto.stack.state import COORDINATOR, METADATA, REPLICA, TxnRecord, log_of
+from kafka_proto.transactions.coordinator_role import Coordinator
 from kafka_proto.transactions.messages import Error, InitPidResponse
 from kafka_proto.transactions.records import ClientState, TxnState
 
@@ -127,9 +129,14 @@ class World:
             self.state = self.model.apply(self.state, due[0])
             self.taken.append(due[0].step.name)
 
-    def broker(self, b: str) -> Broker:
-        local: Broker = self.state[b]
-        return local
+    def coordinator(self, b: str) -> Coordinator:
+        return COORDINATOR.of(View(self.state), b)
+
+    def replica(self, b: str) -> ReplicaState:
+        return REPLICA["p1"].of(View(self.state), b)
+
+    def log(self, b: str) -> tuple[TxnRecord, ...]:
+        return log_of(self.replica(b))
 
     def answer(self, c: str) -> Error:
         """Return the code of the InitPidResponse that is on its way to a client."""
@@ -156,11 +163,11 @@ def test_client_is_answered_when_the_high_watermark_passes_its_entry(here: World
     here.asks("c1", "b1")
     fetched = "ReceiveFetch(b1,b3)"
     here.settle(fetched)
-    assert [len(log_of(here.broker(b), "p1")) for b in ("b1", "b2", "b3")] == [1, 1, 1]
-    assert here.state["c1"].record.pid == -1 and "tid1" in here.broker("b1").transitions
+    assert [len(here.log(b)) for b in ("b1", "b2", "b3")] == [1, 1, 1]
+    assert here.state["c1"].record.pid == -1 and "tid1" in here.coordinator("b1").transitions
     here.take(fetched)
-    assert here.answer("c1") is Error.OK and not here.broker("b1").transitions
-    assert replica(here.broker("b1"), "p1").high_watermark == 1
+    assert here.answer("c1") is Error.OK and not here.coordinator("b1").transitions
+    assert here.replica("b1").high_watermark == 1
 
 
 def test_new_coordinator_says_that_it_is_loading_until_its_log_is_committed(here: World) -> None:
@@ -172,19 +179,21 @@ def test_new_coordinator_says_that_it_is_loading_until_its_log_is_committed(here
     here.asks("c2", "b2")
     assert here.answer("c2") is Error.COORDINATOR_LOAD_IN_PROGRESS
     here.settle("LoadTxnLog")
-    assert replica(here.broker("b2"), "p1").high_watermark == 1 and not here.broker("b2").loaded
+    assert here.replica("b2").high_watermark == 1 and not here.coordinator("b2").loaded
     here.take("LoadTxnLog(b2,p1)")
-    assert here.broker("b2").metadata["tid1"].pepoch == 0
+    assert here.coordinator("b2").metadata["tid1"].pepoch == 0
 
 
 def test_deposed_coordinator_resigns_and_refuses_who_waits(here: World) -> None:
     """A coordinator that hears of its successor forgets what it knew, and tells clients to look for another."""
     here.take("Init(c1,tid1)")
     here.asks("c1", "b1")
-    assert here.broker("b1").metadata and here.broker("b1").transitions and here.broker("b1").loaded == {"p1"}
+    before = here.coordinator("b1")
+    assert before.metadata and before.transitions and before.loaded == {"p1"}
     here.take("ElectLeader(b2,p1)", "ReceiveLeaderAndIsr(b1,p1)")
-    after = here.broker("b1")
-    assert not (after.metadata or after.transitions or after.loaded) and after.known["p1"].leader == "b2"
+    after = here.coordinator("b1")
+    assert not (after.metadata or after.transitions or after.loaded)
+    assert METADATA.of(View(here.state), "b1").known["p1"].leader == "b2"
     assert here.answer("c1") is Error.NOT_COORDINATOR
 
 
@@ -200,10 +209,10 @@ def test_next_coordinator_completes_what_was_prepared(here: World) -> None:
     here.asks("c2", "b1")
     here.take("ReceiveFetchResponse(b2,b1)", "ElectLeader(b2,p1)")
     here.settle("CompletePartialTxn")
-    assert here.broker("b2").metadata["tid1"].state is TxnState.PREPARE_ABORT
+    assert here.coordinator("b2").metadata["tid1"].state is TxnState.PREPARE_ABORT
     here.take("CompletePartialTxn(b2,tid1)")
     here.settle()
-    assert here.broker("b2").metadata["tid1"].state is TxnState.COMPLETE_ABORT
+    assert here.coordinator("b2").metadata["tid1"].state is TxnState.COMPLETE_ABORT
     here.take("RetryBackoff(c2)")
     here.settle()
     assert (here.state["c2"].record.state, here.state["c2"].record.epoch) == (ClientState.HAS_PID, 2)
@@ -220,8 +229,8 @@ def test_disk_says_what_a_crash_leaves(disk: str) -> None:
     here.asks("c1", "b1")
     here.take("ReceiveFetchResponse(b2,b1)")
     here.take("Crash(b2)", "Restart(b2)")
-    assert len(log_of(here.broker("b2"), "p1")) == CRASHES[disk]
-    assert here.broker("b2").incarnation == replica(here.broker("b2"), "p1").incarnation == 1
+    assert len(here.log("b2")) == CRASHES[disk]
+    assert METADATA.of(View(here.state), "b2").incarnation == here.replica("b2").incarnation == 1
 
 
 def test_restarted_broker_leaves_the_isr_and_comes_back() -> None:
@@ -234,7 +243,7 @@ def test_restarted_broker_leaves_the_isr_and_comes_back() -> None:
     assert here.state["controller"].partitions["p1"].isr == {"b1", "b3"}
     here.settle()
     assert here.state["controller"].partitions["p1"].isr == {"b1", "b2", "b3"}
-    assert log_of(here.broker("b2"), "p1") == log_of(here.broker("b1"), "p1") != ()
+    assert here.log("b2") == here.log("b1") != ()
 
 
 def test_entry_survives_though_its_client_was_told_not_coordinator() -> None:
@@ -245,10 +254,10 @@ def test_entry_survives_though_its_client_was_told_not_coordinator() -> None:
     here = World(trail.sizes, trail.settings)
     here.take(*(chosen.label for chosen in trail.choices[:11]))
     assert here.state["c1"].record.last_error is Error.NOT_COORDINATOR
-    (refused,) = log_of(here.broker("b1"), "p1")
+    (refused,) = here.log("b1")
     here.take(*(chosen.label for chosen in trail.choices[11:]))
-    b2, client = here.broker("b2"), here.state["c1"].record
-    assert log_of(b2, "p1")[0] == refused and replica(b2, "p1").high_watermark == 2
+    client = here.state["c1"].record
+    assert here.log("b2")[0] == refused and here.replica("b2").high_watermark == 2
     assert (refused.transition.pid, refused.transition.pepoch) == (client.pid, client.epoch - 1) == (1, 0)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.model import NO_FAULTS, Faults, Message, Turn, find_model, find_scenario, model_of
+from harness.model import NO_FAULTS, Faults, Local, Message, Turn, find_model, find_scenario, model_of
 from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import try_choices
 from harness.simulate.run import Run
@@ -26,7 +26,7 @@ from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
 from kafka_proto.replication.truncation import EpochEnd
 from kafka_proto.stack.broker import StackBroker
 from kafka_proto.stack.properties import INVARIANTS, OF_THE_LOG
-from kafka_proto.stack.state import Broker, TxnRecord, replica, with_replica
+from kafka_proto.stack.state import METADATA, REPLICA, TxnRecord
 from kafka_proto.transactions.records import Entry
 
 ONE, TWO = {"elections": 1}, {"elections": 2}
@@ -37,24 +37,26 @@ WITHIN = 60
 class AnswersEarly(StackBroker):
     """A coordinator that answers when its entry is in its own log."""
 
-    def produce(self, local: Broker, p: str, entry: Entry) -> tuple[Broker, Outcome]:
-        pending = attrs.evolve(local, transitions=local.transitions.set(entry.tid, entry.transition))
+    def produce(self, local: Local, p: str, entry: Entry) -> tuple[Local, Outcome]:
+        pending = self.remembering(
+            local, transitions=self.coordinator(local).transitions.set(entry.tid, entry.transition)
+        )
         record = TxnRecord(entry.tid, entry.transition)
-        outcome = partition.produce(self.hosts[p], replica(local, p), record, "1", entry.callback)
-        return with_replica(pending, p, outcome.state), outcome
+        outcome = partition.produce(self.hosts[p], local[REPLICA[p]], record, "1", entry.callback)
+        return pending.put(REPLICA[p], outcome.state), outcome
 
 
 class DoesNotResign(StackBroker):
     """A coordinator that goes on with what it knew when it is deposed, and when it is elected again."""
 
-    def resigned(self, local: Broker, p: str) -> Broker:
+    def resigned(self, local: Local, p: str) -> Local:
         return local
 
 
 class SkipsLoading(StackBroker):
     """A coordinator that serves a log without having read it."""
 
-    def serving(self, local: Broker, p: str, log: Iterable[Entry]) -> Broker:
+    def serving(self, local: Local, p: str, log: Iterable[Entry]) -> Local:
         return super().serving(local, p, ())
 
 
@@ -68,9 +70,9 @@ class CountsItself(StackBroker):
 class KeepsTail(StackBroker):
     """A follower that does not truncate."""
 
-    def on_message(self, local: Broker, message: Message) -> Iterable[Turn[Broker]]:
+    def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
         if isinstance(message, OffsetsForLeaderEpochResponse) and message.answer is not None:
-            log = local.stored[message.partition or ""]["log"]
+            log = local[REPLICA[message.partition or ""]].log
             message = attrs.evolve(message, answer=EpochEnd(log[-1].epoch, len(log)))
         return super().on_message(local, message)
 
@@ -78,20 +80,21 @@ class KeepsTail(StackBroker):
 class ForgetsLog(StackBroker):
     """A broker whose log is not persisted."""
 
-    def restarted(self, local: Broker) -> Broker:
+    def restarted(self, local: Local) -> Local:
         after = super().restarted(local)
         for p in self.hosts:
-            after = with_replica(after, p, attrs.evolve(replica(after, p), log=(), high_watermark=0))
+            after = after.put(REPLICA[p], attrs.evolve(after[REPLICA[p]], log=(), high_watermark=0))
         return after
 
 
 class KeepsIncarnation(StackBroker):
     """A broker that starts again, with an empty disk, as if it had never failed."""
 
-    def restarted(self, local: Broker) -> Broker:
-        after = attrs.evolve(super().restarted(local), incarnation=local.incarnation)
+    def restarted(self, local: Local) -> Local:
+        incarnation = local[METADATA].incarnation
+        after = super().restarted(local).put(METADATA, local[METADATA])
         for p in self.hosts:
-            after = with_replica(after, p, attrs.evolve(replica(after, p), incarnation=local.incarnation))
+            after = after.put(REPLICA[p], attrs.evolve(after[REPLICA[p]], incarnation=incarnation))
         return after
 
 

@@ -122,8 +122,9 @@ def _slots_lines(owner: str, slots: Iterable[Json]) -> list[str]:
 
 def _slot_lines(owner: str, slot: Json) -> list[str]:
     """Return the lines of a slot: a field each where it is a record, with what the step changed."""
-    if "fields" in slot and slot["slot"] == owner:
-        return table((field["name"], field["text"] + _was(field)) for field in slot["fields"])
+    if "fields" in slot and (slot["slot"] == owner or "part" in slot):
+        prefix = f"{slot['part']}." if "part" in slot else ""
+        return table((prefix + field["name"], field["text"] + _was(field)) for field in slot["fields"])
     return [f"  {slot['slot']}: {slot['text']}{_was(slot)}"]
 
 

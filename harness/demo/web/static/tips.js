@@ -100,7 +100,7 @@ export function flat(slots) {
   const found = [];
   for (const slot of slots) {
     if (slot.fields?.length) {
-      const prefix = slots.length > 1 && slots[0] !== slot ? `${slot.slot}.` : "";
+      const prefix = slot.part ? `${slot.part}.` : slots.length > 1 && slots[0] !== slot ? `${slot.slot}.` : "";
       for (const field of slot.fields) found.push([prefix + field.name, field.text, field.changed, field.was]);
     } else found.push([slot.slot, slot.text, slot.changed, slot.was]);
   }
