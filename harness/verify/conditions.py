@@ -134,11 +134,10 @@ def decisions(calls: list[Call], action: str, args: tuple[str, ...]) -> list[tup
 
     Of a guard that was evaluated several times, in a loop, the last time counts.
     """
+    found = [(call, at) for call in calls for *made, at in call.decided if made == [action, args]]
     for call in calls:
-        for made, at in zip(call.made, call.made_at, strict=True):
-            if made[:2] == (action, args):
-                return _on_the_way(call, at)
-    return []
+        found += [(call, at) for made, at in zip(call.made, call.made_at, strict=True) if made[:2] == (action, args)]
+    return _on_the_way(*found[0]) if found else []
 
 
 def _on_the_way(call: Call, at: int) -> list[tuple[FailedGuard, bool]]:

@@ -15,11 +15,12 @@ from typing import Any
 import attrs
 
 from harness.model import Step, Turn
-from harness.model.spec import Action
+from harness.model.spec import Action, Change
 from harness.simulate.guards import source_of
 
 _OF_SPEC = Action.steps.__code__
 _MAKERS = (Step.__init__.__code__, Turn.__init__.__code__)
+_CHANGE = Change.__init__.__code__
 
 
 class Call:
@@ -42,6 +43,8 @@ class Call:
         """Action and arguments of each step or turn made here, and the generator it was made from, if any."""
         self.made_at: list[int] = []
         """How many lines were executed before each was made."""
+        self.decided: list[tuple[str, tuple[str, ...], int]] = []
+        """Action and arguments of each step whose change was made here, and how many lines were executed before."""
         self.gave = False
         self.returned: int | None = None
         self.is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
@@ -72,6 +75,7 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
     calls: list[Call] = []
     by_frame: dict[FrameType, Call] = {}
     yielded: list[Call] = []  # of a spec's action: the harness makes a step of each change
+    changes: dict[int, tuple[Call, int]] = {}
 
     def owner(frame: FrameType | None) -> Call | None:
         while frame is not None:
@@ -82,10 +86,16 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
 
     def on_call(frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
+        if code is _CHANGE:
+            if (call := owner(frame.f_back)) is not None:
+                changes[id(frame.f_locals["self"])] = (call, len(call.lines))
+            return None
         if code in _MAKERS:
             call = owner(frame.f_back)
             if call is None and yielded and frame.f_back is not None and frame.f_back.f_code is _OF_SPEC:
                 call = yielded[-1]
+                maker, at = changes.get(id(frame.f_back.f_locals["change"]), (call, len(call.lines)))
+                maker.decided.append((frame.f_locals["action"], tuple(frame.f_locals["args"]), at))
             if call is not None:
                 made = frame.f_locals
                 open_ = [c for _, c in call.calls if c.is_generator and not c.is_over and c.gave]

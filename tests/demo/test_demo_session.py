@@ -408,7 +408,7 @@ def test_run_over_tables_that_start_over_is_the_same_run() -> None:
         session.forward(session.branch.length)
         return session
 
-    roomy, tight = made(None), made(2_000_000)
+    roomy, tight = made(None), made(1_000_000)
     assert tight.tables.renewals > 0 == roomy.tables.renewals
     assert tight.digest() == roomy.digest()
     assert steps(tight) == steps(roomy)

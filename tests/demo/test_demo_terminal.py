@@ -158,7 +158,7 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
 
 
 @pytest.mark.parametrize(("line", "sentence"), [
-    ("99", "expected a step from 1 to 53, found 99; steps all lists them"),
+    ("99", "expected a step from 1 to 35, found 99; steps all lists them"),
     ("dance", "there is no verb and no step 'dance'; help lists the verbs, steps what is possible"),
     ("Init", "several steps are 'Init': 1 Init(c1,tid1), 2 Init(c2,tid1); give the number of one"),
     ("deliver", "expected a message to deliver, such as m1, found 'nothing'"),
@@ -309,7 +309,7 @@ def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
     code, out, err = run_script("tour figure-2", "forward 6", "spec", "why ReceiveInitPidRequest")
     assert (code, err) == (0, "")
     assert "is ReceiveInitPidRequest(b1,c1)" in out and "guards, here" in out and "guards, in the spec" in out
-    assert "local.pid_source = 0" in out
+    assert "ids.allocating = False" in out
     assert "not ReceiveInitPidRequest(b1,c2)\n      no InitPidRequest is on its way to b1" in out
 
 

@@ -55,10 +55,10 @@ def sending(turn: Turn[Any], which: type[Message] | Error, **wrong: Any) -> Turn
     return attrs.evolve(turn, sent=tuple(sent))
 
 
-@breaks("TypeOK", "SendInitPidRequest", CALM, "no message of the protocol: InitPidRequest b1->b1", "ServiceTypeOK")
-def asks_itself(before: Any, turn: Turn[Any]) -> Turn[Any]:
-    """A request of a client says that b1 sends it, to itself."""
-    return sending(turn, InitPidRequest, source="b1", dest="b1")
+@breaks("TypeOK", "SendInitPidRequest", CALM, "no message of the protocol: InitPidRequest b1->c1")
+def asks_the_wrong_way_round(before: Any, turn: Turn[Any]) -> Turn[Any]:
+    """A request of a client says that b1 sends it, to c1. From b1 to itself there is no link that it could take."""
+    return sending(turn, InitPidRequest, source="b1", dest="c1")
 
 
 @breaks("TypeOK", "ReceiveInitPidRequest", MOVES, "code=ProducerFenced")
