@@ -20,21 +20,21 @@ from support.browser import Tab, browser, lacking, served  # noqa: E402
 
 
 def main_page(tab: Tab) -> None:
-    """A cluster that was hurt a little: held and copied messages, a crash, a cut link; what can happen next."""
+    """A cluster after some faults: held and copied messages, a crash, a cut link; what can happen next."""
     tab.post("open", what="transactions/repaired/actors", budget="generous")
     tab.post("strategy", strategy="random", seed=7, inject_faults=False, speed=0)
     run(tab, 12)
-    hurt(tab, "one.verb === 'duplicate'")
+    inject(tab, "one.verb === 'duplicate'")
     run(tab, 3)
-    hurt(tab, "one.verb === 'delay'")
+    inject(tab, "one.verb === 'delay'")
     run(tab, 2)
-    hurt(tab, "one.verb === 'partition' && one.args.join() === 'b1,b2'")
-    hurt(tab, "one.verb === 'crash' && one.args.join() === 'b2'")
+    inject(tab, "one.verb === 'partition' && one.args.join() === 'b1,controller'")
+    inject(tab, "one.verb === 'crash' && one.args.join() === 'b2'")
     run(tab, 3)
-    hurt(tab, "one.verb === 'drop'")
+    inject(tab, "one.verb === 'drop'")
     run(tab, 2)
     tab.page.click("[data-lane=b1]")
-    tab.page.click("[data-lane=b2]")
+    tab.page.click("[data-lane=controller]")
     tab.page.mouse.move(460, 770)
 
 
@@ -63,7 +63,7 @@ def run(tab: Tab, steps: int) -> None:
     assert int(tab.known("store.present.step")) > at, "nothing more was possible"
 
 
-def hurt(tab: Tab, test: str) -> None:
+def inject(tab: Tab, test: str) -> None:
     """Take the first enabled step that a test over `one` accepts."""
     found = tab.known(f"store.present.enabled.find(one => {test})?.index ?? null")
     if found is not None:
