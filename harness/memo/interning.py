@@ -133,6 +133,11 @@ def written(state: Ids, writes: Iterable[tuple[int, int]]) -> Ids:
     return tuple(after)
 
 
+def differences(one: Ids, other: Ids) -> frozenset[int]:
+    """Return the slots in which two states differ."""
+    return frozenset([slot for slot, (a, b) in enumerate(zip(one, other, strict=True)) if a != b])
+
+
 class SlotView(View):
     """A read-tracking view of a state of ids."""
 

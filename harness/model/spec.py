@@ -122,9 +122,14 @@ def once(k: Any) -> Iterable[Index]:
     return ((),)
 
 
+def rows(next_state: Next) -> Iterable[tuple[Action, ...]]:
+    """Yield the rows of a relation, one that is a single action as a tuple of it."""
+    return (row if isinstance(row, tuple) else (row,) for row in next_state)
+
+
 def flat(next_state: Next) -> tuple[Action, ...]:
     """Return the actions of a relation one by one."""
-    return tuple(one for row in next_state for one in (row if isinstance(row, tuple) else (row,)))
+    return tuple(one for row in rows(next_state) for one in row)
 
 
 class SpecProcess(Process):
@@ -158,8 +163,7 @@ class SpecProcess(Process):
 def processes(next_state: Next, k: Any) -> tuple[SpecProcess, ...]:
     """Return those whose steps make up a next-state relation, in its order; a tuple in it goes choice by choice."""
     found: dict[str, list[tuple[Action, Index]]] = {}
-    for row in next_state:
-        together = row if isinstance(row, tuple) else (row,)
+    for together in rows(next_state):
         choices = [(at, n, index) for n, one in enumerate(together) for at, index in enumerate(one.over(k))]
         for _, n, index in sorted(choices):
             found.setdefault(together[n].process(index), []).append((together[n], index))
@@ -189,15 +193,13 @@ def extended(next_state: Next, around: Mapping[str, Around], own: Next = ()) -> 
         added = around.get(one.name, Around())
         return attrs.evolve(one, guards=(*one.guards, *added.guards), also=(*one.also, *added.also))
 
-    rows = [tuple(wrapped(one) for one in row) if isinstance(row, tuple) else wrapped(row) for row in next_state]
-    return (*rows, *own)
+    return (*(tuple(wrapped(one) for one in row) for row in rows(next_state)), *own)
 
 
 def chosen(extensions: Next, names: Iterable[str]) -> Next:
     """Return those extension actions whose names are given."""
     on = frozenset(names)
-    rows = (tuple(one for one in (row if isinstance(row, tuple) else (row,)) if one.name in on) for row in extensions)
-    return tuple(row for row in rows if row)
+    return tuple(left for row in rows(extensions) if (left := tuple(one for one in row if one.name in on)))
 
 
 def reasons(extensions: Next) -> dict[str, str]:

@@ -62,6 +62,7 @@ def nodes(run: FairlyEnded) -> Iterator[Node]:
     for chosen in run.labels:
         if chosen.input is not None:
             node = run.tables.with_input(node, chosen.input)
-        n = next(n for n, option in enumerate(node.options) if option.label == chosen.label)
+        n = node.find(chosen.label)
+        assert n is not None, "a run took a step that its own tables do not offer"
         node = node.succ[n] or run.tables.follow(node, n)
         yield node

@@ -91,6 +91,10 @@ class Node:
                     self.failing.setdefault(name, leaf.result)
         self.failing_text: str | None = None
 
+    def find(self, label: str) -> int | None:
+        """Return the index of the option with a label, or None."""
+        return next((n for n, option in enumerate(self.options) if option.label == label), None)
+
     def with_options(self, options: list[Option]) -> Node:
         """Return a node of the same state, of which nothing is kept, with other options."""
         other = Node(self.state, [(options, 0)], [], ())

@@ -96,7 +96,7 @@ class Replay(Session):
         """Return which option of the present node a choice is, or None; input from outside is given to the node."""
         node: Node | None = self.node
         if chosen.input is None:
-            n = find(self.node, chosen.label, self._references)
+            n = self.node.find(self._references.full(chosen.label))
         else:
             try:
                 node = self._with_input(chosen.input)
@@ -176,16 +176,6 @@ class Replay(Session):
             names = list(dict.fromkeys(chosen.label.split(" ")[0] for chosen in self.labels[self.back_to :]))
             return f"these steps are repeated for ever: {', '.join(names)}"
         return "; ".join(["nothing more has to happen", *self.tables.waits(self.node)])
-
-
-def find(node: Node, label: str, references: References | None = None) -> int | None:
-    """Return the index of the option with a label, which may refer to a message that a run has sent, or None."""
-    if references is not None:
-        label = references.full(label)
-    for n, option in enumerate(node.options):
-        if option.label == label:
-            return n
-    return None
 
 
 def is_named(label: str, option: Option) -> bool:

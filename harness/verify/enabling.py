@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from harness.memo.interning import Ids
+from harness.memo.interning import Ids, differences
 from harness.model import Message, Model, Process, Step, brief_value
 from harness.model.spec import SpecProcess
 from harness.simulate.tables import Tables
@@ -166,8 +166,3 @@ def _stopped(called: str, call: Call, known: ActionInstance, telling: bool) -> A
     said = ", ".join(f"{name} = {brief_value(value)}" for name, value in given.items())
     sentence = f"its guard fails: {guard.sentence()}"
     return Attempt(f"{called} with {said}" if said else called, sentence, passed + 1, tuple(given.values()))
-
-
-def differences(one: Ids, other: Ids) -> frozenset[int]:
-    """Return the slots in which two states differ."""
-    return frozenset(slot for slot, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)

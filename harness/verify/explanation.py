@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from harness.memo.interning import Ids
+from harness.memo.interning import Ids, differences
 from harness.model import brief_value
 from harness.simulate.nodes import Node, Option
-from harness.verify.enabling import MANY, Asking, Attempt, differences
+from harness.verify.enabling import MANY, Asking, Attempt
 from harness.verify.refinement import Failure, Refiner
 
 FEW = 2

@@ -9,7 +9,7 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
-from harness.memo.interning import Ids
+from harness.memo.interning import Ids, differences
 from harness.model import Refinement
 from harness.simulate.nodes import Node, Option
 from harness.simulate.tables import Tables
@@ -75,7 +75,7 @@ class SpecWays:
 
     def _hasty(self, before: Ids, after: Ids, barred: frozenset[str]) -> tuple[str, ...] | None:
         """Return a way of one step, if one is found by asking who made such a step before; None says nothing."""
-        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
+        changed = differences(before, after)
         with suppress(Exception):  # a spec that fails is for the search to report
             for process, action in self._found.get((changed, barred), ()):
                 for option in self.tables.options(process, before):
@@ -85,8 +85,7 @@ class SpecWays:
 
     def _note(self, node: Node, after: Ids, barred: frozenset[str], action: str) -> None:
         """Note who in the spec made a step."""
-        before = node.state
-        changed = tuple([slot for slot, (one, other) in enumerate(zip(before, after, strict=True)) if one != other])
+        before, changed = node.state, differences(node.state, after)
         for option in node.options:
             if option.action == action and leads(before, option, after):
                 found = self._found.setdefault((changed, barred), {})

@@ -13,7 +13,7 @@ from typing import cast
 
 import attrs
 
-from harness.model import FrozenMap, Model, Network, Refinement, Value, View, slot
+from harness.model import FrozenMap, Network, Refinement, Value, View, slot
 from kafka_proto.replication import partition
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import Quorum
@@ -21,16 +21,13 @@ from kafka_proto.replication.records import NIL
 from kafka_proto.replication.records import Entry as LogEntry
 from kafka_proto.stack.controller import ClusterState
 from kafka_proto.stack.state import COORDINATOR, METADATA, REPLICA, TxnRecord, entry_of
-from kafka_proto.transactions import extensions
 from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.coordinator_role import Coordinator
-from kafka_proto.transactions.extensions import ASKS, IS_ANSWERED, IS_ASKED, OF_FAULTS
+from kafka_proto.transactions.extensions import ASKS, BY_EITHER, IS_ASKED
 from kafka_proto.transactions.extensions.replicas import may_yet_commit
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS
 from kafka_proto.transactions.numbering import Naming, Observer, Seen
 from kafka_proto.transactions.records import Callback, Entry, LogMetadata
-from kafka_proto.transactions.refinement import ELECTIONS, leader_of, term_of
-from kafka_proto.transactions.specs.names import Names
+from kafka_proto.transactions.refinement import Target, leader_of, lifted, term_of
 from kafka_proto.transactions.versions.version import Version
 
 Records = tuple[TxnRecord, ...]
@@ -43,21 +40,16 @@ ABANDONED = ("ReceiveFetch", "ReceiveAlterPartitionResponse", "ReceiveLeaderAndI
 """The same of a leader that has not loaded its log."""
 FOLLOWS = ("ReceiveLeaderAndIsr", "LoadTxnLog")
 BY: Mapping[str, tuple[str, ...]] = {
-    **{name: (name,) for name in (*ASKS, *IS_ASKED, *IS_ANSWERED, "CompletePartialTxn")},
+    **BY_EITHER,
     **dict.fromkeys(("CommitTxnLogAppend", "CommitByIsr", "CommitRefused", "HearLate"), COMMITS),
     "CommitAbandoned": ABANDONED,
     "BecomeFollower": FOLLOWS,
     "FollowOlder": FOLLOWS,
-    "RequestTimeout": ("RequestTimeout",),
-    "IgnoreResponse": ("IgnoreResponse",),
-    "StaleLookUp": ("SendInitPidRequest", "ReceiveFindCoordinatorResponse"),
-    "RefuseRequest": IS_ASKED,
     "RefuseAppend": IS_ASKED,
     "Resign": ("ReceiveLeaderAndIsr",),
     "AnnounceLeader": ("ElectLeader", "ReceiveRegisterBroker"),
     "TakeOver": ("LoadTxnLog",),
     "TakeOverBehind": ("LoadTxnLog",),
-    "Crash": ("Crash",),
     "LoseMessage": ("Drop", "Crash", *ASKS, *COMMITS, "ReceiveLeaderAndIsr"),
     "CopyMessage": ("Duplicate", *ASKS, *COMMITS, "ReceiveLeaderAndIsr"),
 }
@@ -86,13 +78,10 @@ def refinement(
 
     Extensions that are faults are on only where there are any.
     """
-    lifted = {**sizes, "elections": ELECTIONS}
-    chosen = frozenset(name for name in on if faulty or name not in OF_FAULTS)
-    model = extensions.unbounded(version, lifted, settings, chosen)
-    mapping = Mapped(Names.of(lifted), network, faulty, rules, home, model)
-    reasons = {name: reason for name, reason in EXTENSIONS.items() if name in chosen}
+    target = lifted(version, sizes, settings, EXTENSIONS, on, faulty)
+    mapping = Mapped(target, network, faulty, rules, home)
     return Refinement(
-        model, mapping.abstract, mapping.start, extensions=reasons, steps=sizes["brokers"] + 1, by=BY,
+        target.spec, mapping.abstract, mapping.start, extensions=target.reasons, steps=sizes["brokers"] + 1, by=BY,
     )
 
 
@@ -100,17 +89,14 @@ class Mapped:
     """The mapping for one model of the stack."""
 
     def __init__(
-        self, k: Names, network: Network, faulty: bool, rules: Mapping[str, Mapping[str, Replica]],
-        home: Mapping[str, str], model: Model,
+        self, target: Target, network: Network, faulty: bool, rules: Mapping[str, Mapping[str, Replica]],
+        home: Mapping[str, str],
     ) -> None:
-        self.k = k
+        self.k = k = target.k
         self.rules = rules
         self.home = home
         self.observer = Observer(k, network, faulty)
-        self.fixed = {
-            name: value for name, value in model.initial_states()[0].items()
-            if name.startswith(("topic_partitions", "t_to_p_mapping"))
-        }
+        self.fixed = target.fixed
         self.start = Ghost(
             FrozenMap({p: () for p in rules}), FrozenMap({p: frozenset() for p in rules}),
             FrozenMap({p: (FIRST,) for p in rules}),
@@ -139,41 +125,37 @@ class Mapped:
 
     def coordinator(self, view: View, b: str, p: str, done: tuple[Entry, ...], naming: Naming) -> dict[str, Value]:
         """Return what the spec keeps of a broker and a partition of which so much is committed."""
-        memory = coordinator_of(view, b)
+        memory = COORDINATOR.of(view, b)
         serves = p in memory.loaded
         log, hwm = done, len(done)
         if serves:
-            state = replica_of(view, b, p)
+            state = REPLICA[p].of(view, b)
             waiting, hwm = dict(state.callbacks), state.high_watermark
             callbacks = [waiting.get(n, NOBODY_WAITS) if n >= hwm else NOBODY_WAITS for n in range(len(state.log))]
             log = tuple(
                 naming.entry(entry_of(record, callback))
                 for record, callback in zip(carried(state.log), callbacks, strict=True)
             )
-        found: dict[str, Value] = {
+        tids = [tid for tid, home in self.home.items() if home == p]
+        return {
             slot("tc_log", b, p): log, slot("tc_log_hwm", b, p): hwm, slot("serving", b, p): serves,
-            slot("loading", b, p): False,
+            slot("loading", b, p): False, **naming.memory(b, tids, memory.metadata, memory.transitions),
         }
-        for tid, home in self.home.items():
-            if home == p:
-                found[slot("tc_tid_metadata", b, tid)] = naming.metadata(memory.metadata.get(tid))
-                found[slot("tc_tid_transition", b, tid)] = naming.metadata(memory.transitions.get(tid))
-        return found
 
     def remember(self, view: View, before: Ghost) -> Ghost:
         """Return the ghost with what is new in a state."""
         committed, written, served, followed = before.committed, before.written, before.served, before.followed
         for p in self.rules:
             done = self.committed(view, p, committed[p])
-            serving = [b for b in self.rules[p] if p in coordinator_of(view, b).loaded]
-            logs = [carried(replica_of(view, b, p).log) for b in serving]
+            serving = [b for b in self.rules[p] if p in COORDINATOR.of(view, b).loaded]
+            logs = [carried(REPLICA[p].of(view, b).log) for b in serving]
             runs = may_yet_commit(written[p], committed[p], done, logs)
             epochs = tuple(epoch for b in serving if (epoch := known_epoch(view, b, p)) not in served[p])
             now = {b: self.follows(view, b, p, (*served[p], *epochs), followed[p][b]) for b in self.k.brokers}
             committed, written = committed.set(p, done), written.set(p, runs)
             served = served.set(p, (*served[p], *epochs))
             followed = followed.set(p, FrozenMap(now))
-        metadata = [found for b in self.k.brokers for found in coordinator_of(view, b).metadata.values()]
+        metadata = [found for b in self.k.brokers for found in COORDINATOR.of(view, b).metadata.values()]
         leaders = {tid: leader_of(announced(view, p), max(served[p])) for tid, p in self.home.items()}
         seen = self.observer.sees(view, before.seen, metadata, leaders.__getitem__)
         return Ghost(committed, written, served, followed, seen)
@@ -186,9 +168,9 @@ class Mapped:
         """Return what is committed: below some leader's high watermark, and held by every member of the ISR."""
         done = before
         for b, k in self.rules[p].items():
-            state = replica_of(view, b, p)
+            state = REPLICA[p].of(view, b)
             if state.high_watermark > len(done) and partition.leads(k, state):
-                members = [replica_of(view, member, p) for member in sorted(quorum(view, p).isr)]
+                members = [REPLICA[p].of(view, member) for member in sorted(quorum(view, p).isr)]
                 held = held_by_all(state, members)
                 done = carried(state.log[:held]) if held > len(done) else done
         return done
@@ -201,16 +183,6 @@ def held_by_all(leader: ReplicaState, members: Iterable[ReplicaState]) -> int:
         while member.log[:held] != leader.log[:held]:
             held -= 1
     return held
-
-
-def coordinator_of(view: View, b: str) -> Coordinator:
-    """Return a broker's memory as a coordinator."""
-    return COORDINATOR.of(view, b)
-
-
-def replica_of(view: View, b: str, p: str) -> ReplicaState:
-    """Return a broker's replica of a partition."""
-    return REPLICA[p].of(view, b)
 
 
 def quorum(view: View, p: str) -> Quorum:

@@ -6,7 +6,7 @@ look-ups are numbered with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -95,6 +95,16 @@ class Naming:
     def metadata(self, metadata: TxnMetadata | None) -> TxnMetadata | None:
         """Return the metadata of an id."""
         return changed(metadata, pid=self.pids[metadata.pid]) if metadata is not None else None
+
+    def memory(
+        self, b: str, tids: Iterable[str], metadata: Mapping[str, TxnMetadata], pending: Mapping[str, TxnMetadata]
+    ) -> dict[str, Value]:
+        """Return what the spec keeps of some ids at a broker: their metadata, and their pending transitions."""
+        found: dict[str, Value] = {}
+        for tid in tids:
+            found[slot("tc_tid_metadata", b, tid)] = self.metadata(metadata.get(tid))
+            found[slot("tc_tid_transition", b, tid)] = self.metadata(pending.get(tid))
+        return found
 
     def entry(self, entry: Entry) -> Entry:
         """Return an entry of the log, with the answers that its callback would send."""

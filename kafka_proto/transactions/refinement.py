@@ -59,32 +59,56 @@ def refinement(
 
     Extensions that are faults are on only where there are any.
     """
-    lifted = {**sizes, "elections": ELECTIONS}
-    chosen = frozenset(name for name in on if faulty or name not in OF_FAULTS)
-    model = extensions.unbounded(version, lifted, settings, chosen)
-    mapping = Mapped(Names.of(lifted), network, faulty, brokers, logs, model)
-    reasons = {name: reason for name, reason in EXTENSIONS.items() if name in chosen}
+    target = lifted(version, sizes, settings, EXTENSIONS, on, faulty)
+    mapping = Mapped(target, network, faulty, brokers, logs)
+    steps = sizes["elections"] + len(brokers)
     return Refinement(
-        model, mapping.abstract, mapping.start, extensions=reasons, steps=sizes["elections"] + len(brokers), by=BY,
+        target.spec, mapping.abstract, mapping.start, extensions=target.reasons, steps=steps, by=BY,
     )
+
+
+@attrs.frozen
+class Target:
+    """The spec that runs are held against, its bounds lifted."""
+
+    k: Names
+    spec: Model
+    reasons: Mapping[str, str]
+    """The extension actions that are on, and why the truth has each."""
+
+    @property
+    def fixed(self) -> dict[str, Value]:
+        """The slots that never change."""
+        start = self.spec.initial_states()[0]
+        return {name: start[name] for name in start if name.startswith(("topic_partitions", "t_to_p_mapping"))}
+
+
+def lifted(
+    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], table: Mapping[str, str],
+    on: Iterable[str], faulty: bool,
+) -> Target:
+    """Return a version of diary 02 without bounds, with those extensions of a table that are `on`.
+
+    Extensions that are faults are on only where there are any.
+    """
+    unlimited = {**sizes, "elections": ELECTIONS}
+    chosen = frozenset(name for name in on if faulty or name not in OF_FAULTS)
+    reasons = {name: reason for name, reason in table.items() if name in chosen}
+    return Target(Names.of(unlimited), extensions.unbounded(version, unlimited, settings, chosen), reasons)
 
 
 class Mapped:
     """The mapping for one model of actors."""
 
     def __init__(
-        self, constants: Names, network: Network, faulty: bool, brokers: Sequence[broker.TransactionCoordinator],
-        logs: Sequence[log.TransactionLog], model: Model,
+        self, target: Target, network: Network, faulty: bool, brokers: Sequence[broker.TransactionCoordinator],
+        logs: Sequence[log.TransactionLog],
     ) -> None:
-        self.constants = constants
-        self.observer = Observer(constants, network, faulty)
+        self.observer = Observer(target.k, network, faulty)
         self.brokers = {actor.name: actor for actor in brokers}
         self.logs = {actor.partition: actor for actor in logs}
         self.home = brokers[0].home
-        self.fixed = {
-            name: value for name, value in model.initial_states()[0].items()
-            if name.startswith(("topic_partitions", "t_to_p_mapping"))
-        }
+        self.fixed = target.fixed
         nowhere = FrozenMap({b: 0 for b in self.brokers})
         self.start = Ghost(
             FrozenMap({p: () for p in self.logs}), FrozenMap({p: 0 for p in self.logs}),
@@ -160,18 +184,15 @@ class Mapped:
 
     def replica_slots(self, b: str, p: str, replica: Replica, naming: Naming) -> dict[str, Value]:
         """Return what the spec keeps of a broker and a partition."""
-        found: dict[str, Value] = {
+        tids = [tid for tid, home in self.home.items() if home == p]
+        return {
             slot("tc_log", b, p): tuple(naming.entry(entry) for entry in (*replica.committed, *replica.tail)),
             slot("tc_log_hwm", b, p): len(replica.committed),
             slot("tc_log_metadata", b, p): replica.believes,
             slot("serving", b, p): replica.serves,
             slot("loading", b, p): replica.loads,
+            **naming.memory(b, tids, replica.metadata, replica.transitions),
         }
-        for tid, home in self.home.items():
-            if home == p:
-                found[slot("tc_tid_metadata", b, tid)] = naming.metadata(replica.metadata.get(tid))
-                found[slot("tc_tid_transition", b, tid)] = naming.metadata(replica.transitions.get(tid))
-        return found
 
 
 @attrs.frozen

@@ -62,9 +62,11 @@ def test_violation_is_stepped_to_by_hand_and_replayed_on_the_command_line(tab: T
 
 
 def chosen(tab: Tab, path: Path) -> None:
-    """Load a file as a person does."""
+    """Load a file as a person does, and wait until it is shown: what stood there before may have the same buttons."""
     tab.page.keyboard.press("l")
-    tab.page.set_input_files("#file", path)
+    with tab.page.expect_response(lambda answer: answer.url.endswith("api/load")) as loaded:
+        tab.page.set_input_files("#file", path)
+    tab.shows(loaded.value.json()["version"])
 
 
 def test_shrinking_is_done_on_request(tab: Tab, tmp_path: Path) -> None:

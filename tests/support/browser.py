@@ -98,8 +98,12 @@ class Tab:
         answer = self.page.request.post(f"{self.address}api/{verb}", data=body)
         assert answer.ok, answer.text()
         version: int = answer.json()["version"]
-        self.page.wait_for_function("v => Number(document.documentElement.dataset.drawn) >= v", arg=version)
+        self.shows(version)
         return version
+
+    def shows(self, version: int) -> None:
+        """Wait until the tab has drawn the session as of a version of it."""
+        self.page.wait_for_function("v => Number(document.documentElement.dataset.drawn) >= v", arg=version)
 
     def known(self, expression: str) -> Any:
         """Return what an expression over the tab's `store` comes to."""

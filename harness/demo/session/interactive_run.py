@@ -21,7 +21,7 @@ from harness.model import Refusal, Tour, Value, unknown
 from harness.record import Chosen
 from harness.render.in_flight import MessagesInFlight
 from harness.simulate.nodes import Node
-from harness.simulate.replay import find, misfit
+from harness.simulate.replay import misfit
 from harness.simulate.run import Verdict
 from harness.simulate.tables import Tables
 
@@ -116,7 +116,7 @@ class InteractiveRun:
         """Return the option that a person means, by its index or label, and note that they take it. Raises Refusal."""
         if at is not None and at != self.at:
             raise Stale(f"the run is at step {self.at} by now, not {at}; look again and choose there")
-        n = find(self.node, label) if label is not None else index
+        n = self.node.find(label) if label is not None else index
         if n is None or not 0 <= n < len(self.node.options):
             if label is not None:
                 raise Refusal(misfit(self.at + 1, label, self.node).replace("the trail does", "that does", 1))
@@ -138,7 +138,7 @@ class InteractiveRun:
             return -1
         self._by_hand = False
         choice = self.branch.choice(self.at + 1)
-        n = find(self.node, choice.label)
+        n = self.node.find(choice.label)
         if n is None:
             raise Refusal(misfit(self.at + 1, choice.label, self.node))
         return n

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import attrs
-
 from harness.model import BAG, NO_FAULTS, Faults, Model, Network, Refusal, departed
-from harness.model.spec import Around, Next, chosen, extended, processes, reasons, writing
+from harness.model.spec import Around, Next, chosen, extended, reasons, writing
 from kafka_proto.transactions.extensions import brokers, clients, elections
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS as ON_REPLICAS
 from kafka_proto.transactions.extensions.replicated_log import on_replicas
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
-    ExtendedState,
     begins_to_serve,
     deposes_who_knows,
     ends_serving,
     extended_initial,
-    has_loaded,
-    is_coordinating,
     is_serving,
+    with_actions,
 )
-from kafka_proto.transactions.properties import properties
 from kafka_proto.transactions.specs import diary_02
 from kafka_proto.transactions.specs.names import Names
 from kafka_proto.transactions.versions.departures import DEPARTURES
@@ -43,16 +38,10 @@ ACTIONS: Next = (
     (clients.lose_message, clients.copy_message),
 )
 AROUND: Mapping[str, Around] = {
-    "SendInitPidRequest": Around((clients.may_ask,), (clients.numbered,)),
-    "SendAddPartitionsToTxnRequest": Around((clients.may_ask,), (clients.numbered,)),
-    "ReceiveInitPidRequest": Around((is_coordinating,)),
-    "ReceiveAddPartitionsToTxnRequest": Around((is_coordinating,)),
-    "ReceiveInitPidResponse": Around((clients.is_answered,)),
-    "ReceiveAddPartitionsToTxnResponse": Around((clients.is_answered,)),
+    **clients.OF_REQUESTS,
     "CommitTxnLogAppend": Around((is_serving,)),
     "ElectLeader": Around((deposes_who_knows,), (writing(begins_to_serve),)),
     "BecomeFollower": Around((), (ends_serving,)),
-    "CompletePartialTxn": Around((has_loaded,)),
 }
 """What is added to the spec's own actions where any extension action is on."""
 EXTENSIONS: Mapping[str, str] = reasons(ACTIONS)
@@ -65,17 +54,21 @@ IS_ANSWERED = ("ReceiveInitPidResponse", "ReceiveAddPartitionsToTxnResponse")
 SENDS = (*ASKS, *IS_ASKED, "ReceiveCommitted", "BecomeFollower")
 """Actions of actors that send requests or responses: faults by rule, cut links and dead receivers strike there."""
 FOLLOWS = ("BecomeFollower", "JoinEpoch")
-BY: Mapping[str, tuple[str, ...]] = {
+BY_EITHER: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in (*ASKS, *IS_ASKED, *IS_ANSWERED, "CompletePartialTxn")},
-    "CommitTxnLogAppend": ("CommitTxnLogAppend", "ReceiveCommitted", "JoinEpoch"),
-    "ElectLeader": ("JoinEpoch",),
-    "BecomeFollower": FOLLOWS,
     "RequestTimeout": ("RequestTimeout",),
     "IgnoreResponse": ("IgnoreResponse",),
     "StaleLookUp": ("SendInitPidRequest", "ReceiveFindCoordinatorResponse"),
     "RefuseRequest": IS_ASKED,
-    "ResignEarly": ("BecomeFollower",),
     "Crash": ("Crash",),
+}
+"""What `BY` says of steps that do not depend on what the log is."""
+BY: Mapping[str, tuple[str, ...]] = {
+    **BY_EITHER,
+    "CommitTxnLogAppend": ("CommitTxnLogAppend", "ReceiveCommitted", "JoinEpoch"),
+    "ElectLeader": ("JoinEpoch",),
+    "BecomeFollower": FOLLOWS,
+    "ResignEarly": ("BecomeFollower",),
     "CommitUnanswered": ("CommitTxnLogAppend", "BecomeFollower", "Crash"),
     "DropUncommitted": ("JoinEpoch", "BecomeFollower", "Crash"),
     "LoadTxnLog": ("JoinEpoch",),
@@ -120,8 +113,4 @@ def wrapped(model: Model, version: Version, on: frozenset[str], bound: int | Non
 def with_extensions(model: Model, version: Version, on: Iterable[str], bound: int | None = None) -> Model:
     """Wrap a model of diary 02 in extension actions, with at most so many spurious steps."""
     k = ExtendedNames.of(model.sizes, version=version, on=frozenset(on), bound=bound)
-    next_state = extended(diary_02.NEXT, AROUND, chosen(ACTIONS, k.on))
-    return attrs.evolve(
-        model, processes=processes(next_state, k), initial=(extended_initial(k),), network=BAG,
-        properties=properties(k, ExtendedState(), loads=True),
-    )
+    return with_actions(model, k, extended(diary_02.NEXT, AROUND, chosen(ACTIONS, k.on)), extended_initial(k))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from harness.model import BAG, View, canonical_sort, slot
-from harness.model.spec import ITSELF, Change, Index, action, each
+from harness.model.spec import ITSELF, Around, Change, Index, action, each
 from kafka_proto.transactions.decisions import client as clients
-from kafka_proto.transactions.extensions.serving import ExtendedNames
+from kafka_proto.transactions.extensions.serving import ExtendedNames, has_loaded, is_coordinating
 from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, InitPidResponse, Response
 from kafka_proto.transactions.records import ClientRecord, ClientState
 from kafka_proto.transactions.specs.diary_02 import asks_for_pid, find_coordinator
@@ -82,6 +82,18 @@ def stale_look_up(k: ExtendedNames, view: View, c: str) -> Iterable[Change]:
                 yield attrs.evolve(asked, writes=(*asked.writes, *paid))
         if client.pid != -1 and not client.pending_partitions and b != client.tc:
             yield Change(((slot("client", c), attrs.evolve(client, tc=b)), *paid), b)
+
+
+OF_REQUESTS: Mapping[str, Around] = {
+    "SendInitPidRequest": Around((may_ask,), (numbered,)),
+    "SendAddPartitionsToTxnRequest": Around((may_ask,), (numbered,)),
+    "ReceiveInitPidRequest": Around((is_coordinating,)),
+    "ReceiveAddPartitionsToTxnRequest": Around((is_coordinating,)),
+    "ReceiveInitPidResponse": Around((is_answered,)),
+    "ReceiveAddPartitionsToTxnResponse": Around((is_answered,)),
+    "CompletePartialTxn": Around((has_loaded,)),
+}
+"""What is added to the requests of clients, and to what finishes them, whatever the log is."""
 
 
 def each_address(k: ExtendedNames) -> Iterable[Index]:

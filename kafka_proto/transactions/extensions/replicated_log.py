@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from harness.model import BAG, Kind, Model, View, canonical_sort, slot
+from harness.model import Kind, Model, View, canonical_sort, slot
 from harness.model.spec import (
     Around,
     Change,
@@ -22,19 +22,17 @@ from harness.model.spec import (
     each,
     extended,
     flat,
-    processes,
     reasons,
+    rows,
     writing,
 )
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.extensions.brokers import crash, refuse_request
 from kafka_proto.transactions.extensions.clients import (
+    OF_REQUESTS,
     copy_message,
     ignore_response,
-    is_answered,
     lose_message,
-    may_ask,
-    numbered,
     request_timeout,
     stale_look_up,
 )
@@ -52,16 +50,13 @@ from kafka_proto.transactions.extensions.replicas import (
 )
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
-    ExtendedState,
     ends_serving,
-    has_loaded,
     home,
-    is_coordinating,
     now_serving,
     serves,
+    with_actions,
 )
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, InitPidRequest, Request
-from kafka_proto.transactions.properties import properties
 from kafka_proto.transactions.records import Entry, LogMetadata
 from kafka_proto.transactions.specs import diary_02
 from kafka_proto.transactions.specs.diary_02 import (
@@ -263,25 +258,18 @@ ACTIONS: Next = (
     crash,
     (lose_message, copy_message),
 )
-OF_THE_SPEC: Next = tuple(
-    tuple(one for one in row if one is not elect_leader) if isinstance(row, tuple) else row for row in diary_02.NEXT
-)
+OF_THE_SPEC: Next = tuple(tuple(one for one in row if one is not elect_leader) for row in rows(diary_02.NEXT))
 """Diary 02 without ElectLeader, whose halves are AnnounceLeader and TakeOver."""
 AROUND: Mapping[str, Around] = {
-    "SendInitPidRequest": Around((may_ask,), (numbered,)),
-    "SendAddPartitionsToTxnRequest": Around((may_ask,), (numbered,)),
-    "ReceiveInitPidRequest": Around((is_coordinating,)),
-    "ReceiveAddPartitionsToTxnRequest": Around((is_coordinating,)),
-    "ReceiveInitPidResponse": Around((is_answered,)),
-    "ReceiveAddPartitionsToTxnResponse": Around((is_answered,)),
+    **OF_REQUESTS,
     "CommitTxnLogAppend": Around((is_up_to_date,), (reaching,)),
     "BecomeFollower": Around((), (ends_serving, writing(caught_up))),
-    "CompletePartialTxn": Around((has_loaded,)),
     "Crash": Around((), (writing(caught_up),)),
 }
 """What is added to actions where any of these is on; `remembered` is added to all."""
 EXTENSIONS: Mapping[str, str] = reasons(ACTIONS)
 """The extension actions of a replicated log, and why the truth has each."""
+
 
 def relation(on: Iterable[str]) -> Next:
     """Return the next-state relation of diary 02 on a replicated log, with extension actions `on`."""
@@ -294,7 +282,4 @@ def relation(on: Iterable[str]) -> Next:
 def on_replicas(model: Model, version: Version, on: Iterable[str], bound: int | None = None) -> Model:
     """Put a model of diary 02 on a replicated log, with at most so many spurious steps."""
     k = ExtendedNames.of(model.sizes, version=version, on=frozenset(on), bound=bound)
-    return attrs.evolve(
-        model, processes=processes(relation(k.on), k), initial=(replicated_initial(k),), network=BAG,
-        properties=properties(k, ExtendedState(), loads=True),
-    )
+    return with_actions(model, k, relation(k.on), replicated_initial(k))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 import attrs
 
-from harness.model import Value, View, slot
-from harness.model.spec import Change, Writes
+from harness.model import BAG, Model, Value, View, slot
+from harness.model.spec import Change, Next, Writes, processes
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.messages import Request
-from kafka_proto.transactions.properties import SpecState
+from kafka_proto.transactions.properties import SpecState, properties
 from kafka_proto.transactions.records import Entry
 from kafka_proto.transactions.specs.names import Names, initial
 
@@ -54,6 +55,14 @@ def extended_initial(k: ExtendedNames) -> dict[str, Value]:
         state[slot("loading", b, p)] = False
     state |= {slot("correlation", c): 0 for c in k.clients} | {slot("aux_crashes", b): 0 for b in k.brokers}
     return state if k.bound is None else {**state, BUDGET: 0}
+
+
+def with_actions(model: Model, k: ExtendedNames, relation: Next, start: Mapping[str, Value]) -> Model:
+    """Return a model of diary 02 with another next-state relation, and the variables that it has besides."""
+    return attrs.evolve(
+        model, processes=processes(relation, k), initial=(start,), network=BAG,
+        properties=properties(k, ExtendedState(), loads=True),
+    )
 
 
 def serves(view: View, b: str, p: str) -> bool:
