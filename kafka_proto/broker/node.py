@@ -1,0 +1,69 @@
+"""A cluster of one broker as a frozen value: a request goes in, the node at rest and the response come out.
+
+Its logs are atomic: what is appended is committed. Internal messages (entries of the transaction log, markers,
+verification) are carried until nothing is left to do, except markers while they are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.broker.requests import Carried, answer_of
+from kafka_proto.broker.state import Node
+from kafka_proto.broker.work import carry, refill, settle
+from kafka_proto.coordinator import role as coordinator
+from kafka_proto.coordinator.role import CoordinatorConfig
+from kafka_proto.coordinator.transaction import TxnState
+from kafka_proto.leader.state import Leader
+from kafka_proto.requests import GROUP_TOPIC, Error, partition_name
+from kafka_proto.versions import BrokerVersion
+
+OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
+
+
+def new_node(version: BrokerVersion, partitions: Iterable[str], config: CoordinatorConfig | None = None) -> Node:
+    """Return a node with empty partitions of these names, and one of the offsets topic."""
+    leaders = FrozenMap((name, Leader()) for name in (*partitions, OFFSETS_PARTITION))
+    node = Node(version, leaders)
+    if config is not None:
+        node = attrs.evolve(node, coordinator=attrs.evolve(node.coordinator, config=config))
+    return refill(node)
+
+
+def handle(node: Node, request: object) -> tuple[Node, object]:
+    """Answer a request, and carry on until the node is at rest. Raises TypeError for one that it does not know."""
+    node = refill(attrs.evolve(node, now=node.now + 1))
+    carried: Carried = answer_of(node, request)
+    return settle(carried.node), carried.response
+
+
+def deliver_held(node: Node) -> tuple[Node, tuple[tuple[str, Error], ...]]:
+    """Deliver the markers that were held, and return the answers of their partitions."""
+    held, node = node.held, attrs.evolve(node, held=(), holds_markers=False)
+    answers: tuple[tuple[str, Error], ...] = ()
+    for markers in held:
+        node, errors = carry(node, markers)
+        answers += tuple(errors.items())
+    return settle(node), answers
+
+
+def next_deadline(node: Node) -> int | None:
+    """Return when the first open transaction will be older than its time-out."""
+    open_ = (cached.metadata for cached in node.coordinator.transactions.values()
+             if cached.metadata.state is TxnState.ONGOING and cached.pending_state is None)
+    return min((known.start_timestamp + known.timeout_ms + 1 for known in open_), default=None)
+
+
+def pass_time(node: Node, until: int) -> Node:
+    """Let time pass, and do what is due: open transactions that are too old are aborted, idle ids forgotten."""
+    node = refill(attrs.evolve(node, now=max(node.now, until)))
+    for tid in node.coordinator.transactions:
+        if coordinator.is_timed_out(node.coordinator, tid, node.now):
+            step = coordinator.time_out(node.version.coordinator, node.coordinator, tid, now=node.now)
+        else:
+            step = coordinator.expire(node.coordinator, tid, now=node.now)
+        node = settle(node, step)
+    return node

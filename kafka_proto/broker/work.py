@@ -1,0 +1,118 @@
+"""What a node does besides answering: entries of the transaction log, markers, blocks of producer ids."""
+
+from __future__ import annotations
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.broker.state import Node
+from kafka_proto.coordinator import role as coordinator
+from kafka_proto.coordinator.answers import response
+from kafka_proto.coordinator.producer_ids import ProducerIds, allocate
+from kafka_proto.coordinator.role import Answered, Effect, Logged, Markers
+from kafka_proto.group.offsets import replay
+from kafka_proto.leader.role import append_batch, append_marker
+from kafka_proto.leader.state import Leader, Origin
+from kafka_proto.log import Marker, RecordBatch, marker_batch, with_high_watermark
+from kafka_proto.requests import GROUP_TOPIC, CoordinatorRequest, CoordinatorResponse, Error, topic_of
+
+
+def refill(node: Node) -> Node:
+    """Have a block of producer ids before one is needed: here the controller answers at once."""
+    if node.coordinator.ids.next_id is not None:
+        return node
+    allocator, block = allocate(node.allocator)
+    ids = attrs.evolve(node.coordinator, ids=ProducerIds(block))
+    return attrs.evolve(node, allocator=allocator, coordinator=ids)
+
+
+def ask_coordinator(node: Node, request: CoordinatorRequest) -> tuple[Node, CoordinatorResponse]:
+    """Let the coordinator answer a request, with all the appends that it wants for it; markers wait for `settle`."""
+    step = coordinator.receive(node.version.coordinator, node.coordinator, request, now=node.now)
+    node, answers = _work(node, *step)
+    return node, response(request, answers[0].answer)
+
+
+def settle(node: Node, step: coordinator.Step | None = None) -> Node:
+    """Carry everything that is on its way until nothing is, but what is held or cannot arrive."""
+    if step is not None:
+        node, _ = _work(node, *step)
+    stuck: list[Markers] = []
+    while node.held and not node.holds_markers:
+        first, rest = node.held[0], node.held[1:]
+        if not any(name in node.leaders for name in first.request.partitions):
+            stuck.append(first)
+            node = attrs.evolve(node, held=rest)
+            continue
+        node, _ = carry(attrs.evolve(node, held=rest), first)
+    return attrs.evolve(node, held=(*stuck, *node.held)) if stuck else node
+
+
+def _work(node: Node, state: coordinator.Coordinator, effects: tuple[Effect, ...]) -> tuple[Node, list[Answered]]:
+    """Do what the coordinator wants: append entries, keep markers for the way, collect answers."""
+    node, ahead, answers = attrs.evolve(node, coordinator=state), list(effects), []
+    while ahead:
+        effect = ahead.pop(0)
+        if isinstance(effect, Answered):
+            answers.append(effect)
+        elif isinstance(effect, Markers):
+            node = attrs.evolve(node, held=(*node.held, effect))
+        else:
+            node = _logged(node, effect)
+            state, more = coordinator.appended(
+                node.version.coordinator, node.coordinator, effect.transactional_id, now=node.now
+            )
+            node, ahead = attrs.evolve(node, coordinator=state), [*ahead, *more]
+    return node, answers
+
+
+def _logged(node: Node, effect: Logged) -> Node:
+    log, tid = node.transaction_log, effect.transactional_id
+    return attrs.evolve(node, transaction_log=log.without(tid) if effect.entry is None else log.set(tid, effect.entry))
+
+
+def carry(node: Node, markers: Markers) -> tuple[Node, FrozenMap[str, Error]]:
+    """Deliver markers to their partitions, and the answers to the coordinator."""
+    request = markers.request
+    node, errors = write_markers(node, request.partitions, marker_batch(
+        request.producer_id, request.producer_epoch, Marker.COMMIT if request.committed else Marker.ABORT,
+        request.coordinator_epoch, node.now,
+    ), request.transaction_version)
+    step = coordinator.marked(node.coordinator, markers.transactional_id, request, errors, now=node.now)
+    node, _ = _work(node, *step)
+    return node, errors
+
+
+def write_markers(
+    node: Node, partitions: tuple[str, ...], marker: RecordBatch, transaction_version: int
+) -> tuple[Node, FrozenMap[str, Error]]:
+    """Append a marker to each of some partitions, and say which took it."""
+    errors = {}
+    for name in partitions:
+        if name not in node.leaders:
+            errors[name] = Error.UNKNOWN_TOPIC_OR_PARTITION
+            continue
+        leader, errors[name] = append_marker(node.version.leader, node.leaders[name], marker, transaction_version)
+        if errors[name] is Error.NONE:
+            node = committed(node, name, leader)
+    return node, FrozenMap(errors)
+
+
+def append_to(node: Node, name: str, batch: RecordBatch, origin: Origin, guard: int) -> tuple[Node, Error, int]:
+    """Append a batch to a partition: its error, or the offset that it has."""
+    leader, checked = append_batch(node.version.leader, node.leaders[name], batch, origin, guard)
+    if checked.error is not Error.NONE:
+        return node, checked.error, -1
+    if checked.duplicate_at is not None:
+        return node, Error.NONE, checked.duplicate_at
+    return committed(node, name, leader), Error.NONE, node.leaders[name].log.log_end_offset
+
+
+def committed(node: Node, name: str, leader: Leader) -> Node:
+    """Replicate what was appended to a partition; the group coordinator replays what is in the offsets log."""
+    log = with_high_watermark(leader.log, leader.log.log_end_offset)
+    node = attrs.evolve(node, leaders=node.leaders.set(name, attrs.evolve(leader, log=log)))
+    if topic_of(name) != GROUP_TOPIC:
+        return node
+    offsets = replay(node.groups.offsets, log.batches[len(log.batches) - 1])
+    return attrs.evolve(node, groups=attrs.evolve(node.groups, offsets=offsets))

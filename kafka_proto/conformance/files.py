@@ -1,0 +1,51 @@
+"""Files of recorded situations: JSON, plain or compressed with gzip; and where they are by default."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "KAFKA_PROTO_GROUND_TRUTH"
+NEEDED = ("situation", "broker_version", "transaction_version", "family", "steps")
+
+
+class BadFile(Exception):
+    """A file that holds no recorded situations; the message is one sentence."""
+
+
+def default_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """Return the files to play where none is named: those that the variable names, else those of a checkout.
+
+    The variable holds a path or several, as PATH does. Raises BadFile where there is no file at all.
+    """
+    named = environment.get(VARIABLE)
+    if named:
+        return tuple(Path(part) for part in named.split(os.pathsep) if part)
+    folder = Path(__file__).parents[2] / "tests" / "data" / "conformance"
+    found = tuple(sorted(folder.glob("*.json.gz"))) + tuple(sorted(folder.glob("*.json")))
+    if not found:
+        raise BadFile(f"there are no recorded situations here; name a file, or set {VARIABLE} to one")
+    return found
+
+
+def load(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a file. Raises BadFile with one sentence for what is no such file."""
+    try:
+        packed = path.read_bytes()
+        data = json.loads(gzip.decompress(packed) if packed[:2] == b"\x1f\x8b" else packed)
+    except OSError as error:
+        raise BadFile(f"cannot read {path}: {error.strerror}; name a file of recorded situations") from None
+    except (ValueError, EOFError) as error:
+        raise BadFile(f"{path} is no JSON, plain or gzip: {error}") from None
+    records = data.get("records") if isinstance(data, dict) else None
+    if not isinstance(records, list):
+        raise BadFile(f'{path} holds no recorded situations: expected {{"meta": ..., "records": [...]}}')
+    for number, record in enumerate(records, 1):
+        missing = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
+        if missing:
+            raise BadFile(f"record {number} of {path} has no {missing[0]}")
+    return records

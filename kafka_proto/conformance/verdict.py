@@ -1,0 +1,51 @@
+"""Whether a record and its replay are equal: the paths of what differs, and the reason where that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from kafka_proto.conformance.playing import play
+from kafka_proto.versions import BrokerVersion
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a situation on a release (`4.0.0`, or `*` for all) is not equal, where that is meant."""
+
+
+@attrs.frozen
+class Verdict:
+    """A record's verdict, as the command prints it."""
+
+    situation: str
+    broker_version: str
+    transaction_version: int
+    family: str
+    equal: bool
+    reason: str | None
+    differences: tuple[str, ...]
+
+
+def judge(record: dict[str, Any], version: BrokerVersion | None = None) -> Verdict:
+    """Play a record and say what differs, step by step."""
+    try:
+        played = play(record, version)
+    except (KeyError, TypeError, ValueError) as error:
+        played, why = [], f"not played: {type(error).__name__}: {error}"
+        found: tuple[str, ...] = (why,)
+    else:
+        found = tuple(difference for number, (theirs, ours) in enumerate(zip(record["steps"], played, strict=True), 1)
+                      for difference in differences(theirs, ours, f"step {number}"))
+    situation, release = record["situation"], record["broker_version"]
+    reason = REASONS.get((situation, release), REASONS.get((situation, "*"))) if found else None
+    return Verdict(situation, release, record["transaction_version"], record["family"], not found, reason, found)
+
+
+def differences(theirs: Any, ours: Any, path: str) -> Iterator[str]:
+    """Yield where two JSON values differ: the path, what the real broker has, and what ours has."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted({*theirs, *ours}):
+            yield from differences(theirs.get(key), ours.get(key), f"{path}.{key}")
+    elif theirs != ours:
+        yield f"{path}: expected {theirs!r}, found {ours!r}"

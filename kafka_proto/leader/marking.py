@@ -1,0 +1,39 @@
+"""The checks of a marker before it is appended (`ProducerAppendInfo.appendEndTxnMarker`)."""
+
+from __future__ import annotations
+
+from kafka_proto.log.producer_state import ProducerState
+from kafka_proto.log.records import RecordBatch
+from kafka_proto.requests.error import Error
+
+
+def check_marker(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """Refuse a marker of an epoch before the producer's, or of a coordinator before the last one."""
+    if marker.producer_epoch < known.producer_epoch:
+        return Error.INVALID_PRODUCER_EPOCH
+    if marker.coordinator_epoch < known.coordinator_epoch:
+        return Error.TRANSACTION_COORDINATOR_FENCED
+    return Error.NONE
+
+
+def check_marker_strictly(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """As `check_marker`; a marker that bumps the epoch must be above the producer's (KIP-1228).
+
+    At the same epoch with nothing open it is a retry, and written again (KAFKA-19999).
+    """
+    if transaction_version < 2:
+        return check_marker(known, marker, transaction_version)
+    if marker.producer_epoch < known.producer_epoch:
+        return Error.INVALID_PRODUCER_EPOCH
+    if marker.producer_epoch == known.producer_epoch and known.open_from is not None:
+        return Error.INVALID_PRODUCER_EPOCH
+    if marker.coordinator_epoch < known.coordinator_epoch:
+        return Error.TRANSACTION_COORDINATOR_FENCED
+    return Error.NONE
+
+
+def check_marker_new_epoch(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """As `check_marker_strictly`, without the exception for retries (as KIP-1228 was first shipped)."""
+    if transaction_version >= 2 and marker.producer_epoch <= known.producer_epoch:
+        return Error.INVALID_PRODUCER_EPOCH
+    return check_marker(known, marker, transaction_version)

@@ -1,0 +1,87 @@
+"""The leader of a partition as a role: batches and markers go in, what is to be asked and answered comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from kafka_proto.leader.appending import Checked, Checks, check_batch
+from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin, Verification
+from kafka_proto.leader.verification import Started
+from kafka_proto.log import PartitionLog, append
+from kafka_proto.log.producer_state import ProducerState
+from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
+from kafka_proto.requests.error import Error
+from kafka_proto.requests.records import ProduceRequest
+
+
+@attrs.frozen
+class LeaderDecisions:
+    """What a partition's leader decides. A version of a broker lists them."""
+
+    operation: Callable[[str, int], Operation | None]
+    """What is asked of the coordinator, by API and version of the client's request."""
+    has_open: Callable[[ProducerState, int], bool]
+    start_verification: Callable[..., Started]
+    check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error]
+    check_sequence: Checks
+    check_marker: Callable[[ProducerState, RecordBatch, int], Error]
+    unverified: Callable[[Error, Operation], Error]
+    unverified_produce: Callable[[Error, Operation], Error]
+    after_deletion: Callable[[PartitionLog], PartitionLog]
+    """What is forgotten when records were deleted."""
+
+
+@attrs.frozen
+class Admitted:
+    """What is to be done with a request to append: an error, a question to the coordinator, or the append itself."""
+
+    leader: Leader
+    error: Error = Error.NONE
+    asks: Operation | None = None
+    guard: int = NO_GUARD
+
+
+def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *, now: int) -> Admitted:
+    """Look at a Produce request before its batch is appended (`handleProduceRequest`, `handleProduceAppend`)."""
+    batch = request.batch
+    if batch.is_transactional and request.transactional_id is None:
+        return Admitted(leader, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.acks not in (-1, 0, 1):
+        return Admitted(leader, Error.INVALID_REQUIRED_ACKS)
+    operation = decisions.operation("Produce", request.version)
+    if operation is None or not batch.is_transactional or batch.producer_id == NO_PRODUCER_ID:
+        return Admitted(leader)
+    started = decisions.start_verification(
+        leader, batch.producer_id, batch.producer_epoch, batch.base_sequence, operation, decisions.has_open, now=now
+    )
+    if started.error is not Error.NONE:
+        return Admitted(started.leader, started.error)
+    return Admitted(started.leader, asks=None if started.guard == NO_GUARD else operation, guard=started.guard)
+
+
+def append_batch(
+    decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
+) -> tuple[Leader, Checked]:
+    """Append a batch if it may be; a transactional append ends the verification (`clearVerificationStateEntry`)."""
+    checked = check_batch(leader, batch, origin, guard, check_verified=decisions.check_verified,
+                          check_sequence=decisions.check_sequence)
+    if checked.error is not Error.NONE or checked.duplicate_at is not None:
+        return leader, checked
+    return _appended(leader, batch), checked
+
+
+def append_marker(
+    decisions: LeaderDecisions, leader: Leader, marker: RecordBatch, transaction_version: int
+) -> tuple[Leader, Error]:
+    """Append a marker if it may be, whether or not a transaction is open."""
+    error = decisions.check_marker(leader.log.producer(marker.producer_id), marker, transaction_version)
+    return (leader, error) if error is not Error.NONE else (_appended(leader, marker), error)
+
+
+def _appended(leader: Leader, batch: RecordBatch) -> Leader:
+    verifications = leader.verifications
+    if batch.is_transactional and batch.producer_id in verifications:
+        verifications = verifications.without(batch.producer_id)
+    return attrs.evolve(leader, log=append(leader.log, batch), verifications=verifications)

@@ -1,0 +1,23 @@
+"""The name of a partition is that of its folder in Kafka's log: `T-0`, `__consumer_offsets-12`.
+
+A name rather than a pair, because names sort, hash and compare as text; the number is what follows the last hyphen.
+"""
+
+from __future__ import annotations
+
+GROUP_TOPIC = "__consumer_offsets"
+
+
+def partition_name(topic: str, partition: int) -> str:
+    """Return a partition's name, as Kafka's `TopicPartition.toString` does."""
+    return f"{topic}-{partition}"
+
+
+def topic_of(name: str) -> str:
+    """Return the topic of a partition's name."""
+    return name.rpartition("-")[0]
+
+
+def partition_index(name: str) -> int:
+    """Return the number of a partition's name. Raises ValueError where it has none."""
+    return int(name.rpartition("-")[2])

@@ -1,0 +1,95 @@
+"""What consumers and producers ask of a group coordinator, and what it answers: one partition's offset at a time.
+
+The group protocol is not modelled: `JoinGroupRequest` stands for a join with the sync that follows, which completes a
+rebalance at once.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from kafka_proto.requests.error import Error
+
+NO_GENERATION = -1
+UNKNOWN_MEMBER = ""
+
+
+@attrs.frozen
+class OffsetCommitRequest:
+    version: int
+    group_id: str
+    partition: str
+    offset: int
+    generation_id: int = NO_GENERATION
+    member_id: str = UNKNOWN_MEMBER
+    group_instance_id: str | None = None
+
+
+@attrs.frozen
+class OffsetCommitResponse:
+    error: Error
+
+
+@attrs.frozen
+class TxnOffsetCommitRequest:
+    """Versions before 3 have no member, generation or instance (KIP-447)."""
+
+    version: int
+    transactional_id: str
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    partition: str
+    offset: int
+    generation_id: int = NO_GENERATION
+    member_id: str = UNKNOWN_MEMBER
+    group_instance_id: str | None = None
+
+
+@attrs.frozen
+class TxnOffsetCommitResponse:
+    error: Error
+
+
+@attrs.frozen
+class OffsetFetchRequest:
+    version: int
+    group_id: str
+    partition: str
+    require_stable: bool = False
+    """From version 7 (KIP-447)."""
+
+
+@attrs.frozen
+class OffsetFetchResponse:
+    error: Error
+    partition_error: Error = Error.NONE
+    committed_offset: int = -1
+
+
+@attrs.frozen
+class JoinGroupRequest:
+    version: int
+    group_id: str
+    member_id: str = UNKNOWN_MEMBER
+    group_instance_id: str | None = None
+
+
+@attrs.frozen
+class JoinGroupResponse:
+    error: Error
+    generation: int = NO_GENERATION
+    member_id: str = UNKNOWN_MEMBER
+    sync_error: Error = Error.NONE
+
+
+@attrs.frozen
+class LeaveGroupRequest:
+    version: int
+    group_id: str
+    member_id: str
+
+
+@attrs.frozen
+class LeaveGroupResponse:
+    error: Error

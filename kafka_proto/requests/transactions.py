@@ -1,0 +1,119 @@
+"""What clients and brokers ask of a transaction coordinator, and what it answers.
+
+Partitions are names (`T-0`), sorted. Times are milliseconds. A producer id or epoch of -1 is none.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.requests.error import Error
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
+
+@attrs.frozen
+class InitProducerIdRequest:
+    version: int
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    producer_id: int = NO_PRODUCER_ID
+    """From version 3 (KIP-360)."""
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class InitProducerIdResponse:
+    error: Error
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class AddPartitionsToTxnRequest:
+    """One transaction: versions 4 and 5, which only brokers send, may hold several; each of them is one of these."""
+
+    version: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+    verify_only: bool = False
+
+
+@attrs.frozen
+class AddPartitionsToTxnResponse:
+    errors: FrozenMap[str, Error]
+    """By partition. All have one code, unless some are unknown or were verified one by one."""
+
+
+@attrs.frozen
+class AddOffsetsToTxnRequest:
+    version: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partition: str
+    """The partition of the offsets topic that a group has (Kafka's broker finds it by the group's name)."""
+
+
+@attrs.frozen
+class AddOffsetsToTxnResponse:
+    error: Error
+
+
+@attrs.frozen
+class EndTxnRequest:
+    version: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+@attrs.frozen
+class EndTxnResponse:
+    error: Error
+    producer_id: int = NO_PRODUCER_ID
+    """From version 5 (KIP-890): what the next transaction is to use."""
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@attrs.frozen
+class DescribeTransactionsRequest:
+    """One transactional id (Kafka's request may name several)."""
+
+    version: int
+    transactional_id: str
+
+
+@attrs.frozen
+class DescribeTransactionsResponse:
+    error: Error
+    state: str = ""
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    transaction_timeout_ms: int = 0
+    transaction_start_time_ms: int = -1
+    partitions: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ListTransactionsRequest:
+    version: int
+    state_filters: tuple[str, ...] = ()
+    producer_id_filters: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class ListTransactionsResponse:
+    error: Error
+    unknown_state_filters: tuple[str, ...] = ()
+    transactions: tuple[tuple[str, int, str], ...] = ()
+    """Transactional id, producer id and state, sorted."""
+
+
+CoordinatorRequest = InitProducerIdRequest | AddPartitionsToTxnRequest | AddOffsetsToTxnRequest | EndTxnRequest
+CoordinatorResponse = InitProducerIdResponse | AddPartitionsToTxnResponse | AddOffsetsToTxnResponse | EndTxnResponse

@@ -1,0 +1,42 @@
+"""Brokers as Kafka 2.5 to 3.5: a producer goes on after an error with a new epoch (KIP-360), groups fence (KIP-447)."""
+
+from functools import partial
+
+from kafka_proto.coordinator.add_partitions import add_partitions, verify_partitions
+from kafka_proto.coordinator.end_txn import abort_fenced, end_txn
+from kafka_proto.coordinator.init_producer_id import init_producer_id
+from kafka_proto.coordinator.role import CoordinatorDecisions
+from kafka_proto.group.membership import check_group
+from kafka_proto.group.role import GroupDecisions, refused_commit
+from kafka_proto.leader.appending import check_sequence, take_unverified
+from kafka_proto.leader.fetching import forget_nothing
+from kafka_proto.leader.marking import check_marker
+from kafka_proto.leader.role import LeaderDecisions
+from kafka_proto.leader.state import has_open_transaction
+from kafka_proto.leader.verification import no_operation, start, unverified, unverified_produce
+from kafka_proto.requests.error import Error
+from kafka_proto.versions.broker_version import BrokerVersion
+
+KIP_360 = BrokerVersion(
+    "kip-360", "transactions as Kafka 2.5 to 3.5 has them",
+    CoordinatorDecisions(
+        init_producer_id=init_producer_id,
+        add_partitions=add_partitions,
+        verify_partitions=partial(verify_partitions, absent=Error.INVALID_TXN_STATE),
+        end_txn=end_txn,
+        end_txn_bumping=end_txn,
+        abort_fenced=abort_fenced,
+    ),
+    LeaderDecisions(
+        operation=no_operation,
+        has_open=has_open_transaction,
+        start_verification=start,
+        check_verified=take_unverified,
+        check_sequence=check_sequence,
+        check_marker=check_marker,
+        unverified=unverified,
+        unverified_produce=unverified_produce,
+        after_deletion=forget_nothing,
+    ),
+    GroupDecisions(check_group=check_group, refused_commit=refused_commit),
+)

@@ -1,0 +1,81 @@
+"""Brokers as Kafka 4: each end bumps the epoch, leaders add partitions (KIP-890 part 2); and what changed since.
+
+Old clients get the old semantics by the versions of their requests, at any level of transaction.version. What the level
+changes is what the coordinator does of itself (and which versions of requests clients are offered).
+"""
+
+from functools import partial
+
+import attrs
+
+from kafka_proto.coordinator.add_partitions import add_partitions_pending_first, verify_partitions
+from kafka_proto.coordinator.end_txn import abort_fenced, end_txn
+from kafka_proto.coordinator.end_txn_bumping import (
+    abort_fenced_once,
+    abort_fenced_rotating,
+    abort_fenced_twice,
+    end_txn_bumping,
+)
+from kafka_proto.coordinator.init_producer_id import init_producer_id
+from kafka_proto.coordinator.role import CoordinatorDecisions
+from kafka_proto.group.membership import check_known_group
+from kafka_proto.group.role import GroupDecisions, refused_commit
+from kafka_proto.leader.appending import (
+    check_epoch_before_guard,
+    check_open_in_epoch_or_guard,
+    check_sequence_from_zero,
+    check_sequence_verified,
+)
+from kafka_proto.leader.fetching import forget_nothing
+from kafka_proto.leader.marking import check_marker, check_marker_strictly
+from kafka_proto.leader.role import LeaderDecisions
+from kafka_proto.leader.state import has_open_transaction_of_epoch
+from kafka_proto.leader.verification import (
+    add_or_verify_operation,
+    start,
+    start_unless_stale,
+    unverified,
+    unverified_produce_retriable,
+)
+from kafka_proto.requests.error import Error
+from kafka_proto.versions.broker_version import BrokerVersion
+
+KIP_890 = BrokerVersion(
+    "kip-890", "transactions as Kafka 4.0 has them",
+    CoordinatorDecisions(
+        init_producer_id=init_producer_id,
+        add_partitions=add_partitions_pending_first,
+        verify_partitions=partial(verify_partitions, absent=Error.TRANSACTION_ABORTABLE),
+        end_txn=end_txn,
+        end_txn_bumping=end_txn_bumping,
+        abort_fenced=abort_fenced_twice,
+    ),
+    LeaderDecisions(
+        operation=add_or_verify_operation,
+        has_open=has_open_transaction_of_epoch,
+        start_verification=start,
+        check_verified=check_open_in_epoch_or_guard,
+        check_sequence=check_sequence_verified,
+        check_marker=check_marker,
+        unverified=unverified,
+        unverified_produce=unverified_produce_retriable,
+        after_deletion=forget_nothing,
+    ),
+    GroupDecisions(check_group=check_known_group, refused_commit=refused_commit),
+)
+KIP_890_4_2 = attrs.evolve(
+    KIP_890, name="kip-890/4.2", title="transactions as Kafka 4.2 has them",
+    coordinator=attrs.evolve(KIP_890.coordinator, abort_fenced=abort_fenced_once, marker_version=2),
+    leader=attrs.evolve(
+        KIP_890.leader, start_verification=start_unless_stale, check_verified=check_epoch_before_guard,
+        check_sequence=check_sequence_from_zero, check_marker=check_marker_strictly,
+    ),
+)
+KIP_890_4_4 = attrs.evolve(
+    KIP_890_4_2, name="kip-890/4.4", title="transactions as Kafka 4.4 has them",
+    coordinator=attrs.evolve(KIP_890_4_2.coordinator, abort_fenced=abort_fenced_rotating),
+)
+KIP_890_4_4_LEVEL_1 = attrs.evolve(
+    KIP_890_4_4, name="kip-890/4.4/level-1", title="transactions as Kafka 4.4 has them at transaction.version 1",
+    coordinator=attrs.evolve(KIP_890_4_4.coordinator, abort_fenced=abort_fenced),
+)

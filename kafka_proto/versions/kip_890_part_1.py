@@ -1,0 +1,42 @@
+"""Brokers as Kafka 3.9: the leader asks the coordinator before a transaction's first batch (KIP-890 part 1)."""
+
+from functools import partial
+
+from kafka_proto.coordinator.add_partitions import add_partitions, verify_partitions
+from kafka_proto.coordinator.end_txn import abort_fenced, end_txn
+from kafka_proto.coordinator.init_producer_id import init_producer_id
+from kafka_proto.coordinator.role import CoordinatorDecisions
+from kafka_proto.group.membership import check_group
+from kafka_proto.group.role import GroupDecisions, refused_commit
+from kafka_proto.leader.appending import check_open_or_guard, check_sequence_verified
+from kafka_proto.leader.fetching import forget_nothing
+from kafka_proto.leader.marking import check_marker
+from kafka_proto.leader.role import LeaderDecisions
+from kafka_proto.leader.state import has_open_transaction
+from kafka_proto.leader.verification import start, unverified, unverified_produce, verify_operation
+from kafka_proto.requests.error import Error
+from kafka_proto.versions.broker_version import BrokerVersion
+
+KIP_890_PART_1 = BrokerVersion(
+    "kip-890-part-1", "transactions as Kafka 3.9 has them",
+    CoordinatorDecisions(
+        init_producer_id=init_producer_id,
+        add_partitions=add_partitions,
+        verify_partitions=partial(verify_partitions, absent=Error.TRANSACTION_ABORTABLE),
+        end_txn=end_txn,
+        end_txn_bumping=end_txn,
+        abort_fenced=abort_fenced,
+    ),
+    LeaderDecisions(
+        operation=verify_operation,
+        has_open=has_open_transaction,
+        start_verification=start,
+        check_verified=check_open_or_guard,
+        check_sequence=check_sequence_verified,
+        check_marker=check_marker,
+        unverified=unverified,
+        unverified_produce=unverified_produce,
+        after_deletion=forget_nothing,
+    ),
+    GroupDecisions(check_group=check_group, refused_commit=refused_commit),
+)

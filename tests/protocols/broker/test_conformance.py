@@ -1,0 +1,107 @@
+"""Every situation that was recorded on a real broker, against the broker of the version that stands for its release."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from support.paths import ROOT
+
+from kafka_proto.conformance import BadFile, Verdict, agreement, default_files, judge, load, play
+from kafka_proto.conformance.verdict import differences
+from kafka_proto.versions import KIP_360, KIP_890, KIP_890_4_4, KIP_890_PART_1, version_of
+
+FILE = ROOT / "tests" / "data" / "conformance" / "kafka.json.gz"
+FEWEST = 0.96
+"""Of the situations of a release and family (95 of 99)."""
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    """All records of the file."""
+    return load(FILE)
+
+
+@pytest.fixture(scope="module")
+def verdicts(records: list[dict[str, Any]]) -> list[Verdict]:
+    """What becomes of each of them."""
+    return [judge(record) for record in records]
+
+
+def test_every_record_is_equal_or_explained(verdicts: list[Verdict]) -> None:
+    """1,573 records of 99 situations: same answers, same coordinator, same logs, same producers."""
+    assert len(verdicts) == 1573
+    assert [verdict for verdict in verdicts if not verdict.equal and verdict.reason is None] == []
+
+
+def test_nearly_all_are_equal_per_release_and_family(verdicts: list[Verdict]) -> None:
+    """A reason excuses few."""
+    rows = agreement(verdicts)
+    assert len(rows) == 20 and all(row.equal >= FEWEST * row.records for row in rows)
+
+
+@pytest.mark.parametrize(("version", "release", "equal"), [
+    (KIP_360, "3.9.2", 273), (KIP_890_PART_1, "3.5.2", 198), (KIP_890, "3.9.2", 292), (KIP_890_4_4, "4.0.0", 151),
+    (KIP_890, "4.2.0", 0),
+])
+def test_another_release_is_told_apart(
+    records: list[dict[str, Any]], version: Any, release: str, equal: int
+) -> None:
+    """The broker of one version is not that of another: the judge can say no."""
+    asked = [record for record in records if record["broker_version"] == release]
+    assert sum(judge(record, version).equal for record in asked) == equal < len(asked)
+
+
+def test_difference_names_the_step_and_both_values(records: list[dict[str, Any]]) -> None:
+    """A record that was changed is found out, at the step that was changed."""
+    record = json.loads(json.dumps(next(record for record in records if record["situation"] == "commit_one")))
+    record["steps"][0]["response"]["producer_epoch"] = 7
+    verdict = judge(record)
+    assert not verdict.equal and verdict.differences == ("step 1.response.producer_epoch: expected 7, found 0",)
+
+
+def test_unknown_api_or_note_is_a_difference_not_a_crash(records: list[dict[str, Any]]) -> None:
+    """A file from a newer recorder is played as far as it can be."""
+    record = {**records[0], "steps": [{"note": "the moon rose"}]}
+    assert judge(record).differences == (
+        "not played: ValueError: this player does not know what happens at the note 'the moon rose'",)
+    asked = {"request": {"api": "Teleport", "version": 1, "fields": {}}, "response": {}}
+    assert judge({**records[0], "steps": [asked]}).differences == ("not played: KeyError: 'Teleport'",)
+
+
+def test_playing_gives_the_recorded_steps_again(records: list[dict[str, Any]]) -> None:
+    """What the player returns has the record's own form, so that it can be written as one."""
+    record = next(record for record in records if record["situation"] == "prepare_init" and record["family"] == "tv2")
+    assert list(differences(record["steps"], play(record), "steps")) == []
+
+
+def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str, Any]]) -> None:
+    """Plain or compressed; what is no file of situations is refused in one sentence."""
+    plain = tmp_path / "some.json"
+    plain.write_text(json.dumps({"meta": {}, "records": records[:2]}), encoding="utf-8")
+    assert load(plain) == records[:2]
+    assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,) and default_files({}) == (FILE,)
+    cut = tmp_path / "cut.json.gz"
+    cut.write_bytes(gzip.compress(b'{"records": []}')[:-9])
+    for content, said in ((b"{}", "holds no recorded situations"), (b"{", "is no JSON"),
+                          (b'{"records": [{}]}', "record 1 of .* has no situation")):
+        plain.write_bytes(content)
+        with pytest.raises(BadFile, match=said):
+            load(plain)
+    with pytest.raises(BadFile, match="is no JSON"):
+        load(cut)
+    with pytest.raises(BadFile, match="cannot read"):
+        load(tmp_path / "absent.json")
+
+
+def test_release_without_version_of_its_own_is_the_one_before() -> None:
+    """4.1 decides as 4.0 here; there is nothing before 3.5 at level 0, nor any 4.0 at level 7."""
+    assert version_of("4.1.1", 2) is KIP_890 and version_of("4.5.0", 2) is KIP_890_4_4
+    for release, level in (("3.4.0", 0), ("4.0.0", 7)):
+        with pytest.raises(ValueError, match="no version stands for Kafka"):
+            version_of(release, level)
+    assert attrs.fields_dict(Verdict).keys() >= {"situation", "equal", "reason", "differences"}

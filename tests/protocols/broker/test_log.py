@@ -1,0 +1,154 @@
+"""The log of a partition: what is kept with each append equals what the batches alone say."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_proto.log import (
+    EMPTY_LOG,
+    Marker,
+    PartitionLog,
+    RecordBatch,
+    aborted_between,
+    append,
+    batches_between,
+    delete_records,
+    expire_producers,
+    marker_batch,
+    rebuild,
+    truncate,
+    visible,
+    with_high_watermark,
+)
+from kafka_proto.log.chunks import WIDTH, chunks
+from kafka_proto.log.records import MAX_SEQUENCE
+
+KINDS = st.sampled_from(["data", "plain", "commit", "abort", "bump", "replicate"])
+MOVES = st.lists(st.tuples(st.integers(1, 3), KINDS, st.integers(1, 3)), max_size=60)
+"""A producer, what it does, and how many records it writes."""
+
+
+def grown(moves: list[tuple[int, str, int]]) -> PartitionLog:
+    """Return a log that some moves of three producers have made; the high watermark lags behind until it is moved."""
+    log, epochs, sequences = EMPTY_LOG, {1: 0, 2: 0, 3: 0}, {1: 0, 2: 0, 3: 0}
+    for producer, move, size in moves:
+        if move == "replicate":
+            log = with_high_watermark(log, min(log.log_end_offset, log.high_watermark + 2 * size))
+        elif move in ("commit", "abort"):
+            log = append(log, marker_batch(producer, epochs[producer], Marker[move.upper()], 0))
+        elif move == "bump":
+            epochs[producer], sequences[producer] = epochs[producer] + 1, 0
+            log = append(log, marker_batch(producer, epochs[producer], Marker.ABORT, 0))
+        elif move == "data" or log.producer(producer).open_from is None:
+            records = tuple(f"{producer}:{log.log_end_offset + place}" for place in range(size))
+            log = append(log, RecordBatch(records, producer, epochs[producer], sequences[producer], move == "data"))
+            sequences[producer] += size
+    return log
+
+
+def spans(log: PartitionLog) -> list[tuple[int, int, int | None, Marker | None]]:
+    """Return each transaction's producer, first offset, marker's offset and outcome, by looking at batches alone."""
+    found: list[tuple[int, int, int | None, Marker | None]] = []
+    begun: dict[int, int] = {}
+    for batch in log.batches:
+        if batch.marker is not None and batch.producer_id in begun:
+            found.append((batch.producer_id, begun.pop(batch.producer_id), batch.base_offset, batch.marker))
+        elif batch.is_transactional and batch.marker is None:
+            begun.setdefault(batch.producer_id, batch.base_offset)
+    return found + [(producer, first, None, None) for producer, first in begun.items()]
+
+
+@given(MOVES)
+def test_kept_state_is_what_the_batches_say(moves: list[tuple[int, str, int]]) -> None:
+    """A new leader that reads the log again has the same producers, open and aborted transactions, and offsets."""
+    log = grown(moves)
+    assert rebuild(log) == log
+
+
+@given(MOVES)
+def test_last_stable_offset_is_before_whatever_may_still_be_aborted(moves: list[tuple[int, str, int]]) -> None:
+    """It is the high watermark, or the first offset of a transaction without a marker below the high watermark."""
+    log = grown(moves)
+    undecided = [first for _, first, end, _ in spans(log) if end is None or end >= log.high_watermark]
+    assert log.last_stable_offset == min([log.high_watermark, *undecided])
+
+
+@given(MOVES, st.integers(0, 40), st.integers(0, 40))
+def test_p9_aborted_list_has_every_aborted_transaction_of_a_range(
+    moves: list[tuple[int, str, int]], start: int, length: int
+) -> None:
+    """The index stops early and still misses none that overlaps, up to the last stable offset."""
+    log = with_high_watermark(grown(moves), 10_000)
+    stop = min(start + length, log.last_stable_offset)
+    listed = {(txn.producer_id, txn.first_offset) for txn in aborted_between(log, start, stop)}
+    overlap = {(producer, first) for producer, first, end, outcome in spans(log)
+               if outcome is Marker.ABORT and end is not None and first < stop and end >= start}
+    assert listed == overlap
+
+
+@given(MOVES)
+def test_p3_reader_of_committed_records_sees_all_of_them_and_nothing_else(moves: list[tuple[int, str, int]]) -> None:
+    """Up to the last stable offset: records of transactions that committed, and of none."""
+    log = with_high_watermark(grown(moves), 10_000)
+    stop = log.last_stable_offset
+    read = batches_between(log, 0, stop)
+    aborted = [(producer, first, end) for producer, first, end, outcome in spans(log) if outcome is Marker.ABORT]
+    expected = [record for batch in read if batch.marker is None for record in batch.records
+                if not (batch.is_transactional and any(
+                    producer == batch.producer_id and end is not None and first <= batch.base_offset < end
+                    for producer, first, end in aborted))]
+    assert list(visible(read, aborted_between(log, 0, stop))) == expected
+
+
+@given(MOVES, st.integers(0, 60))
+def test_truncation_forgets_what_was_cut(moves: list[tuple[int, str, int]], offset: int) -> None:
+    """A follower that cuts its log has the state of the batches that are left."""
+    log = grown(moves)
+    kept = truncate(log, offset)
+    again = EMPTY_LOG
+    for batch in log.batches:
+        if batch.last_offset < offset:
+            again = append(again, batch)
+    assert kept.producers == again.producers and list(kept.batches) == list(again.batches)
+    assert kept.open == again.open and kept.log_end_offset == min(offset, log.log_end_offset)
+
+
+def test_deleting_records_keeps_producers_and_expiry_forgets_those_without_open_transaction() -> None:
+    """Deleted records go with the aborted transactions that ended among them; who is silent too long is forgotten."""
+    log = append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True, timestamp=5))
+    log = append(log, marker_batch(1, 0, Marker.ABORT, 0, 6))
+    log = with_high_watermark(append(log, RecordBatch(("b",), 2, 0, 0, True, timestamp=7)), 3)
+    shorter = delete_records(log, 2)
+    assert (shorter.log_start_offset, len(shorter.batches), len(shorter.aborted)) == (2, 1, 0)
+    assert shorter.producers == log.producers and len(log.aborted) == 1
+    assert list(expire_producers(shorter, 106, 100).producers) == [2]
+    assert expire_producers(shorter, 105, 100) is shorter
+
+
+def test_only_five_batches_are_remembered_and_sequences_wrap() -> None:
+    """The sixth batch pushes the first out; the sequence after 2^31 - 1 is 0."""
+    log = EMPTY_LOG
+    for sequence in range(6):
+        log = append(log, RecordBatch(("x",), 1, 0, sequence))
+    kept = log.producer(1)
+    assert [batch.first_sequence for batch in kept.batches] == [1, 2, 3, 4, 5]
+    assert kept.duplicate_of(RecordBatch(("x",), 1, 0, 0)) is None
+    assert kept.duplicate_of(RecordBatch(("x",), 1, 0, 3)) == kept.batches[2]
+    assert kept.duplicate_of(RecordBatch(("x", "y"), 1, 0, 3)) is None
+    assert RecordBatch(("x", "y"), 1, 0, MAX_SEQUENCE).last_sequence == 0
+
+
+def test_long_sequence_is_shared_between_its_versions() -> None:
+    """An append copies at most a chunk; lookups by a growing key find what a scan finds."""
+    whole = chunks(range(0, 6 * WIDTH, 2))
+    longer = whole.add(6 * WIDTH)
+    assert longer == chunks((*range(0, 6 * WIDTH, 2), 6 * WIDTH)) and list(longer)[:-1] == list(whole)
+    assert all(ours is theirs for ours, theirs in zip(whole.full, longer.full, strict=False))
+    for bound in range(-1, 6 * WIDTH + 2, 7):
+        assert longer.first_after(bound, lambda item: item) == sum(item <= bound for item in longer)
+    assert list(longer.between(WIDTH - 1, WIDTH + 2)) == list(islice(longer, WIDTH - 1, WIDTH + 2))
+    assert attrs.asdict(chunks(())) == {"full": (), "rest": ()}
