@@ -19,7 +19,6 @@ settings.load_profile("project")
 @pytest.fixture
 def settled() -> Iterator[None]:
     """For tests whose tables start over many times, which collects: what earlier tests left is not looked at."""
-    gc.collect()
     gc.freeze()
     yield
     gc.unfreeze()

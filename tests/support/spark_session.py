@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.campaign.requirements import require_java
-from harness.campaign.spark_session import start
+from harness.campaign.spark_session import SETTINGS, start
 from harness.model import Refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES = 2
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Tables of tests have some hundred rows: to compile each query first takes Java longer than to interpret it."""
 
 
 def need_java() -> None:
@@ -30,6 +32,9 @@ def need_java() -> None:
 def spark() -> SparkSession:
     """Return the session of this process, on two cores of this machine."""
     need_java()
-    session = start(f"local[{CORES}]")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in INTERPRETED.items():
+            patch.setitem(SETTINGS, name, value)
+        session = start(f"local[{CORES}]", is_lean=True)
     atexit.register(session.stop)
     return session
