@@ -44,7 +44,7 @@ def campaign(name: str, runs: int) -> tuple[Strategies, list[Run]]:
 @cache
 def made_once(name: str) -> tuple[Strategies, list[Run]]:
     """Return a campaign that several tests look at."""
-    return campaign(name, 40 if name == "fencing-battle" else 25)
+    return campaign(name, 60 if name == "fencing-battle" else 25)
 
 
 @pytest.mark.parametrize("name", ["fencing-battle", "three-brokers", "s1-reused-pid"])
