@@ -13,6 +13,7 @@ from harness.model.model import Choice, Command, Effects, Model, OperationFailed
 from harness.model.network import BAG, FIFO, NETWORKS, RELIABLE, UNORDERED_SET, Network
 from harness.model.process import Actor, Process, Turn
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes
+from harness.model.protocol_command import CommandOption, Printed, ProtocolCommand
 from harness.model.refinement import Refinement, refinement_of
 from harness.model.registry import (
     Checked,
@@ -51,12 +52,12 @@ from harness.model.view import State, View, parts, slot
 
 __all__ = [
     "BAG", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "RELIABLE", "UNORDERED_SET", "Actor", "Checked", "Choice",
-    "Command", "Departure", "Effects", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Link", "Local", "Message",
-    "Model", "ModelSpec", "Network", "Op", "OperationFailed", "Part", "Parts", "Process", "Property", "Reason",
-    "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step", "System", "Timed", "Tour", "Turn",
-    "Value", "View", "absent_if_none", "always", "both_ways", "brief_input", "brief_value", "canonical_bytes",
-    "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean", "durable", "encode", "eventually",
-    "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to", "model_of", "model_specs",
-    "nested", "ordered", "parts", "persisted", "refinement_of", "register", "scenarios", "slot", "sometimes",
-    "survivor", "systems", "tours", "unknown", "unregister", "volatile",
+    "Command", "CommandOption", "Departure", "Effects", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Link", "Local",
+    "Message", "Model", "ModelSpec", "Network", "Op", "OperationFailed", "Part", "Parts", "Printed", "Process",
+    "Property", "ProtocolCommand", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size", "State",
+    "Step", "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "both_ways", "brief_input",
+    "brief_value", "canonical_bytes", "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean",
+    "durable", "encode", "eventually", "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to",
+    "model_of", "model_specs", "nested", "ordered", "parts", "persisted", "refinement_of", "register", "scenarios",
+    "slot", "sometimes", "survivor", "systems", "tours", "unknown", "unregister", "volatile",
 ]
