@@ -317,7 +317,9 @@ def all_types(model: Model | None) -> tuple[type, ...]:
     """Return the classes that recorded values of a model may have: the protocol's and the environment's."""
     from harness.model import Gate
 
-    return (Gate, *(model.types if model is not None else ()))
+    if model is None:
+        return (Gate,)
+    return (Gate, *model.types, *(each for variable in model.auxiliary for each in variable.types))
 
 
 def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:
