@@ -49,9 +49,9 @@ SCRIPT = BIN / ("kafka-proto.exe" if WINDOWS else "kafka-proto")
 STAMP = VENV / "kafka-proto.stamp"
 
 PIP = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-EXTRAS = ("test", "search", "spark", "demo")
+EXTRAS = ("test", "search", "spark", "demo", "gateway")
 # Never compiled here: where one of them has no wheel yet for a Python, the extra that asks for it is left out.
-WHEELS = ["--only-binary", "numpy,scipy,pandas,pyarrow,matplotlib"]
+WHEELS = ["--only-binary", "numpy,scipy,pandas,pyarrow,matplotlib,kio,crc32c"]
 RUFF = ["-m", "ruff", "check", "."]
 MYPY = ["-m", "mypy"]
 # All cores, but no more processes than fit in the memory of a laptop.

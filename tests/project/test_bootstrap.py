@@ -46,7 +46,7 @@ def project(folder: Path, *metadata: str) -> Path:
     shutil.copy(ROOT / "bootstrap.py", folder)
     (folder / "pyproject.toml").write_text(PYPROJECT)
     (folder / "backend.py").write_text(BACKEND)
-    extras = (f"Provides-Extra: {extra}" for extra in ("test", "search", "spark", "demo", "kernel"))
+    extras = (f"Provides-Extra: {extra}" for extra in ("test", "search", "spark", "demo", "gateway", "kernel"))
     (folder / "METADATA").write_text(METADATA + "\n".join((*extras, *metadata, "")))
     (folder / "index").mkdir()
     return folder

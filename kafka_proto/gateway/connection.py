@@ -1,0 +1,171 @@
+"""One connection of a client, without I/O: bytes go in, requests come out; responses go in, bytes come out in order.
+
+In the manner of h11: whoever owns the socket calls `receive_data`, answers each `Request` by `send`, in any order, and
+writes what `send` returns. What a broker answers by closing the connection is a `Closed`, once, and the last event.
+ApiVersions is answered here, since it is about the connection: what it says is the offer that the others are held to.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import attrs
+
+from kafka_proto.gateway.codec import (
+    Fields,
+    Malformed,
+    Source,
+    has_flexible_header,
+    read_message,
+    read_tags,
+    write_message,
+    write_varint,
+)
+from kafka_proto.gateway.frames import LONGEST_FRAME, FrameReader, framed
+from kafka_proto.gateway.offer import API_VERSIONS, Offer, answer_api_versions, unsupported_api_versions
+
+MOST_PIPELINED = 1_000
+"""Requests of a connection that wait for their answer. Clients have at most some dozens under way."""
+
+
+@attrs.frozen
+class Request:
+    """A request as it came: `number` counts the requests of its connection, and names it in `send`."""
+
+    number: int
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: dict[str, Any]
+
+
+@attrs.frozen
+class Closed:
+    """The connection is to be closed; nothing is read from it any more. What was sent before may be written."""
+
+    reason: str
+
+
+@attrs.frozen
+class Received:
+    """What came of some bytes: bytes to be written at once, then events."""
+
+    events: tuple[Request | Closed, ...] = ()
+    to_send: bytes = b""
+
+
+@attrs.define
+class _Answer:
+    request: Request
+    response: bytes | None = None
+    """Bytes once it is answered, none of them where nothing is to be written."""
+
+
+class Connection:
+    """A client's connection to one broker."""
+
+    def __init__(self, offer: Offer, longest_frame: int = LONGEST_FRAME, most_pipelined: int = MOST_PIPELINED) -> None:
+        self._offer = offer
+        self._frames = FrameReader(longest_frame)
+        self._most_pipelined = most_pipelined
+        self._under_way: deque[_Answer] = deque()
+        self._next = 0
+        self.is_closed = False
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Return how many bytes wait for the rest of their request."""
+        return self._frames.waiting
+
+    @property
+    def unanswered(self) -> int:
+        """Return how many requests were not answered, or wait for an answer before theirs."""
+        return len(self._under_way)
+
+    def receive_data(self, data: bytes) -> Received:
+        """Take bytes as they came from the client, of any number; no bytes mean that it will send no more."""
+        if self.is_closed:
+            return Received()
+        events: list[Request | Closed] = []
+        to_send = b""
+        try:
+            if not data:
+                raise Malformed("the client closed it" + (" inside a request" if self.waiting_bytes else ""))
+            for frame in self._frames.receive(data):
+                if self.unanswered >= self._most_pipelined:
+                    raise Malformed(f"more than {self._most_pipelined} requests wait for their answer")
+                request = self._taken(frame)
+                if request.api_key == API_VERSIONS:
+                    to_send += self.send(request.number, self._api_versions(request))
+                else:
+                    events.append(request)
+        except Malformed as reason:
+            self.is_closed = True
+            events.append(Closed(str(reason)))
+        return Received(tuple(events), to_send)
+
+    def send(self, number: int, response: Fields | None) -> bytes:
+        """Answer a request, None where no answer is written; return what is to be written now.
+
+        Responses leave in the order of requests. Raises ValueError for a request that waits for no answer.
+        """
+        at = number - (self._next - len(self._under_way))
+        if not 0 <= at < len(self._under_way) or self._under_way[at].response is not None:
+            raise ValueError(f"request {number} waits for no answer; those that do are named by the events")
+        answer = self._under_way[at]
+        answer.response = b"" if response is None else encode_response(answer.request, response)
+        ready = bytearray()
+        while self._under_way and self._under_way[0].response is not None:
+            ready += self._under_way.popleft().response or b""
+        return bytes(ready)
+
+    def _taken(self, frame: bytes) -> Request:
+        """Return a frame as a request that waits for its answer. Raises Malformed for what a broker does not take."""
+        request = read_request(self._offer, frame, self._next)
+        self._next += 1
+        self._under_way.append(_Answer(request))
+        return request
+
+    def _api_versions(self, request: Request) -> Fields:
+        if not self._offer.takes(API_VERSIONS, request.version):
+            return unsupported_api_versions(self._offer)
+        return answer_api_versions(self._offer, request.version, request.message)
+
+
+def read_request(offer: Offer, frame: bytes, number: int) -> Request:
+    """Return a frame as a request (`RequestHeader.parse`, `SocketServer.processCompletedReceives`).
+
+    Raises Malformed for what a broker closes the connection for: bytes that are no request, an API or a version that it
+    does not offer. Of ApiVersions any version is a request, in which nothing is read then (KIP-511).
+    """
+    source = Source(frame)
+    fixed = source.take(8)
+    api_key, version = int.from_bytes(fixed[:2], "big", signed=True), int.from_bytes(fixed[2:4], "big", signed=True)
+    correlation_id = int.from_bytes(fixed[4:], "big", signed=True)
+    if not offer.takes(api_key, version):
+        if api_key == API_VERSIONS:
+            return Request(number, api_key, version, correlation_id, None, {})
+        raise Malformed(f"version {version} of API {api_key}, which is not offered")
+    length = int.from_bytes(source.take(2), "big", signed=True)
+    try:
+        client_id = None if length < 0 else source.take(length).decode()
+    except UnicodeDecodeError:
+        raise Malformed("the client id is not UTF-8") from None
+    if has_flexible_header("request", api_key, version):
+        read_tags(source, {})
+    message = read_message("request", api_key, version, source)
+    return Request(number, api_key, version, correlation_id, client_id, message)
+
+
+def encode_response(request: Request, response: Fields) -> bytes:
+    """Return the frame of a response: header 1 where its version is flexible, but 0 for ApiVersions, then the body."""
+    version = request.version
+    out = bytearray(request.correlation_id.to_bytes(4, "big", signed=True))
+    if request.api_key == API_VERSIONS:
+        version = response.get("version", version)
+    elif has_flexible_header("response", request.api_key, version):
+        write_varint(out, 0)
+    out += write_message("response", request.api_key, version, response)
+    return framed(out)

@@ -1,0 +1,145 @@
+"""Which APIs a broker offers, in which versions: by release of Kafka, as far as they are served here.
+
+The ranges are those that brokers of a release announce in KRaft mode, read from the `ApiKeys` of its kafka-clients.
+Only APIs that the gateway may serve are in the table; a client sees those of them that are served.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import attrs
+
+from kafka_proto.gateway.codec import Fields
+
+(PRODUCE, FETCH, LIST_OFFSETS, METADATA) = range(4)
+(OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP) = range(8, 15)
+(API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID) = range(18, 23)
+(ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, WRITE_TXN_MARKERS, TXN_OFFSET_COMMIT) = range(24, 29)
+DESCRIBE_CONFIGS = 32
+DESCRIBE_CLUSTER, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 60, 61, 65, 66
+
+Range = tuple[int, int]
+
+KAFKA_3_5: Mapping[int, Range] = {
+    PRODUCE: (0, 9), FETCH: (0, 15), LIST_OFFSETS: (0, 8), METADATA: (0, 12), OFFSET_COMMIT: (0, 8),
+    OFFSET_FETCH: (0, 8), FIND_COORDINATOR: (0, 4), JOIN_GROUP: (0, 9), HEARTBEAT: (0, 4), LEAVE_GROUP: (0, 5),
+    SYNC_GROUP: (0, 5), API_VERSIONS: (0, 3), CREATE_TOPICS: (0, 7), DELETE_TOPICS: (0, 6), DELETE_RECORDS: (0, 2),
+    INIT_PRODUCER_ID: (0, 4), ADD_PARTITIONS_TO_TXN: (0, 3), ADD_OFFSETS_TO_TXN: (0, 3), END_TXN: (0, 3),
+    WRITE_TXN_MARKERS: (0, 1), TXN_OFFSET_COMMIT: (0, 3), DESCRIBE_CONFIGS: (0, 4), DESCRIBE_CLUSTER: (0, 0),
+    DESCRIBE_PRODUCERS: (0, 0), DESCRIBE_TRANSACTIONS: (0, 0), LIST_TRANSACTIONS: (0, 0),
+}
+KAFKA_3_9 = {
+    **KAFKA_3_5, PRODUCE: (0, 11), FETCH: (0, 17), LIST_OFFSETS: (0, 9), OFFSET_COMMIT: (0, 9), OFFSET_FETCH: (0, 9),
+    FIND_COORDINATOR: (0, 6), API_VERSIONS: (0, 4), INIT_PRODUCER_ID: (0, 5), ADD_PARTITIONS_TO_TXN: (0, 5),
+    ADD_OFFSETS_TO_TXN: (0, 4), END_TXN: (0, 4), TXN_OFFSET_COMMIT: (0, 4), DESCRIBE_CLUSTER: (0, 1),
+    LIST_TRANSACTIONS: (0, 1),
+}
+KAFKA_4_0 = {
+    **KAFKA_3_9, PRODUCE: (3, 12), FETCH: (4, 17), LIST_OFFSETS: (1, 10), METADATA: (0, 13), OFFSET_COMMIT: (2, 9),
+    OFFSET_FETCH: (1, 9), JOIN_GROUP: (2, 9), CREATE_TOPICS: (2, 7), DELETE_TOPICS: (1, 6), END_TXN: (0, 5),
+    WRITE_TXN_MARKERS: (1, 1), TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), DESCRIBE_CLUSTER: (0, 2),
+}
+KAFKA_4_2 = {
+    **KAFKA_4_0, PRODUCE: (3, 13), FETCH: (4, 18), LIST_OFFSETS: (1, 11), OFFSET_COMMIT: (2, 10), OFFSET_FETCH: (1, 10),
+    JOIN_GROUP: (0, 9), WRITE_TXN_MARKERS: (1, 2), LIST_TRANSACTIONS: (0, 2),
+}
+KAFKA_4_4 = {**KAFKA_4_2, API_VERSIONS: (0, 5), TXN_OFFSET_COMMIT: (0, 6)}
+
+RELEASES: Mapping[str, Mapping[int, Range]] = {
+    "3.5.2": KAFKA_3_5, "3.9.2": KAFKA_3_9, "4.0.0": KAFKA_4_0, "4.2.0": KAFKA_4_2, "4.4.0": KAFKA_4_4,
+}
+LEVELS: Mapping[str, tuple[int, ...]] = {
+    "3.5.2": (0,), "3.9.2": (0, 1), "4.0.0": (0, 1, 2), "4.2.0": (0, 1, 2), "4.4.0": (0, 1, 2),
+}
+"""The levels of `transaction.version` that a release knows; the last one is what a new cluster gets."""
+
+SERVED_HERE: Mapping[int, Range] = {
+    PRODUCE: (3, 12), FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 9), OFFSET_COMMIT: (2, 9),
+    OFFSET_FETCH: (1, 8), CREATE_TOPICS: (2, 6), DELETE_TOPICS: (1, 5), WRITE_TXN_MARKERS: (1, 2),
+    TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), FIND_COORDINATOR: (0, 4), API_VERSIONS: (0, 4),
+    LIST_TRANSACTIONS: (0, 1),
+}
+"""Where less is served than a release offers: topics go by name here, never by id, and kio begins at these versions."""
+
+ANNOUNCED_PRODUCE_FROM = 0
+"""What brokers of 4.0 announce besides, though they refuse versions below 3: librdkafka looks at it (KAFKA-18659)."""
+
+UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@attrs.frozen
+class Offer:
+    """What one broker offers: ranges by API, and the finalised level of `transaction.version`."""
+
+    release: str
+    transaction_version: int
+    ranges: Mapping[int, Range] = attrs.field(eq=False, repr=False)
+
+    def takes(self, api_key: int, version: int) -> bool:
+        """Say whether a request of this API and version is taken."""
+        first, last = self.ranges.get(api_key, (0, -1))
+        return first <= version <= last
+
+
+@cache
+def known_apis() -> frozenset[int]:
+    """Return the APIs that some release offers and that may be served here."""
+    return frozenset(api for ranges in RELEASES.values() for api in ranges)
+
+
+def offer_of(release: str, transaction_version: int, served: Iterable[int]) -> Offer:
+    """Return what a broker of a release offers, of the APIs that are served.
+
+    Raises ValueError for a release or a level that there is not, or an API that no release has.
+    """
+    if release not in RELEASES:
+        raise ValueError(f"no release {release}; there are {', '.join(RELEASES)}")
+    if transaction_version not in LEVELS[release]:
+        known = ", ".join(map(str, LEVELS[release]))
+        raise ValueError(f"Kafka {release} has transaction.version {known}, not {transaction_version}")
+    unknown = sorted({*served} - known_apis())
+    if unknown:
+        raise ValueError(f"API {unknown[0]} is in no table of a release")
+    ranges = {}
+    for api in sorted({*served, API_VERSIONS}):
+        first, last = RELEASES[release][api]
+        lowest, highest = SERVED_HERE.get(api, (first, last))
+        if max(first, lowest) <= min(last, highest):
+            ranges[api] = max(first, lowest), min(last, highest)
+    return Offer(release, transaction_version, ranges)
+
+
+def unsupported_api_versions(offer: Offer) -> Fields:
+    """Answer ApiVersions in a version that is not offered: the range that is, in the layout of version 0 (KIP-511)."""
+    first, last = offer.ranges[API_VERSIONS]
+    return {"version": 0, "error_code": UNSUPPORTED_VERSION,
+            "api_keys": ({"api_key": API_VERSIONS, "min_version": first, "max_version": last},)}
+
+
+def answer_api_versions(offer: Offer, version: int, request: Fields) -> Fields:
+    """Answer ApiVersions: what is offered, and from version 3 on the finalised features (KIP-584).
+
+    A client that names its software badly gets INVALID_REQUEST and nothing else (`ApiVersionsRequest.isValid`). A
+    feature whose lowest version is 0 is not among the supported ones before version 4.
+    """
+    software = request.get("client_software_name", "-"), request.get("client_software_version", "-")
+    if version >= 3 and not all(SOFTWARE.fullmatch(text) for text in software):
+        return {"version": version, "error_code": INVALID_REQUEST}
+    keys = tuple(
+        {"api_key": api, "min_version": _announced_from(offer, api, first), "max_version": last}
+        for api, (first, last) in offer.ranges.items()
+    )
+    feature, highest = "transaction.version", LEVELS[offer.release][-1]
+    supported = ({"name": feature, "min_version": 0, "max_version": highest},) if version >= 4 and highest else ()
+    level = offer.transaction_version
+    finalised = ({"name": feature, "max_version_level": level, "min_version_level": level},) if level else ()
+    return {"version": version, "error_code": 0, "api_keys": keys, "supported_features": supported,
+            "finalized_features": finalised, "finalized_features_epoch": 1}
+
+
+def _announced_from(offer: Offer, api: int, first: int) -> int:
+    return ANNOUNCED_PRODUCE_FROM if api == PRODUCE and offer.release >= "4" else first

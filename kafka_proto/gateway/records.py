@@ -1,0 +1,276 @@
+"""Record batches of message format 2 (KIP-98) as bytes: what a broker checks and reads, and how they are written.
+
+A leader keeps a batch as the bytes that its producer sent, and only sets the offset and the leader epoch in them, which
+are outside the checksum. Compression is none or gzip; other codecs are refused with UNSUPPORTED_COMPRESSION_TYPE.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from struct import Struct
+
+import attrs
+from crc32c import crc32c
+
+from kafka_proto.gateway.codec import Malformed, Source, write_varint
+
+HEADER = Struct(">qiibIhiqqqhii")
+AFTER_LENGTH = 12
+"""Bytes of base offset and length, which the length does not count."""
+CHECKED_FROM = 21
+"""Where the bytes begin that the checksum covers."""
+MAGIC_AT = 16
+MAGIC = 2
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+LONGEST_UNPACKED = 16 * 1024 * 1024
+MARKER_KEY, MARKER_VALUE = Struct(">hh"), Struct(">hi")
+NO_TIMESTAMP = -1
+
+
+class BadBatch(ValueError):
+    """A batch that a leader refuses; `error` is Kafka's name of the code."""
+
+    def __init__(self, error: str, reason: str) -> None:
+        super().__init__(reason)
+        self.error = error
+
+
+@attrs.frozen
+class Record:
+    """A record; its offset and time stamp are relative to those of its batch."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_delta: int = 0
+    offset_delta: int = 0
+
+
+@attrs.frozen
+class BatchHeader:
+    """The header of a batch, field by field."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def codec(self) -> str:
+        """Return the name of the compression; one that does not exist has its number."""
+        number = self.attributes & COMPRESSION
+        return CODECS[number] if number < len(CODECS) else str(number)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def size(self) -> int:
+        return self.batch_length + AFTER_LENGTH
+
+
+def split(data: bytes) -> Iterator[bytes]:
+    """Yield the batches of what a Produce request or a Fetch response has for a partition. Raises BadBatch."""
+    at = 0
+    while at < len(data):
+        left = len(data) - at
+        length = int.from_bytes(data[at + 8 : at + AFTER_LENGTH], "big", signed=True) if left >= AFTER_LENGTH else -1
+        if length <= MAGIC_AT - AFTER_LENGTH or length + AFTER_LENGTH > left:
+            raise BadBatch("CORRUPT_MESSAGE", f"a batch of length {length}, and {left} bytes left")
+        yield data[at : at + AFTER_LENGTH + length]
+        at += AFTER_LENGTH + length
+
+
+def read_header(batch: bytes) -> BatchHeader:
+    """Return the header of one whole batch, its checksum not looked at. Raises BadBatch."""
+    if batch[MAGIC_AT] != MAGIC:
+        raise BadBatch("INVALID_RECORD", f"a batch of message format {batch[MAGIC_AT]}, where 2 is expected")
+    if len(batch) < HEADER.size:
+        raise BadBatch("CORRUPT_MESSAGE", f"a batch of {len(batch)} bytes, which is shorter than its header")
+    return BatchHeader(*HEADER.unpack_from(batch))
+
+
+def check_produced(data: bytes | None, version: int, longest: int) -> BatchHeader:
+    """Return the header of the one batch that a Produce request may have for a partition, or say what is wrong.
+
+    Checks stand in Kafka's order: `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords`, then
+    `LogValidator`. Raises BadBatch.
+    """
+    batches = list(split(data or b""))
+    if not batches:
+        raise BadBatch("INVALID_RECORD", "no batch, where one is expected")
+    header = read_header(batches[0])
+    if header.codec == "zstd" and version < 7:
+        raise BadBatch("UNSUPPORTED_COMPRESSION_TYPE", f"zstd in a request of version {version}")
+    if len(batches) > 1:
+        raise BadBatch("INVALID_RECORD", f"{len(batches)} batches, where one is expected")
+    if header.size > longest:
+        raise BadBatch("MESSAGE_TOO_LARGE", f"a batch of {header.size} bytes, where {longest} are the most")
+    if crc32c(memoryview(batches[0])[CHECKED_FROM:]) != header.crc:
+        raise BadBatch("CORRUPT_MESSAGE", "the checksum of a batch is another one")
+    if header.is_control:
+        raise BadBatch("INVALID_RECORD", "a control batch, which only brokers write")
+    _check_counts(header)
+    for _ in read_records(batches[0], header):
+        pass
+    return header
+
+
+def _check_counts(header: BatchHeader) -> None:
+    if header.count <= 0 or header.last_offset_delta != header.count - 1:
+        raise BadBatch("INVALID_RECORD", f"{header.count} records up to offset delta {header.last_offset_delta}")
+    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
+        raise BadBatch("INVALID_RECORD", f"sequence {header.base_sequence} of epoch {header.producer_epoch}")
+    if header.is_transactional and header.producer_id < 0:
+        raise BadBatch("INVALID_RECORD", "a transactional batch without producer id")
+
+
+def read_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
+    """Yield the records of a batch, as many as it says, at consecutive offsets. Raises BadBatch."""
+    source = Source(_unpacked(batch[HEADER.size :], header))
+    try:
+        for place in range(header.count):
+            record = _record(source)
+            if record.offset_delta != place:
+                raise BadBatch("INVALID_RECORD", f"record {place} has the offset delta {record.offset_delta}")
+            yield record
+    except Malformed as reason:
+        raise BadBatch("INVALID_RECORD", str(reason)) from None
+    if source.left:
+        raise BadBatch("INVALID_RECORD", f"{source.left} bytes after the last record")
+
+
+def _unpacked(packed: bytes, header: BatchHeader) -> bytes:
+    if header.codec == "none":
+        return packed
+    if header.codec != "gzip":
+        raise BadBatch("UNSUPPORTED_COMPRESSION_TYPE", f"compression {header.codec}; none and gzip are read here")
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        plain = unpacker.decompress(packed, LONGEST_UNPACKED)
+    except zlib.error as reason:
+        raise BadBatch("CORRUPT_MESSAGE", f"no gzip: {reason}") from None
+    if unpacker.unconsumed_tail or not unpacker.eof:
+        raise BadBatch("MESSAGE_TOO_LARGE", f"not whole, or more than {LONGEST_UNPACKED} bytes when unpacked")
+    return plain
+
+
+def _record(source: Source) -> Record:
+    length = read_zigzag(source)
+    end = source.at + length
+    source.take(1)
+    timestamp_delta, offset_delta = read_zigzag(source, 10), read_zigzag(source)
+    key, value = _bytes(source), _bytes(source)
+    count = read_zigzag(source)
+    if not 0 <= count <= source.left:
+        raise Malformed(f"{count} headers, and {source.left} bytes left")
+    headers = tuple(_header(source) for _ in range(count))
+    if source.at != end:
+        raise Malformed(f"a record has not the {length} bytes that it says")
+    return Record(key, value, headers, timestamp_delta, offset_delta)
+
+
+def _header(source: Source) -> tuple[str, bytes | None]:
+    key = _bytes(source)
+    if key is None:
+        raise Malformed("a header without key")
+    try:
+        return key.decode(), _bytes(source)
+    except UnicodeDecodeError:
+        raise Malformed("the key of a header is not UTF-8") from None
+
+
+def _bytes(source: Source) -> bytes | None:
+    length = read_zigzag(source)
+    if length < -1:
+        raise Malformed(f"bytes of length {length}")
+    return None if length < 0 else source.take(length)
+
+
+def read_zigzag(source: Source, most_bytes: int = 5) -> int:
+    """Return a signed number of variable length: small ones of either sign are short. Raises Malformed."""
+    data, at, value, shift = source.data, source.at, 0, 0
+    for byte in data[at : at + most_bytes]:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            source.at += shift // 7
+            return (value >> 1) ^ -(value & 1)
+    raise Malformed("a number of variable length does not end")
+
+
+def write_zigzag(out: bytearray, value: int) -> None:
+    """Append a signed number of variable length."""
+    write_varint(out, value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def write_batch(
+    records: Iterable[Record], *, base_offset: int = 0, base_timestamp: int = NO_TIMESTAMP, producer_id: int = -1,
+    producer_epoch: int = -1, base_sequence: int = -1, is_transactional: bool = False, is_control: bool = False,
+    codec: str = "none", partition_leader_epoch: int = -1,
+) -> bytes:
+    """Return the bytes of a batch with some records; offset deltas are their places."""
+    written, kept = bytearray(), list(records)
+    for place, record in enumerate(kept):
+        _write_record(written, record, place)
+    payload = gzip.compress(bytes(written), mtime=0) if codec == "gzip" else bytes(written)
+    attributes = CODECS.index(codec) | TRANSACTIONAL * is_transactional | CONTROL * is_control
+    newest = base_timestamp + max((record.timestamp_delta for record in kept), default=0)
+    header = HEADER.pack(
+        base_offset, HEADER.size - AFTER_LENGTH + len(payload), partition_leader_epoch, MAGIC, 0, attributes,
+        len(kept) - 1, base_timestamp, newest, producer_id, producer_epoch, base_sequence, len(kept),
+    )
+    covered = header[CHECKED_FROM:] + payload
+    checksum: int = crc32c(covered)
+    return header[: CHECKED_FROM - 4] + checksum.to_bytes(4, "big") + covered
+
+
+def _write_record(out: bytearray, record: Record, place: int) -> None:
+    body = bytearray(1)
+    write_zigzag(body, record.timestamp_delta)
+    write_zigzag(body, place)
+    for part in (record.key, record.value):
+        _write_bytes(body, part)
+    write_zigzag(body, len(record.headers))
+    for key, value in record.headers:
+        _write_bytes(body, key.encode())
+        _write_bytes(body, value)
+    write_zigzag(out, len(body))
+    out += body
+
+
+def _write_bytes(out: bytearray, data: bytes | None) -> None:
+    write_zigzag(out, -1 if data is None else len(data))
+    out += data or b""
+
+
+def at_offset(batch: bytes, base_offset: int, partition_leader_epoch: int) -> bytes:
+    """Return a batch as it is in a log: its offset and leader epoch set, all else as its producer wrote it."""
+    return (base_offset.to_bytes(8, "big") + batch[8:AFTER_LENGTH]
+            + partition_leader_epoch.to_bytes(4, "big", signed=True) + batch[MAGIC_AT:])
+
+
+def write_marker(
+    committed: bool, producer_id: int, producer_epoch: int, coordinator_epoch: int, base_offset: int, timestamp: int
+) -> bytes:
+    """Return the control batch that ends a transaction (`EndTransactionMarker`): version 0, type 1 for a commit."""
+    marker = Record(MARKER_KEY.pack(0, int(committed)), MARKER_VALUE.pack(0, coordinator_epoch))
+    return write_batch([marker], base_offset=base_offset, base_timestamp=timestamp, producer_id=producer_id,
+                       producer_epoch=producer_epoch, is_transactional=True, is_control=True, partition_leader_epoch=0)

@@ -1,0 +1,115 @@
+"""Record batches: written and read again, and each thing that a leader refuses, by its code."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from crc32c import crc32c
+from kio.records.readers import read_batch
+
+from kafka_proto.gateway.records import (
+    HEADER,
+    BadBatch,
+    Record,
+    at_offset,
+    check_produced,
+    read_header,
+    read_records,
+    split,
+    write_batch,
+    write_marker,
+)
+
+LONGEST = 1_048_588
+some_bytes = st.none() | st.binary(max_size=30)
+headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=2).map(tuple)
+records = st.builds(Record, some_bytes, some_bytes, headers, st.integers(-(2**40), 2**40))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(records, min_size=1, max_size=20), st.sampled_from(("none", "gzip")), st.integers(0, 2**62))
+def test_a_batch_is_read_as_it_was_written(wanted: list[Record], codec: str, offset: int) -> None:
+    """Records, producer fields and flags come back; a log sets the offset in it, and the checksum still holds."""
+    written = write_batch(wanted, base_timestamp=2**41, producer_id=7, producer_epoch=3, base_sequence=11,
+                          is_transactional=True, codec=codec)
+    header = check_produced(written, 9, LONGEST)
+    found = [(r.key, r.value, r.headers, r.timestamp_delta) for r in read_records(written, header)]
+    assert found == [(r.key, r.value, r.headers, r.timestamp_delta) for r in wanted]
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 11)
+    assert (header.is_transactional, header.is_control, header.codec) == (True, False, codec)
+    assert header.max_timestamp == 2**41 + max(r.timestamp_delta for r in wanted)
+    placed = read_header(at_offset(written, offset, 5))
+    assert (placed.base_offset, placed.partition_leader_epoch, placed.crc) == (offset, 5, header.crc)
+    assert check_produced(at_offset(written, offset, 5), 9, LONGEST) == placed
+
+
+def test_kio_reads_what_is_written_here() -> None:
+    """kio's reader of batches, which checks length and checksum, finds the same records and the marker."""
+    written = write_batch([Record(b"k", b"v"), Record(None, None)], base_offset=9, base_timestamp=1000)
+    batch, size = read_batch(written, 0)
+    assert [(r.offset, r.key, r.value) for r in batch.records] == [(9, b"k", b"v"), (10, None, None)]
+    marker, _ = read_batch(write_marker(True, 7, 3, 2, 11, 1000), 0)
+    assert (marker.attributes, marker.records[0].key, marker.records[0].value) == (0x30, b"\0\0\0\1", b"\0\0\0\0\0\2")
+    assert size == 61 + 2 * 7 + 2
+
+
+def edited(batch: bytes, **fields: int) -> bytes:
+    """Return a batch whose header has other fields, its checksum made anew."""
+    names = ("base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta",
+             "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "count")
+    header = HEADER.pack(*(dict(zip(names, HEADER.unpack_from(batch), strict=True)) | fields).values())
+    covered = header[21:] + batch[HEADER.size :]
+    return header[:17] + crc32c(covered).to_bytes(4, "big") + covered
+
+
+GOOD = write_batch([Record(b"k", b"v"), Record(b"k", b"w")])
+OWNED = write_batch([Record(b"k", b"v")], producer_id=1, producer_epoch=0, base_sequence=0)
+REFUSED = {
+    "nothing": (b"", "INVALID_RECORD"),
+    "two batches": (GOOD + GOOD, "INVALID_RECORD"),
+    "cut off": (GOOD[:-1], "CORRUPT_MESSAGE"),
+    "a length of nothing": (edited(GOOD, batch_length=0), "CORRUPT_MESSAGE"),
+    "shorter than a header": (edited(GOOD, batch_length=20)[:32], "CORRUPT_MESSAGE"),
+    "another byte": (GOOD[:-1] + b"x", "CORRUPT_MESSAGE"),
+    "message format 1": (edited(GOOD, magic=1), "INVALID_RECORD"),
+    "too long": (write_batch([Record(None, b"x" * LONGEST)]), "MESSAGE_TOO_LARGE"),
+    "a control batch": (edited(GOOD, attributes=0x20), "INVALID_RECORD"),
+    "more records than there are": (edited(GOOD, count=3, last_offset_delta=2), "INVALID_RECORD"),
+    "fewer": (edited(GOOD, count=1, last_offset_delta=0), "INVALID_RECORD"),
+    "no record": (edited(GOOD, count=0, last_offset_delta=-1), "INVALID_RECORD"),
+    "offsets that are not consecutive": (edited(GOOD, last_offset_delta=5), "INVALID_RECORD"),
+    "a producer without sequence": (edited(OWNED, base_sequence=-1), "INVALID_RECORD"),
+    "a producer without epoch": (edited(OWNED, producer_epoch=-1), "INVALID_RECORD"),
+    "a transaction without producer": (edited(GOOD, attributes=0x10), "INVALID_RECORD"),
+    "snappy": (edited(GOOD, attributes=2), "UNSUPPORTED_COMPRESSION_TYPE"),
+    "zstd": (edited(GOOD, attributes=4), "UNSUPPORTED_COMPRESSION_TYPE"),
+    "a codec that does not exist": (edited(GOOD, attributes=7), "UNSUPPORTED_COMPRESSION_TYPE"),
+    "gzip that is none": (edited(GOOD, attributes=1), "CORRUPT_MESSAGE"),
+    "too much when unpacked": (write_batch([Record(None, b"x" * 17 * 1024 * 1024)], codec="gzip"), "MESSAGE_TOO_LARGE"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_leader_refuses_a_bad_batch_by_its_code(case: str) -> None:
+    """Each check can fail: this batch has one thing wrong, and its twin `GOOD` none."""
+    data, error = REFUSED[case]
+    with pytest.raises(BadBatch) as refused:
+        check_produced(data, 9, LONGEST)
+    assert refused.value.error == error
+    assert check_produced(GOOD, 9, LONGEST).count == 2
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(GOOD) - 1), st.binary(min_size=1, max_size=8), st.booleans())
+def test_mutated_batches_are_refused_or_read(at: int, new: bytes, checksum: bool) -> None:
+    """A batch with other bytes, its checksum made right or not, is refused by a code, or is a batch."""
+    mutated = GOOD[:at] + new + GOOD[at + len(new) :]
+    try:
+        header = check_produced(edited(mutated) if checksum else mutated, 9, LONGEST)
+        assert len(list(split(mutated))) == 1 and header.count == 2
+    except BadBatch as refused:
+        assert refused.error in {error for _, error in REFUSED.values()}
