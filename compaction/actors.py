@@ -54,7 +54,7 @@ def build(
             *actor_properties.witnesses(names),
         ),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=lambda view: waits_for(view, names), links=links(names),
+        waits_for=lambda view: waits_for(view, names), links=links(names), symmetric=(names,),
         refinement=lambda: refinement(sizes, settings, version, faults),
     )
 

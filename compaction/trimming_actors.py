@@ -37,7 +37,7 @@ def build(
         ),
         history_variables=history_variables, sizes=sizes, settings=settings,
         types=(*TYPES, *trimming_broker.TYPES), waits_for=lambda view: waits_for(view, names),
-        links=links(names),
+        links=links(names), symmetric=(names,),
     )
 
 

@@ -90,6 +90,7 @@ def build(
         "cluster", tuple(processes), (start(controller.initial, rules, brokers),), network, faults,
         properties(constants, hosts, home), history_variables=history_variables, sizes=sizes, settings=settings,
         types=TYPES, waits_for=lambda view: waits_for(constants, hosts, view), application=ProducerClient,
+        symmetric=(constants.clients, constants.topic_partitions),
         refinement=None if loses_records(settings) else lambda: refinement(
             REPAIRED, sizes, settings, network, faults != NO_FAULTS, rules, home
         ),

@@ -17,7 +17,7 @@ import click
 
 from harness.cli import OneOf, whole
 from harness.cli.check_limits import PLAIN_STATES, Report, Watch, ended_by
-from harness.cli.check_options import PLAIN, SPARK, check_options, engine_for, on_spark, refuse_together
+from harness.cli.check_options import PLAIN, SPARK, check_options, engine_for, on_spark, reductions_of, refuse_together
 from harness.cli.check_text import print_summary
 from harness.cli.check_what import SearchTarget, search_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
@@ -58,6 +58,8 @@ SAVED_EVERY = 30.0
 @click.option("--fairness", type=OneOf(["spec", "none", "next"]), default="spec", show_default=True,
               help="What temporal properties assume: the module's formula, nothing, or that what can happen does.")
 @click.option("--symmetry", is_flag=True, help="Count states that differ by a renaming as one.")
+@click.option("--reduce", "reductions", multiple=True, metavar="numbers,symmetry|all|none",
+              help="Search fewer states, which stand for all others: these exact reductions, or all that there are.")
 @click.option("--view", is_flag=True, help="Count states as one that differ only in what the module's view hides.")
 @click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
@@ -76,9 +78,9 @@ SAVED_EVERY = 30.0
 def check(
     what: str, sizes: tuple[str, ...], settings: tuple[str, ...], network: str | None, faults: tuple[str, ...],
     targets: tuple[str, ...], timers: tuple[str, ...], states: int | None, invariants: tuple[str, ...],
-    temporal: tuple[str, ...], fairness: str, symmetry: bool, view: bool, no_stop: bool, deadlock: bool, engine: str,
-    master: str | None, parts: int | None, fingerprints: bool, memory: float | None, checkpoint: Path | None,
-    out: Path, as_json: bool,
+    temporal: tuple[str, ...], fairness: str, symmetry: bool, reductions: tuple[str, ...], view: bool, no_stop: bool,
+    deadlock: bool, engine: str, master: str | None, parts: int | None, fingerprints: bool, memory: float | None,
+    checkpoint: Path | None, out: Path, as_json: bool,
 ) -> int:
     """Search a model, or the model of a scenario, completely.
 
@@ -87,14 +89,15 @@ def check(
     asked = search_target(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
     built = asked.searched(view)
     names = _invariants(built, asked, invariants)
-    check_options(built, temporal, memory, {"--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints})
+    reduce = reductions_of(built, reductions, symmetry)
+    given = {"--reduce": bool(reduce) and not symmetry, "--symmetry": symmetry, "--view": view,
+             "--fingerprints": fingerprints}
+    check_options(built, temporal, memory, given)
     refuse_together(engine, checkpoint, {"--master": master, "--parts": parts}, {
-        "--property": temporal, "--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints,
-        "--memory": memory, "--states": states,
+        "--property": temporal, **given, "--memory": memory, "--states": states,
     })
-    engine = engine_for(built, engine, {
-        "--property": temporal, "--symmetry": symmetry, "--view": view, "--fingerprints": fingerprints,
-        "--checkpoint": checkpoint,
+    engine = engine_for(built, engine, reduce, {
+        "--property": temporal, "--view": view, "--fingerprints": fingerprints, "--checkpoint": checkpoint,
     })
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
@@ -105,10 +108,10 @@ def check(
         search = on_spark(built, names, checkpoint, master, parts, not no_stop, deadlock)
     elif engine == PLAIN:
         search = PlainSearch(built, names, stop=not no_stop, deadlock=deadlock, witnesses=True, states=most,
-                             memory=most_bytes)
+                             memory=most_bytes, reduce=reduce)
     else:
         search = Search(
-            built, names, stop=not no_stop, deadlock=deadlock, symmetry=symmetry, view=view, witnesses=True,
+            built, names, stop=not no_stop, deadlock=deadlock, symmetry=bool(reduce), view=view, witnesses=True,
             fingerprints=fingerprints, engine=engine, states=most, memory=most_bytes,
             checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
         )
@@ -120,6 +123,7 @@ def check(
     lassos = _lassos(search, temporal, fairness) if isinstance(search, Search) and temporal and result.complete else {}
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
     summary = _summary(asked, built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu)
+    summary["reductions"] = list(reduce)
     summary |= watch.summary({"states": most, "memory": memory})
     if result.keys:
         summary["collision_probability"] = result.distinct * (result.generated - result.distinct) / result.keys

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.explore.any_model import PlainSearch
+from harness.explore.any_model import NUMBERS, PlainSearch
 from harness.explore.growth import STEPS, Growth, growth
 from harness.explore.packed.search import Search
 from harness.record.counted import counted
@@ -117,6 +117,8 @@ def _growth(summary: Mapping[str, Any], most: int) -> list[str]:
         lines.append(f"  {part['path']}: {size}{reached}{sort}{by}")
     if rest := len(growing) - most:
         lines += [f"  and {rest} more, see --json"] if rest > 0 else []
+    if any(part["sort"] for part in growing) and NUMBERS not in summary["reductions"]:
+        lines.append(f"  --reduce {NUMBERS} takes states as one that differ in numbers that are only compared")
     if timers:
         lines.append(f"  timers that fire again and again there: {', '.join(timers)}; --timers bounds them")
     return lines

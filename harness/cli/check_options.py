@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.explore.any_model import NUMBERS, REDUCTIONS, SYMMETRY
 from harness.explore.bounded import Bounded
-from harness.model import Model, Refusal, did_you_mean
+from harness.model import Model, Refusal, did_you_mean, unknown
+from harness.model.fresh import declared
 
 if TYPE_CHECKING:
     from harness.campaign.search.spark_search import SparkSearch
 
 SPARK, PLAIN = "spark", "plain"
+ALL_OF_THEM, NONE = "all", "none"
 MANIFEST = "search.json"
 """What the folder of such a search has, and no other checkpoint."""
 LEAST_MEMORY = 1e-9
@@ -58,13 +61,36 @@ def refuse_together(
         raise Refusal(f"the search in {checkpoint} is of --engine spark; go on with that, or give another folder")
 
 
-def engine_for(model: Model, engine: str, others: Mapping[str, Any]) -> str:
+def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[str, ...]:
+    """Return the reductions that are asked for, or of `all` those that the model has something for. Raises Refusal."""
+    named = [name for text in given for name in text.split(",") if name]
+    has = {NUMBERS: bool(declared(model.types)), SYMMETRY: bool(model.symmetric)}
+    if symmetry and not model.symmetric:
+        raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
+    chosen = {SYMMETRY} if symmetry else set()
+    for name in named:
+        if name not in (*REDUCTIONS, ALL_OF_THEM, NONE):
+            raise Refusal(unknown(f"there is no reduction {name!r}", name, (*REDUCTIONS, ALL_OF_THEM, NONE), "give"))
+        if not has.get(name, True):
+            lacks = "interchangeable names" if name == SYMMETRY else "numbers that are only compared"
+            raise Refusal(f"{model.name} declares no {lacks}, so there is nothing that --reduce {name} could do; "
+                          "leave it out")
+        chosen |= {each for each in REDUCTIONS if has[each]} if name == ALL_OF_THEM else {name} - {NONE}
+    if NONE in named and (len(named) > 1 or symmetry):
+        raise Refusal("--reduce none takes no other reduction beside it; leave one of them out")
+    return tuple(name for name in REDUCTIONS if name in chosen)
+
+
+def engine_for(model: Model, engine: str, reduce: tuple[str, ...], others: Mapping[str, Any]) -> str:
     """Return the engine that searches a model: the plain one where no other takes it yet. Raises Refusal.
 
     `others` are options that the plain engine does not have.
     """
     needs = model.actors or model.faulty or isinstance(model, Bounded)
-    if engine == PLAIN or (needs and engine == "auto"):
+    own = [name for name in reduce if name != SYMMETRY]
+    if own and engine not in (PLAIN, "auto"):
+        raise Refusal(f"--engine {engine} has no --reduce {own[0]}; give --engine plain, or leave it out")
+    if engine == PLAIN or ((needs or own) and engine == "auto"):
         given = [name for name, value in others.items() if value]
         if given:
             why = f", the only one yet for {model.name}, which has {_needs(model)}," if needs else ""

@@ -90,4 +90,7 @@ def _how(summary: Mapping[str, Any]) -> list[str]:
     if timers is not None:
         times = ", ".join(f"at most {counted(number, name or 'timer')}" for name, number in timers.items()) + " a run"
     on = f" (targets {', '.join(whom)})" if whom else ""
-    return [f"by --engine plain, with {faults}{on}, {times}"]
+    lines = [f"by --engine plain, with {faults}{on}, {times}"]
+    if summary["reductions"]:
+        lines.append(f"reduced by {', '.join(summary['reductions'])}: each state that was searched stands for others")
+    return lines

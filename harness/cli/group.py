@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from harness.cli import plugged
 from harness.model import Refusal, unknown
 from harness.record.files import reason_of
 
@@ -19,7 +20,7 @@ COMMANDS = {
     "campaign": "campaign", "import": "importing", "report": "report", "compare": "report",
     "demo": "demo",
 }
-"""Each command and the module of `harness.cli` that it is in."""
+"""Each command and the module of `harness.cli` that it is in; protocols add others (`harness.cli.plugged`)."""
 OUT = click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, metavar="DIR",
                    help="Folder for trails and histories.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -34,12 +35,12 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return sorted(COMMANDS)
+        return sorted({*COMMANDS, *plugged.names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, its module loaded."""
         if cmd_name not in COMMANDS:
-            return None
+            return plugged.load(cmd_name)
         import_module(f"harness.cli.{COMMANDS[cmd_name]}")
         return super().get_command(ctx, cmd_name)
 
@@ -47,8 +48,9 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name, or refuse them with those that there are."""
-        if args[0] not in COMMANDS:
-            said, known = f"there is no command {args[0]!r}", self.list_commands(ctx)
+        known = self.list_commands(ctx)
+        if args[0] not in known:
+            said = f"there is no command {args[0]!r}"
             raise click.UsageError(unknown(said, args[0], known, "the commands are"), ctx)
         return super().resolve_command(ctx, args)
 

@@ -1,20 +1,22 @@
 """Exhaustive search of any model, actors and faults included: breadth first, state by state, over `Remembered`.
 
 What it finds, counts and reports is what `Search` does where that one can be used (a test compares them); it takes more
-time and memory for each state, and knows no symmetry, views, fingerprints, checkpoints or temporal properties.
+time and memory for each state, and knows no views, fingerprints, checkpoints or temporal properties. Reduced, it
+searches the states that stand for the others; what it reports is a run of the model all the same.
 """
 
 from __future__ import annotations
 
 import gc
 from array import array
-from itertools import pairwise
+from collections.abc import Callable, Collection, Sequence
 
 import attrs
 
 from harness.explore.bounded import without_bounds
 from harness.explore.packed.look_ups import WITNESSED
 from harness.explore.packed.result import Progress, Result, Violation, ranked
+from harness.explore.reduction.quotient import Quotient
 from harness.explore.remembered import Remembered, Way
 from harness.memo.interning import Ids
 from harness.model import Model, State
@@ -23,6 +25,7 @@ CHUNK = 256
 """States between two looks at limits and at who wants to stop."""
 BYTES_PER_STATE, BYTES_PER_SLOT = 200, 8
 NO_STEP = "no step is possible"
+NUMBERS, SYMMETRY = REDUCTIONS = ("numbers", "symmetry")
 
 
 @attrs.frozen
@@ -47,7 +50,7 @@ class PlainSearch:
 
     def __init__(
         self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
-        witnesses: bool = False, states: int = 0, memory: int = 0,
+        witnesses: bool = False, states: int = 0, memory: int = 0, reduce: Collection[str] = (),
         progress: Progress = lambda distinct, generated, depth, queue: None,
     ) -> None:
         self.model = model
@@ -58,6 +61,11 @@ class PlainSearch:
         self._kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
         self._on_steps = {prop.name: prop for prop in chosen if prop.on == "step"}
         self.known = Remembered(model, chosen)
+        self._chosen = {prop.name: prop for prop in chosen}
+        self._least: Callable[[Ids], Ids] | None = None
+        """Gives the state that stands for a state's class, where states are taken up to a renaming."""
+        if NUMBERS in reduce or SYMMETRY in reduce:
+            self._least = Quotient(model, self.known, numbers=NUMBERS in reduce, names=SYMMETRY in reduce).least
         self._stop = stop
         self._deadlock = deadlock
         self._most = states
@@ -86,7 +94,7 @@ class PlainSearch:
         gc.disable()
         try:
             for start in self.known.starts:
-                self._visit(start, -1)
+                self._visit(self._stands_for(start), -1)
             self._generated = len(self.known.starts)
             self._sizes = [len(self._states)]
             while self._sizes[-1] and not self._is_decided() and not self._has_ended():
@@ -103,6 +111,9 @@ class PlainSearch:
 
     def _has_ended(self) -> bool:
         return self.interrupted or self.limit is not None
+
+    def _stands_for(self, state: Ids) -> Ids:
+        return state if self._least is None else self._least(state)
 
     def _visit(self, state: Ids, parent: int) -> None:
         if state not in self._seen:
@@ -136,7 +147,7 @@ class PlainSearch:
 
     def _expand(self, n: int, depth: int) -> None:
         """Check a state, and take every step from it."""
-        known, actions, seen = self.known, self._actions, self._seen
+        known, actions, seen, least = self.known, self._actions, self._seen, self._least
         state = self._states[n]
         self._check(state, n, depth)
         ways = known.ways(state)
@@ -150,6 +161,8 @@ class PlainSearch:
             self._generated += step.ways
             actions[step.action] = actions.get(step.action, 0) + step.ways
             after = way.follow(state)
+            if least is not None and after not in seen:
+                after = least(after)
             if after in seen:
                 continue
             if bounded and not known.is_inside(after):
@@ -184,27 +197,47 @@ class PlainSearch:
         known = self._hits.get(name) or self._fresh.get(name)
         if known is not None and known.depth <= depth:
             return
-        initial, labels, way = self._path(n)
-        if place is not None:
-            labels = [*labels, self.known.ways(self._states[n])[place].step.label]
-            way = [*way, place]
-        self._fresh[name] = FirstHit(self._kinds.get(name, "deadlock"), depth, reason, initial, tuple(labels), way)
+        self._fresh[name] = self._hit(name, reason, depth, n, place)
 
-    def _path(self, n: int) -> tuple[int, list[str], list[int]]:
-        """Return the way to state n, which is the first of the shortest in the order of the model."""
+    def _hit(self, name: str, reason: str, depth: int, n: int, place: int | None) -> FirstHit:
+        """Return the way to state n, and on by one of its steps: the first of the shortest in the order of the model.
+
+        Where a state stands for others, the way is one of the model itself, through states of the same classes.
+        """
         chain = [n]
         while (parent := self._parents[chain[-1]]) >= 0:
             chain.append(parent)
-        chain.reverse()
-        initial = self.known.starts.index(self._states[chain[0]])
-        labels, places = [], [initial]
-        for before, after in pairwise(chain):
-            state, target = self._states[before], self._states[after]
-            ways = self.known.ways(state)
-            place = next(place for place, way in enumerate(ways) if way.follow(state) == target)
-            labels.append(ways[place].step.label)
-            places.append(place)
-        return initial, labels, places
+        targets = [self._states[each] for each in reversed(chain)]
+        starts = self.known.starts
+        initial = next(at for at, start in enumerate(starts) if self._stands_for(start) == targets[0])
+        labels, places, state = [], [initial], starts[initial]
+        prop = self._on_steps.get(name)
+        if place is not None and prop is None:
+            targets.append(self._stands_for(self.known.ways(self._states[n])[place].follow(self._states[n])))
+        for target in targets[1:]:
+            ways = enumerate(self.known.ways(state))
+            at, way = next((at, way) for at, way in ways if self._stands_for(way.follow(state)) == target)
+            labels.append(way.step.label)
+            places.append(at)
+            state = way.follow(state)
+        if prop is not None:
+            view, ways = self.known.view(state), enumerate(self.known.ways(state))
+            at, way = next((at, way) for at, way in ways if prop.check(view, way.step))
+            labels.append(way.step.label)
+            places.append(at)
+        elif self._least is not None and self._kinds.get(name) == "invariant":
+            reason = self.known.model.why_not(self._chosen[name], self.known.view(state)) or reason
+        return FirstHit(self._kinds.get(name, "deadlock"), depth, reason, initial, tuple(labels), places)
+
+    @property
+    def visited(self) -> Sequence[Ids]:
+        """The states that were met, in that order."""
+        return self._states
+
+    @property
+    def level_sizes(self) -> Sequence[int]:
+        """How many states were new on each level; all but the last one are expanded, unless a limit ended that."""
+        return self._sizes
 
     def frontier(self, most: int) -> list[State]:
         """Return some of the states that were met and not expanded, evenly from all."""

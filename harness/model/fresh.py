@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from harness.model.local_state import survivor
 from harness.model.model import Model
 from harness.model.network import FIFO
 from harness.model.values import FrozenMap, Value, canonical_sort
@@ -69,26 +70,40 @@ def declared(types: Iterable[type]) -> dict[str, Sort]:
     return dict(sorted(found.items()))
 
 
+class NumberSlots:
+    """The slots of a model, each with what its numbers mean there: who owns it, and how its value is put together."""
+
+    def __init__(self, model: Model) -> None:
+        self._owners: dict[str, str] = {}
+        self._disks: dict[str, str] = {}
+        self._initial = model.initial_states()[0]
+        for actor in model.actors.values():
+            self._owners |= dict.fromkeys(actor.layout.slots, actor.name)
+            self._disks |= {disk: where for where, disk in actor.layout.disks.items()}
+        self._fifo = {inbox.slot for mine in model.inboxes.values() for inbox in mine if inbox.network is FIFO}
+
+    def renamed(self, name: str, value: Value, rename: Rename) -> Value:
+        """Return the value of a slot under another choice of its declared numbers."""
+        if name in self._disks:
+            where = self._disks[name]
+            return _disk(survivor(self._initial[where], value), value, _Renaming(rename, self._owners[where]))
+        return in_order(name, renamed_value(value, rename, self._owners.get(name, "")), name in self._fifo)
+
+
+def in_order(name: str, value: Value, is_fifo: bool) -> Value:
+    """Return the value of a slot with what it keeps in canonical order in that order again, after a renaming."""
+    if parts(name)[0] == "held":
+        return tuple(canonical_sort(value))
+    if is_fifo:
+        queues: FrozenMap[str, Any] = value
+        return FrozenMap({who: (tuple(canonical_sort(old)), now) for who, (old, now) in queues.items()})
+    return value
+
+
 def renamed(model: Model, state: State, rename: Rename) -> dict[str, Value]:
     """Return a state in which every declared number that is not special is what `rename` says."""
-    owners: dict[str, str] = {}
-    disks: dict[str, str] = {}
-    for actor in model.actors.values():
-        owners |= dict.fromkeys(actor.layout.slots, actor.name)
-        disks |= {disk: where for where, disk in actor.layout.disks.items()}
-    inboxes = {inbox.slot: inbox.network for mine in model.inboxes.values() for inbox in mine}
-    after: dict[str, Value] = {}
-    for name, value in state.items():
-        if name in disks:
-            after[name] = _disk(state[disks[name]], value, _Renaming(rename, owners[disks[name]]))
-        elif parts(name)[0] == "held":
-            after[name] = tuple(canonical_sort(renamed_value(message, rename) for message in value))
-        elif inboxes.get(name) is FIFO:
-            queues: FrozenMap[str, Any] = renamed_value(value, rename)
-            after[name] = FrozenMap({who: (tuple(canonical_sort(old)), now) for who, (old, now) in queues.items()})
-        else:
-            after[name] = renamed_value(value, rename, owners.get(name, ""))
-    return after
+    slots = NumberSlots(model)
+    return {name: slots.renamed(name, value, rename) for name, value in state.items()}
 
 
 def numbers(model: Model, state: State) -> dict[Namespace, set[int]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from harness.model.auxiliary import Auxiliary
 from harness.model.faults import (
     BUDGET,
     LINK_KINDS,
@@ -106,6 +107,8 @@ class Model:
     """Builds the `harness.model.refinement.Refinement` that recorded steps of these actors are held against, if any."""
     links: tuple[Link, ...] = ()
     """The links that there are, where that is not one between any two addresses, all by the network."""
+    auxiliary: tuple[Auxiliary, ...] = ()
+    """Variables that no process reads: what properties need to know of the past."""
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
     routes: Routes = attrs.field(init=False)
@@ -167,6 +170,13 @@ class Model:
                 slots[slot("gate", address)] = OPEN
         for actor in self.actors.values():
             slots.update(actor.layout.start())
+            for message in actor.sent_at_first:
+                inbox = self.routes.of(message)
+                slots[inbox.slot] = inbox.network.put(slots[inbox.slot], message)
+        for variable in self.auxiliary:
+            slots[variable.name] = variable.initial
+            for actor in self.actors.values():
+                slots |= variable.write(View(slots), Step("Start", (actor.name,), sent=actor.sent_at_first))
         if self.faulty:
             slots[BUDGET] = self.faults.budget
             slots[RULE_COUNTS] = (0,) * len(self.faults.rules)
@@ -207,7 +217,17 @@ class Model:
         """Return the same without labels."""
         if self.faulty and process.has_inbox and view.at("gate", process.name).status != "up":
             return ()
-        return process.steps(view)
+        return self._with_auxiliary(view, process.steps(view))
+
+    def _with_auxiliary(self, view: View, steps: Iterable[Step]) -> Iterable[Step]:
+        """Return steps that write the auxiliary variables, too."""
+        if not self.auxiliary:
+            return steps
+        return [
+            attrs.evolve(step, writes=(*step.writes, *writes))
+            if (writes := [write for variable in self.auxiliary for write in variable.write(view, step)]) else step
+            for step in steps
+        ]
 
     def arrivals(self, process: Process, view: View) -> tuple[Message, ...]:
         """Return the messages that may arrive at a process now."""
@@ -230,21 +250,22 @@ class Model:
 
     def delivery_steps(self, process: Process, view: View, message: Message) -> list[Step]:
         """Return the same without labels."""
-        return [
+        steps = [
             step if step.consumed is message and step.detail
             else attrs.evolve(step, consumed=message, detail=step.detail or message.brief())
             for step in process.receive(view, message)
         ]
+        return list(self._with_auxiliary(view, steps))
 
     def input_choices(self, process: Process, view: View, value: Value) -> list[Choice]:
         """Return the ways a process may take a value that comes from outside the model; one that is down has none."""
         if self.faulty and process.has_inbox and view.at("gate", process.name).status != "up":
             return []
         came, brief = Input(process.name, value), brief_input(value)
-        steps = [
+        steps = self._with_auxiliary(view, [
             attrs.evolve(step, kind=Kind.INPUT, input=came, detail=step.detail or brief)
             for step in process.outside(view, value)
-        ]
+        ])
         return [Choice(process.name, step, step.label) for step in steps]
 
     def apply(self, state: State, choice: Choice) -> State:

@@ -73,6 +73,8 @@ class Actor(Process, Generic[L]):
     has_inbox = True
     may_crash: bool = False
     initial: L
+    sent_at_first: tuple[Message, ...] = ()
+    """Messages that are under way when a run begins."""
 
     @cached_property
     def layout(self) -> Layout[L]:

@@ -19,7 +19,7 @@ class Happening:
     `process` and `action` are None in event 0, whose `writes` are all slots of the initial state.
     """
 
-    __slots__ = ("_effects", "_head", "_step", "_text", "action", "kind", "process", "writes")
+    __slots__ = ("_effects", "_head", "_step", "action", "kind", "known_text", "process", "writes")
 
     def __init__(
         self, process: str | None, step: Step | None, effects: Effects | None, writes: Mapping[str, str]
@@ -32,15 +32,16 @@ class Happening:
         self._step = step
         self._effects = effects
         self._head: str | None = None
-        self._text: str | None = None
+        self.known_text: str | None = None
+        """The text, once somebody has asked for it."""
 
     @property
     def text(self) -> str:
         """The inside of the event's JSON object, canonical."""
-        if self._text is None:
+        if self.known_text is None:
             slots = ",".join([f"{canonical_text(name)}:{value}" for name, value in self.writes])
-            self._text = f"{self.head}{{{slots}}}"
-        return self._text
+            self.known_text = f"{self.head}{{{slots}}}"
+        return self.known_text
 
     @property
     def turn(self) -> str:

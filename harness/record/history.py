@@ -61,7 +61,13 @@ class Recorder:
 
     def event(self, n: int, at_us: int | None, what: Happening, failing: str) -> None:
         """Add event n; `failing` is canonical text, too, and follows what happened."""
-        self.add(n, at_us, what.text, failing)
+        # As `add` does, but without another call: this happens once a step.
+        text = what.known_text or what.text
+        line = f'{{"n":{n},{text}{failing}}}' if at_us is None else f'{{"n":{n},"at_us":{at_us},{text}{failing}}}'
+        self._sha.update(f"{line}\n".encode())
+        self.count += 1
+        if self._keep:
+            self._put(line)
 
     def add(self, n: int, at_us: int | None, text: str, failing: str) -> None:
         """Add event n, given as the canonical inside of its JSON object."""
@@ -311,7 +317,9 @@ def all_types(model: Model | None) -> tuple[type, ...]:
     """Return the classes that recorded values of a model may have: the protocol's and the environment's."""
     from harness.model import Gate
 
-    return (Gate, *(model.types if model is not None else ()))
+    if model is None:
+        return (Gate,)
+    return (Gate, *model.types, *(each for variable in model.auxiliary for each in variable.types))
 
 
 def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event:

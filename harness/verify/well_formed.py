@@ -28,6 +28,7 @@ RULES: Mapping[str, str] = {
     "KnownProcess": "only processes of the model take steps",
     "OwnStateOnly": "an actor writes its own state and disk, and nobody else's",
     "DiskIsWhatWasHeld": "what an actor flushes is what it holds after the step",
+    "AuxiliaryIsAsNoted": "a variable that no process reads is what the model notes of the steps",
     "TakenWasUnderWay": "a message that is taken was on its way and could arrive",
     "SentGetsUnderWay": "what is sent arrives in an inbox, or a fault loses or holds it; nothing else does",
     "DownIsSilent": "who is down or paused takes no step",
@@ -134,7 +135,7 @@ def _are_same(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
 def _writes(model: Model, event: Event) -> Iterator[tuple[str, str]]:
     """Yield what a process of the protocol writes that is not its own, or not what it holds."""
     disks = model.disks_of(event.process)
-    allowed = {*model.slots_of(event.process), *disks.values()}
+    allowed = {*model.slots_of(event.process), *disks.values(), *(variable.name for variable in model.auxiliary)}
     for name in event.writes:
         if name not in allowed and (event.process in model.actors or name in _guarded(model)) and not _is_network(name):
             yield "OwnStateOnly", f"{event.process} writes {name}, which is not its own"
@@ -169,7 +170,11 @@ def _messages(
         return
     own = tuple((name, value) for name, value in event.writes.items() if not _is_network(name))
     sent: Value = event.sent
-    effects = model.effects(view, Step(event.action, event.args, own, sent, consumed, kind=Kind.STEP))
+    step = Step(event.action, event.args, own, sent, consumed, kind=Kind.STEP)
+    for variable in model.auxiliary:
+        if not _leave_alike(view, dict(variable.write(view, step)), event, variable.name, texts):
+            yield "AuxiliaryIsAsNoted", f"it leaves {variable.name} otherwise than what is noted of it says"
+    effects = model.effects(view, step)
     wanted = {name: value for name, value in effects.writes if _is_network(name)}
     for name in sorted({*wanted, *(name for name in event.writes if _is_network(name))}):
         if not _leave_alike(view, wanted, event, name, texts):

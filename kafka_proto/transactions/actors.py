@@ -94,6 +94,7 @@ def build(
             *both_ways(constants.clients, constants.brokers),
             *both_ways(constants.brokers, (controller.CONTROLLER, *(actor.name for actor in logs)), RELIABLE),
         ),
+        symmetric=(constants.clients, constants.topic_partitions),
         refinement=None if flaws_show(version, sizes) else lambda: refinement(
             version, sizes, settings, network, faults != NO_FAULTS, brokers, logs
         ),

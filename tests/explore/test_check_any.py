@@ -300,12 +300,29 @@ def test_bound_on_timers_is_no_deadlock(tmp_path: Path) -> None:
     assert replay_plain(last, Recorder()).verdict.violated == "Deadlock"
 
 
+def test_check_of_two_clients_of_one_id_becomes_finite(tmp_path: Path) -> None:
+    """Correlation ids that are only compared no longer grow without end, and the two clients are interchangeable."""
+    at = ("--size", "brokers=1", "--size", "elections=0", "--timers", "0", "--out", tmp_path)
+    reported = [searched(ACTORS[1], *at, "--reduce", chosen) for chosen in ("numbers", "numbers,symmetry", "all")]
+    assert [each["distinct"] for each in reported] == [760, 383, 383]
+    assert [each["reductions"] for each in reported] == [["numbers"], *[["numbers", "symmetry"]] * 2]
+    assert {name for name, entry in reported[0]["witnesses"].items() if entry} == {"ProducerFenced"}
+    done = call("check", ACTORS[1], *at, "--symmetry", "--states", "2000")
+    assert "reduced by symmetry: each state that was searched stands for others\n" in done.out
+    assert "--reduce numbers takes states as one that differ in numbers that are only compared\n" in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ((*ACTORS, "--engine", "kernel"), "has actors, which --engine kernel cannot take yet; give --engine plain"),
         ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; give --engine plain"),
-        ((*ACTORS, "--symmetry"), "--engine plain, the only one yet for transactions/repaired/actors, which has"),
+        (("check", "replication/kip-320", "--reduce", "numbers"), "replication/kip-320 declares no numbers that are"),
+        (("check", "compaction/pulsar", "--symmetry"), "has no interchangeable names; leave --symmetry out"),
+        ((*ACTORS, "--reduce", "number"), "there is no reduction 'number'; did you mean numbers"),
+        ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
+        ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
+        ((*ACTORS, "--reduce", "numbers", "--property", "EventuallyAllClientsGetPid"), "--reduce takes several for"),
         ((*ACTORS, "--view"), "has no --view; leave it out"),
         ((*ACTORS, "--fingerprints"), "has no --fingerprints; leave it out"),
         ((*ACTORS, "--checkpoint", "saved"), "has no --checkpoint; leave it out"),

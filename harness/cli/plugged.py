@@ -1,0 +1,49 @@
+"""Commands that protocols add, as commands of the command line: loaded when one is asked for."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import entry_points
+
+import click
+
+from harness.model import ProtocolCommand
+from harness.model.protocol_command import COMMANDS
+
+
+def names() -> set[str]:
+    """Return the names of commands that installed protocols add; nothing is loaded."""
+    return {entry.name for entry in entry_points(group=COMMANDS)}
+
+
+def load(name: str) -> click.Command | None:
+    """Return a protocol's command, loaded; None where no protocol has it."""
+    for entry in entry_points(group=COMMANDS, name=name):
+        found: ProtocolCommand = entry.load()
+        return as_click(name, found)
+    return None
+
+
+def as_click(name: str, command: ProtocolCommand) -> click.Command:
+    """Return a protocol's command as one that takes words and prints."""
+
+    def run(arguments: tuple[str, ...] = (), as_json: bool = False, **given: str | None) -> int:
+        printed = command.run(arguments, {option.name: given[_field(option.name)] for option in command.options})
+        if as_json:
+            click.echo(json.dumps(printed.data, ensure_ascii=False, sort_keys=True))
+        else:
+            click.echo(printed.text)
+        return printed.exit_code
+
+    params: list[click.Parameter] = [
+        click.Option([option.name, _field(option.name)], metavar=option.metavar, help=option.doc)
+        for option in command.options
+    ]
+    if command.arguments:
+        params.append(click.Argument(["arguments"], nargs=-1, metavar=command.arguments))
+    params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object and nothing else."))
+    return click.Command(name, callback=run, params=params, help=command.doc)
+
+
+def _field(option: str) -> str:
+    return option.lstrip("-").replace("-", "_")

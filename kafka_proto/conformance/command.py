@@ -1,0 +1,70 @@
+"""The command `kafka-proto conformance`: recorded situations played against our brokers, and the table of agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
+from kafka_proto.conformance.files import VARIABLE, BadFile, default_files, load
+from kafka_proto.conformance.table import agreement, table
+from kafka_proto.conformance.verdict import Verdict, judge
+
+FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
+MOST_SHOWN = 20
+"""Records whose differences are printed, and differences of each."""
+
+
+def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
+    """Play the records of files and say which are equal. Exit code 1 where one differs and no reason is known."""
+    try:
+        paths = tuple(map(Path, arguments)) or default_files()
+        records = [record for path in paths for record in load(path)]
+    except BadFile as error:
+        raise Refusal(str(error)) from None
+    for option, field in FILTERS.items():
+        records = _chosen(records, option, field, options[option])
+    verdicts = [judge(record) for record in records]
+    differing = [verdict for verdict in verdicts if not verdict.equal]
+    data = {"records": [attrs.asdict(verdict) for verdict in verdicts]}
+    text = "\n".join((table(agreement(verdicts)), *_differences(differing)))
+    return Printed(text, data, 1 if any(verdict.reason is None for verdict in differing) else 0)
+
+
+def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str | None) -> list[dict[str, Any]]:
+    """Return the records that an option chooses. Raises Refusal where it chooses none."""
+    found = [record for record in records if wanted in (None, record[field])]
+    if records and not found and wanted is not None:
+        known = sorted({str(record[field]) for record in records})
+        said = f"no record has {wanted!r} for {option}"
+        raise Refusal(unknown(said, wanted, known, "there are"))
+    return found
+
+
+def _differences(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return the lines about records that differ, those without a reason first."""
+    lines = []
+    for verdict in sorted(verdicts, key=lambda verdict: verdict.reason is not None)[:MOST_SHOWN]:
+        lines.append("")
+        lines.append(f"{verdict.situation} on {verdict.broker_version} at level {verdict.transaction_version}, "
+                     f"{verdict.family}: {verdict.reason or 'differs'}")
+        lines += [f"  {difference}" for difference in verdict.differences[:MOST_SHOWN]]
+    return lines
+
+
+conformance = ProtocolCommand(
+    f"""Play situations that were recorded on real brokers against ours.
+
+    Each record is played request by request against the version that stands for its release; what is compared are the
+    answers, and what is left behind: coordinator, logs, offsets, aborted transactions, producers. Without FILE: those
+    that {VARIABLE} names, else those of the checkout. The exit code is 1 where a record differs without known reason.
+    """,
+    run, "[FILE]...", (
+        CommandOption("--release", "RELEASE", "Only records of this release, as 4.4.0."),
+        CommandOption("--family", "FAMILY", "Only records of this family of clients, as tv2."),
+        CommandOption("--situation", "NAME", "Only records of this situation, as commit_one."),
+    ),
+)

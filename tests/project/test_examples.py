@@ -1,0 +1,135 @@
+"""The examples of docs/examples: what stateright's tests pin for the same models, by the public command line.
+
+Source of the figures: stateright 0.31, examples/2pc.rs, paxos.rs, linearizable-register.rs, single-copy-register.rs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import attrs
+import pytest
+from support.command_line import call
+from support.paths import ROOT
+
+from harness.explore.plain import search
+from harness.model import Faults, FrozenMap, View, find_model, register, registry, systems
+from harness.record import Event
+from harness.verify.well_formed import wrong_with
+
+EXAMPLES = ("two_phase_commit", "single_copy_register", "quorum_register", "paxos")
+MODULES = (*EXAMPLES, "register")
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The examples are registered during a test, and forgotten after it."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "examples"))
+    before = list(registry._EXTRA)
+    for name in EXAMPLES:
+        register(import_module(name).system())
+    yield
+    registry._EXTRA[:] = before
+    systems.cache_clear()
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def distinct(tmp_path: Path, *arguments: object) -> int:
+    """Search a model that is right, completely; return how many states it has."""
+    done = call("check", *arguments, "--json", "--out", tmp_path)
+    assert (done.code, done.json["verdict"], done.json["complete"]) == (0, "ok", True)
+    assert all(done.json["witnesses"].values())
+    states: int = done.json["distinct"]
+    return states
+
+
+@pytest.mark.parametrize(("managers", "states", "orbits"), [(3, 288, 80), (5, 8_832, 314)])
+def test_two_phase_commit_has_the_pinned_states(managers: int, states: int, orbits: int, tmp_path: Path) -> None:
+    """All states, and the exact number of their classes under renaming."""
+    size = ("two-phase-commit", "--size", f"resource-managers={managers}")
+    assert distinct(tmp_path, *size) == states
+    assert distinct(tmp_path, *size, "--symmetry") == orbits
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("engine", ["python", "kernel"])
+def test_two_phase_commit_of_seven_has_the_pinned_states(engine: str, tmp_path: Path) -> None:
+    """With seven resource managers, by both engines, and up to renaming."""
+    size = ("two-phase-commit", "--size", "resource-managers=7", "--engine", engine)
+    assert distinct(tmp_path, *size) == 296_448
+    assert distinct(tmp_path, *size, "--symmetry") == 920
+
+
+@pytest.mark.parametrize(
+    ("model", "states", "chosen"),
+    [("single-copy-register", 93, 3), ("quorum-register", 544, 11), ("paxos", 16_668, 8)],
+)
+def test_registers_have_the_pinned_states(model: str, states: int, chosen: int, tmp_path: Path) -> None:
+    """Histories are part of the states; a written value is on its way to a reader after as many steps as there."""
+    assert distinct(tmp_path, model) == states
+    done = call("check", model, "--json", "--out", tmp_path)
+    assert len(done.json["witnesses"]["ValueChosen"]["steps"]) == chosen
+
+
+def test_two_copies_are_not_linearizable(tmp_path: Path) -> None:
+    """The shortest counterexample has as many steps as stateright's; check, simulate, replay and verify agree on it."""
+    size = ("single-copy-register", "--size", "servers=2")
+    done = call("check", *size, "--json", "--out", tmp_path)
+    (violated,) = done.json["violated"]
+    assert (done.code, violated["property"], violated["length"] - 1) == (1, "Linearizable", 4)
+    why = "after Write(A) of c1, Read() of c1 was answered None, not A"
+    assert violated["reason"].endswith(why)
+    trail = tmp_path / "single-copy-register-Linearizable.trail.jsonl"
+    for runtime in ("plain", "trio"):
+        replayed = call("replay", trail, "--runtime", runtime, "--json")
+        assert (replayed.code, replayed.json["verdict"]["violated"]) == (1, "Linearizable")
+    assert call("simulate", *size, "--seeds", 1, "--out", tmp_path).code == 1
+    (history,) = tmp_path.glob("*random*.history.jsonl")
+    (judged,) = call("verify", history, "--json").json["files"]
+    assert judged["findings"] == ["property"]
+
+
+def test_put_that_arrives_twice_breaks_the_quorum_register(tmp_path: Path) -> None:
+    """A lost message breaks nothing; one that is doubled lets an old value be written again, after a newer one."""
+    assert distinct(tmp_path, "quorum-register", "--faults", "drop=1") == 1_059
+    done = call("check", "quorum-register", "--faults", "duplicate=1", "--json", "--out", tmp_path)
+    (violated,) = done.json["violated"]
+    assert (violated["property"], violated["length"] - 1) == ("Linearizable", 30)
+
+
+@pytest.mark.parametrize("model", ["single-copy-register", "quorum-register"])
+def test_register_search_agrees_with_the_reference(model: str, tmp_path: Path) -> None:
+    """With faults, the plain reference meets as many states, and as many successors."""
+    done = call("check", model, "--faults", "drop=1", "--json", "--out", tmp_path)
+    reference = search(find_model(model).make(faults=Faults(drop=1)), ("Linearizable",))
+    assert (done.json["distinct"], done.json["generated"]) == (reference.distinct, reference.generated)
+
+
+def test_no_protocol_step_depends_on_an_auxiliary_variable() -> None:
+    """Which turns there are, what they do to actors and what they send is the same whatever was noted before."""
+    model = find_model("quorum-register").make()
+    (start,) = model.initial_states()
+    forgotten = {**start, "calls": FrozenMap()}
+    one, other = ([(c.label, [w for w in c.step.writes if w[0] != "calls"], c.step.sent) for c in model.choices(state)]
+                  for state in (start, forgotten))
+    assert one == other
+
+
+def test_history_with_another_auxiliary_variable_is_found() -> None:
+    """What a record says of the calls must be what its steps say of them."""
+    model = find_model("single-copy-register").make()
+    state = model.initial_states()[0]
+    state = model.apply(state, next(c for c in model.choices(state) if c.label.startswith("ReceivePut(s1) Put c1")))
+    choice = next(c for c in model.choices(state) if c.label.startswith("ReceivePutOk(c1)"))
+    step, effects = choice.step, model.effects(View(state), choice.step)
+    event = Event(2, None, "c1", "step", step.action, step.args, step.detail, step.consumed, step.sent,
+                  effects.lost, effects.held, None, dict(effects.writes), {}, None)
+    assert list(wrong_with(model, state, event)) == []
+    forged = attrs.evolve(event, writes={**event.writes, "calls": FrozenMap()})
+    assert [rule for rule, _ in wrong_with(model, state, forged)] == ["AuxiliaryIsAsNoted"]
+    left_out = attrs.evolve(event, writes={name: v for name, v in event.writes.items() if name != "calls"})
+    assert [rule for rule, _ in wrong_with(model, state, left_out)] == ["AuxiliaryIsAsNoted"]

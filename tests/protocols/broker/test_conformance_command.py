@@ -1,0 +1,61 @@
+"""The command `kafka-proto conformance`, found through its entry point as any protocol's command is."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from support.command_line import call
+from support.paths import ROOT
+
+from harness.cli import plugged
+from kafka_proto.conformance import files
+
+FILE = ROOT / "tests" / "data" / "conformance" / "kafka.json.gz"
+ENTRY = EntryPoint("conformance", "kafka_proto.conformance.command:conformance", "harness.commands")
+
+
+@pytest.fixture(autouse=True)
+def found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is there whether or not this checkout is the one that is installed."""
+    monkeypatch.setattr(plugged, "entry_points", lambda group, name="conformance": [ENTRY][: name == "conformance"])
+
+
+def test_entry_point_is_declared() -> None:
+    """The package declares what the fixture stands for."""
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'[project.entry-points."{ENTRY.group}"]\n{ENTRY.name} = "{ENTRY.value}"' in declared
+
+
+def test_table_and_verdicts() -> None:
+    """A table by release, level and family; with --json each record's verdict."""
+    made = call("conformance", "--situation", "commit_one", "--release", "4.4.0")
+    assert made.code == 0 and made.out.splitlines()[-1].split() == ["all", "10", "10", "0", "0"]
+    verdicts = call("conformance", "--situation", "commit_one", "--family", "tv2", "--json").json["records"]
+    assert {(one["broker_version"], one["transaction_version"]) for one in verdicts} == {
+        ("4.0.0", 2), ("4.4.0", 1), ("4.4.0", 2)}
+    assert all(one == {**one, "equal": True, "reason": None, "differences": [], "family": "tv2"} for one in verdicts)
+
+
+def test_difference_is_printed_and_fails(tmp_path: Path) -> None:
+    """Exit code 1, with the step, what was recorded, and what was found."""
+    record = files.load(FILE)[0]
+    record["steps"][0]["response"]["error"] = "PRODUCER_FENCED"
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps({"records": [record]}), encoding="utf-8")
+    made = call("conformance", changed)
+    assert made.code == 1
+    assert made.out.splitlines()[-1] == "  step 1.response.error: expected 'PRODUCER_FENCED', found 'NONE'"
+
+
+def test_bad_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A release or family that is not there, a file that is none, and an installation without recordings."""
+    refused = call("conformance", "--release", "9.9.9").refusal
+    assert "no record has '9.9.9' for --release; there are 3.5.2, 3.9.2" in refused
+    assert "cannot read absent.json: No such file or directory" in call("conformance", "absent.json").refusal
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "kafka_proto" / "conformance" / "files.py"))
+    assert "there are no recorded situations here; name a file, or set KAFKA_PROTO_GROUND_TRUTH" in call(
+        "conformance").refusal
+    assert "did you mean conformance?" in call("conformanse").refusal
