@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import OneOf, whole
-from harness.cli.check_limits import PLAIN_STATES, Report, Watch, ended_by
-from harness.cli.check_options import PLAIN, SPARK, check_options, engine_for, on_spark, reductions_of, refuse_together
+from harness.cli.check_limits import FREE_STATES, Report, Watch, ended_by
+from harness.cli.check_options import (
+    PLAIN,
+    SPARK,
+    beyond_specs,
+    check_options,
+    engine_for,
+    on_spark,
+    reductions_of,
+    refuse_together,
+)
 from harness.cli.check_text import print_summary
 from harness.cli.check_what import SearchTarget, search_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
@@ -50,7 +59,7 @@ SAVED_EVERY = 30.0
               help="How many timers may fire in a run, all together or of one name; may be repeated "
                    "(default: as many as the scenario says; of a model, any number).")
 @click.option("--states", type=whole(1), metavar="N",
-              help=f"End after so many states (default: {PLAIN_STATES:,} with --engine plain, else all).")
+              help=f"End after so many states (default: {FREE_STATES:,} with actors or faults, else all).")
 @click.option("--invariant", "invariants", multiple=True, metavar="NAME",
               help="Check this invariant, and no others but those named; may be repeated.")
 @click.option("--property", "temporal", multiple=True, metavar="NAME",
@@ -64,7 +73,7 @@ SAVED_EVERY = 30.0
 @click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
 @click.option("--engine", type=OneOf([*ENGINES, PLAIN, SPARK]), default="auto", show_default=True,
-              help="The inner loop: compiled where that is possible, in Python, for any model, or Spark. "
+              help="The inner loop: compiled where that is possible, in Python, state by state (plain), or Spark. "
                    "Results are the same.")
 @click.option("--master", metavar="URL", help="Where Spark runs, with --engine spark (default: local[*]).")
 @click.option("--parts", type=whole(1), metavar="N",
@@ -84,7 +93,7 @@ def check(
 ) -> int:
     """Search a model, or the model of a scenario, completely.
 
-    Without --invariant every invariant that is claimed is checked. Actors and faults are searched by --engine plain.
+    Without --invariant every invariant that is claimed is checked. A search of actors ends at a limit.
     """
     asked = search_target(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
     built = asked.searched(view)
@@ -101,7 +110,7 @@ def check(
     })
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
-    most = states or (PLAIN_STATES if engine == PLAIN else 0)
+    most = states or (FREE_STATES if engine == PLAIN or beyond_specs(built) else 0)
     most_bytes = round((memory or 0) * 1e9)
     search: Search | PlainSearch | SparkSearch
     if engine == SPARK:
@@ -289,6 +298,7 @@ def _summary(
         "model": model.name, "scenario": None if asked.scenario is None else asked.scenario.name,
         "expected": None if asked.scenario is None else asked.scenario.expected,
         "sizes": dict(model.sizes), "settings": dict(model.settings), "network": model.network.name,
+        "actors": list(model.actors),
         "faults": faults_to_json(model.faults), "timers": dict(asked.timers) or None,
         "initial": result.initial, "distinct": result.distinct, "generated": result.generated, "depth": result.depth,
         "verdict": verdict, "complete": result.complete, "violated": [],

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from harness.campaign.search.spark_search import SparkSearch
 
 Report = Callable[[int, int, int, int], None]
-PLAIN_STATES = 500_000
-"""States after which --engine plain ends where nobody says otherwise: some 20 s, and some 300 MB."""
+FREE_STATES = 500_000
+"""States after which --engine plain, and any engine with actors or faults, ends where nobody says otherwise: some 20 s
+and some 300 MB with --engine plain, less with the others."""
 MANY_STATES, MANY_LEVELS = 1_000_000, 2_000
 """When the other engines look whether something keeps growing, where nobody says how many states are enough."""
 GROWTH = "growth"
@@ -83,7 +84,12 @@ def ended_by(summary: Mapping[str, Any], checkpoint: Path | None) -> str:
             f"{summary['growing'][0]['path']} keeps growing{kept}; bound it by sizes, or "
             f"say with --states how many states are enough"
         )
-    fewer = "fewer faults or timers" if summary["engine"] == "plain" else "--symmetry"
+    fewer = "fewer faults or timers" if goes_beyond_specs(summary) or summary["engine"] == "plain" else "--symmetry"
+    if name == "memory":
+        return (
+            f"the search needs more than the {value:g} GB of memory that it was given, after "
+            f"{counted(summary['distinct'], 'state')}{kept}; give more with --memory, or use smaller sizes or {fewer}"
+        )
     return (
         f"the search ended at its {_limit(name, value)}, before it was complete{kept}; give more with --{name}, "
         f"or use smaller sizes or {fewer}"
@@ -92,6 +98,11 @@ def ended_by(summary: Mapping[str, Any], checkpoint: Path | None) -> str:
 
 def _limit(name: str, value: float) -> str:
     return f"limit of {value:,} states" if name == "states" else f"limit of {value:g} GB of memory"
+
+
+def goes_beyond_specs(summary: Mapping[str, Any]) -> bool:
+    """Say whether a search was of actors, of faults, or within a bound on timers."""
+    return bool(summary["actors"] or summary["faults"] or summary["timers"])
 
 
 def limit_words(summary: Mapping[str, Any], most: int = 3) -> list[str]:

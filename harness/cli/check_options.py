@@ -82,30 +82,35 @@ def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[s
 
 
 def engine_for(model: Model, engine: str, reduce: tuple[str, ...], others: Mapping[str, Any]) -> str:
-    """Return the engine that searches a model: the plain one where no other takes it yet. Raises Refusal.
+    """Return the engine that searches a model: the plain one where reductions need it. Raises Refusal.
 
     `others` are options that the plain engine does not have.
     """
-    needs = model.actors or model.faulty or isinstance(model, Bounded)
-    own = [name for name in reduce if name != SYMMETRY]
+    needs = beyond_specs(model)
+    given = [name for name, value in others.items() if value]
+    if needs and engine == SPARK:
+        raise Refusal(f"{model.name} has {needs}, which --engine {engine} cannot take yet; use another engine")
+    own = [name for name in reduce if name != SYMMETRY or needs]
     if own and engine not in (PLAIN, "auto"):
         raise Refusal(f"--engine {engine} has no --reduce {own[0]}; give --engine plain, or leave it out")
-    if engine == PLAIN or ((needs or own) and engine == "auto"):
-        given = [name for name, value in others.items() if value]
+    if engine == PLAIN or own:
         if given:
-            why = f", the only one yet for {model.name}, which has {_needs(model)}," if needs else ""
-            instead = " (kafka-proto simulate judges temporal properties)" if given[0] == "--property" else ""
-            raise Refusal(f"--engine plain{why} has no {given[0]}; leave it out{instead}")
+            why = f", the only one yet that reduces by {own[0]}," if own else ""
+            raise Refusal(f"--engine plain{why} has no {given[0]}; leave it out")
         return PLAIN
-    if needs:
+    if needs and "--property" in given:
         raise Refusal(
-            f"{model.name} has {_needs(model)}, which --engine {engine} cannot take yet; give --engine plain, or none"
+            f"{model.name} has {needs}, and temporal properties are checked of specs only; leave --property out "
+            f"(kafka-proto simulate judges temporal properties)"
         )
     return engine
 
 
-def _needs(model: Model) -> str:
-    return "actors" if model.actors else "faults" if model.faulty else "a bound on timers"
+def beyond_specs(model: Model) -> str:
+    """Return what a model has that no spec has, on which it depends whether it has an end; nothing for a spec."""
+    return "actors" if model.actors else "faults" if model.faulty else (
+        "a bound on timers" if isinstance(model, Bounded) else ""
+    )
 
 
 def on_spark(

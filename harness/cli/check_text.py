@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from harness.cli.check_limits import limit_words
+from harness.cli.check_limits import goes_beyond_specs, limit_words
 from harness.cli.check_options import PLAIN, SPARK
 from harness.record.counted import counted
 
@@ -65,7 +65,7 @@ def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None
             click.echo(f"  {timer}: no timer of this name fired; see the actions in --json for those that did")
     for prop in summary["unchecked"]:
         instead = f"kafka-proto simulate {name} judges it"
-        if summary["engine"] not in (PLAIN, SPARK):
+        if summary["engine"] not in (PLAIN, SPARK) and not goes_beyond_specs(summary):
             instead = f"--property {prop} checks it"
         click.echo(f"  {prop}: claimed, but temporal, and not checked; {instead}")
     if "collision_probability" in summary:
@@ -75,7 +75,7 @@ def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None
 
 def _how(summary: Mapping[str, Any]) -> list[str]:
     """Say by which engine, under which faults and within which bounds, where that is not the usual."""
-    if summary["engine"] != PLAIN:
+    if summary["engine"] != PLAIN and not goes_beyond_specs(summary):
         return []
     within = []
     for kind, number in summary["faults"].items():
@@ -90,7 +90,8 @@ def _how(summary: Mapping[str, Any]) -> list[str]:
     if timers is not None:
         times = ", ".join(f"at most {counted(number, name or 'timer')}" for name, number in timers.items()) + " a run"
     on = f" (targets {', '.join(whom)})" if whom else ""
-    lines = [f"by --engine plain, with {faults}{on}, {times}"]
+    by = "by --engine plain, " if summary["engine"] == PLAIN else ""
+    lines = [f"{by}with {faults}{on}, {times}"]
     if summary["reductions"]:
         lines.append(f"reduced by {', '.join(summary['reductions'])}: each state that was searched stands for others")
     return lines

@@ -19,6 +19,7 @@ from typing import Any
 
 import attrs
 
+from harness.explore.bounded import Bounded
 from harness.explore.packed.layout import PackedLayout
 from harness.explore.packed.spool import from_words, little_endian
 from harness.model import Model, Refusal, decode, encode
@@ -49,9 +50,14 @@ class Saved:
 
 def asked_of(model: Model, invariants: Iterable[str], flags: Mapping[str, bool]) -> dict[str, Any]:
     """Return what makes two searches the same."""
+    free = {}
+    if model.actors or model.faulty or isinstance(model, Bounded):
+        timers = dict(model.timers) if isinstance(model, Bounded) else {}
+        free = {"network": model.network.name, "timers": timers,
+                "faults": json.loads(json.dumps(attrs.asdict(model.faults)))}
     return {
         "model": model.name, "sizes": dict(model.sizes), "settings": dict(model.settings),
-        "history_variables": model.history_variables, "invariants": list(invariants), **flags,
+        "history_variables": model.history_variables, "invariants": list(invariants), **free, **flags,
     }
 
 

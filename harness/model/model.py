@@ -68,6 +68,39 @@ class Effects:
     held: tuple[Message, ...] = ()
 
 
+class Written(dict[str, Value]):
+    """What a step writes, slot by slot, while that is worked out: its own writes first, then what inboxes become.
+
+    A search that packs states overrides what is done to inboxes, and to what was discarded.
+    """
+
+    def __init__(self, view: View, own: Iterable[tuple[str, Value]]) -> None:
+        super().__init__(own)
+        self._view = view
+
+    def now(self, where: str) -> Value:
+        """Return the value of a slot so far."""
+        before = self._view[where]
+        return self.get(where, before)
+
+    def take(self, inbox: Inbox, message: Message) -> None:
+        """Take a message from where it waits."""
+        self[inbox.slot] = inbox.network.take(self.now(inbox.slot), message)
+
+    def discard(self, message: Message) -> None:
+        """Note that a message was taken, where history variables are on."""
+        seen = slot("discarded", message.dest)
+        self[seen] = self.now(seen) | {message}
+
+    def put(self, inbox: Inbox, message: Message) -> None:
+        """Let a message wait."""
+        self[inbox.slot] = inbox.network.put(self.now(inbox.slot), message)
+
+    def reconnect(self, inbox: Inbox, source: str) -> None:
+        """Let a source open a new connection to a FIFO inbox."""
+        self[inbox.slot] = FIFO.reconnect(self.now(inbox.slot), source)
+
+
 @attrs.frozen(eq=False)
 class Model:
     """One protocol variant at one size.
@@ -272,31 +305,25 @@ class Model:
         """Return the state after a choice is taken."""
         return {**state, **dict(self.effects(View(state), choice.step).writes)}
 
-    def effects(self, view: View, step: Step) -> Effects:
+    def effects(self, view: View, step: Step, writing: Callable[..., Written] = Written) -> Effects:
         """Return what a step does to the slots: its own writes, then what it takes from and gives to the network."""
-        after: dict[str, Value] = dict(step.writes)
+        after = writing(view, step.writes)
         lost: list[Message] = []
         held: list[Message] = []
         if step.consumed is not None:
-            self._take(view, after, step.consumed)
+            after.take(self.routes.of(step.consumed), step.consumed)
+            if self.history_variables:
+                after.discard(step.consumed)
         for message in step.sent:
             self._send(view, after, message, lost, held, by_fault=step.kind is Kind.FAULT)
         return Effects(tuple(after.items()), tuple(lost), tuple(held))
 
-    def _take(self, view: View, after: dict[str, Value], message: Message) -> None:
-        inbox = self.routes.of(message)
-        where = inbox.slot
-        after[where] = inbox.network.take(after.get(where, view[where]), message)
-        if self.history_variables:
-            seen = slot("discarded", message.dest)
-            after[seen] = view[seen] | {message}
-
     def _send(
-        self, view: View, after: dict[str, Value], message: Message, lost: list[Message], held: list[Message],
+        self, view: View, after: Written, message: Message, lost: list[Message], held: list[Message],
         by_fault: bool,
     ) -> None:
         inbox = self.routes.of(message)
-        network, where = inbox.network, inbox.slot
+        network = inbox.network
         hit: set[str] = set()
         if self.faulty:
             gate: Gate = after.get(slot("gate", message.dest)) or view.at("gate", message.dest)
@@ -314,11 +341,11 @@ class Model:
             after[waiting] = tuple(canonical_sort([*now, message]))
         else:
             if "reorder" in hit and network is FIFO:
-                after[where] = FIFO.reconnect(after.get(where, view[where]), message.source)
+                after.reconnect(inbox, message.source)
             for _ in range(2 if "duplicate" in hit else 1):
-                after[where] = network.put(after.get(where, view[where]), message)
+                after.put(inbox, message)
 
-    def _rules_for(self, view: View, after: dict[str, Value], message: Message) -> set[str]:
+    def _rules_for(self, view: View, after: Written, message: Message) -> set[str]:
         """Return the kinds of the rules that hit this message, and count its occurrence for each rule that fits it."""
         counts: list[int] = list(after[RULE_COUNTS] if RULE_COUNTS in after else view[RULE_COUNTS])
         hit: set[str] = set()

@@ -27,7 +27,7 @@ from harness.explore.packed import search as search_module
 from harness.explore.packed.result import Result
 from harness.explore.packed.search import Search
 from harness.explore.reduction.symmetry import rename
-from harness.model import Model, Process, Refusal, Step, View, always, canonical_text, find_model, parts, slot
+from harness.model import Model, Process, Refusal, Step, View, always, canonical_text, parts, slot
 from kafka_proto.transactions.properties import INVARIANTS
 
 REPAIRED_CLASSES = 472_538
@@ -375,9 +375,3 @@ def test_repaired_holds_where_s1_was_found(engine: str) -> None:
 def test_auto_means_the_kernel_where_it_is() -> None:
     """The kernel need not be asked for."""
     assert Search(made(MODELS["gist"]), ("TypeOK",)).run().engine == "kernel"
-
-
-def test_actor_compositions_are_refused() -> None:
-    """The search says that it cannot do actor compositions yet."""
-    with pytest.raises(Refusal, match="only --engine plain can search yet"):
-        Search(find_model("transactions/repaired/actors").make(), INVARIANTS)

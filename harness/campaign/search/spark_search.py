@@ -64,7 +64,7 @@ class SparkSearch:
         progress: Progress = lambda distinct, generated, depth, queue: None,
     ) -> None:
         if model.faulty or model.actors:
-            raise Refusal(f"{model.name} has actors or faults, which only --engine plain can search yet; give that one")
+            raise Refusal(f"{model.name} has actors or faults, which --engine spark cannot search yet; use another")
         url = checked_master(master)
         if folder is None and not url.startswith("local"):
             raise Refusal("on a cluster the search is kept in a folder that all machines share; name it with "

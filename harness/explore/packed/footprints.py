@@ -6,13 +6,17 @@ found again by walking from field to field in the order of reading; that order d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
+
+import attrs
 
 from harness.explore.packed.layout import Field, Look, Overflow, PackedLayout
 from harness.memo.read_memo import ReadBranch, ReadTree
-from harness.model import Message, Model, Process, Property, Step, View
+from harness.model import Message, Model, Process, Property, Step, Value, View, slot
 from harness.model.links import Inbox
+from harness.model.model import Written
+from harness.model.network import FIFO
 
 Answer = tuple[str, str]
 """The name of a property that answers in a state, and its reason."""
@@ -25,26 +29,46 @@ class PackedModel(Protocol):
     layout: PackedLayout
     step_witnesses: list[Property]
 
-    def channels_of(self, step: Step) -> tuple[Channel, ...]: ...
+    def channel(self, field: Field, changes: tuple[Change, ...]) -> Channel: ...
 
     def witnesses_among(self, view: View, steps: Sequence[Step]) -> list[Answer]: ...
 
 
+@attrs.frozen
+class Change:
+    """One thing that a step does to a slot of a channel: `take`, `put` or `discard` a message, `reconnect` a source."""
+
+    inbox: Inbox
+    """The inbox, or what was discarded of an address; its network does not matter then."""
+    what: str
+    whom: Any
+    """The message, or the source."""
+
+    def of(self, before: Value) -> Value:
+        """Return what becomes of the slot's value."""
+        if self.what == "put":
+            return self.inbox.network.put(before, self.whom)
+        if self.what == "take":
+            return self.inbox.network.take(before, self.whom)
+        return before | {self.whom} if self.what == "discard" else FIFO.reconnect(before, self.whom)
+
+    @property
+    def key(self) -> tuple[Value, ...]:
+        """A value that tells changes apart."""
+        return self.inbox.slot, self.what, self.whom
+
+
 class Channel(dict[int, int]):
-    """What one step does to one channel (messages taken, discarded and put): bits of the field -> difference to add."""
+    """What one step does to one channel, an address's inboxes: bits of the field -> difference to add."""
 
-    __slots__ = ("field", "ids", "put", "serial", "space", "taken")
+    __slots__ = ("changes", "field", "ids", "serial")
 
-    def __init__(
-        self, space: PackedModel, serial: int, field: Field, taken: Message | None, put: tuple[Message, ...]
-    ) -> None:
+    def __init__(self, serial: int, field: Field, changes: tuple[Change, ...]) -> None:
         super().__init__()
-        self.space = space
         self.serial = serial
         """Its number among the channels of the space: a dictionary cannot be a key."""
         self.field = field
-        self.taken = taken
-        self.put = put
+        self.changes = changes
         self.ids: dict[int, int] = {}
 
     def __missing__(self, bits: int) -> int:
@@ -59,19 +83,48 @@ class Channel(dict[int, int]):
         return difference
 
     def _after(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        routes, slots = self.space.model.routes, self.field.slots
+        slots = self.field.slots
         after = list(values)
-        if self.taken is not None:
-            inbox = routes.of(self.taken)
-            at = slots.index(inbox.slot)
-            after[at] = inbox.network.take(after[at], self.taken)
-            if self.space.model.history_variables:
-                after[-1] |= {self.taken}
-        for message in self.put:
-            inbox = routes.of(message)
-            at = slots.index(inbox.slot)
-            after[at] = inbox.network.put(after[at], message)
+        for change in self.changes:
+            at = slots.index(change.inbox.slot)
+            after[at] = change.of(after[at])
         return tuple(after)
+
+
+class Sorted(Written):
+    """What a step writes, where what it does to a channel is kept apart, so that the step need not know the inbox.
+
+    A step that writes an inbox itself (a crash, a message that is given back) does depend on it.
+    """
+
+    def __init__(self, layout: PackedLayout, view: View, own: Iterable[tuple[str, Value]]) -> None:
+        super().__init__(view, own)
+        self._where = layout.where
+        self._own = {layout.where[name][0] for name in self}
+        self.changes: dict[Field, list[Change]] = {}
+
+    def _is_apart(self, change: Change) -> bool:
+        field, _ = self._where[change.inbox.slot]
+        if field in self._own:
+            return False
+        self.changes.setdefault(field, []).append(change)
+        return True
+
+    def take(self, inbox: Inbox, message: Message) -> None:
+        if not self._is_apart(Change(inbox, "take", message)):
+            super().take(inbox, message)
+
+    def discard(self, message: Message) -> None:
+        if not self._is_apart(Change(Inbox(slot("discarded", message.dest), FIFO), "discard", message)):
+            super().discard(message)
+
+    def put(self, inbox: Inbox, message: Message) -> None:
+        if not self._is_apart(Change(inbox, "put", message)):
+            super().put(inbox, message)
+
+    def reconnect(self, inbox: Inbox, source: str) -> None:
+        if not self._is_apart(Change(inbox, "reconnect", source)):
+            super().reconnect(inbox, source)
 
 
 class PackedEdge:
@@ -97,17 +150,17 @@ class InternedStep:
 
     __slots__ = ("channels", "step", "writes")
 
-    def __init__(self, space: PackedModel, step: Step, state: int) -> None:
+    def __init__(self, space: PackedModel, step: Step, state: int, written: Sorted) -> None:
         layout = space.layout
         changed: dict[Field, list[tuple[int, Any]]] = {}
-        for name, value in step.writes:
+        for name, value in written.items():
             field, n = layout.where[name]
             changed.setdefault(field, []).append((n, value))
         self.step = step
         self.writes = [
             (field, field.replaced((state >> field.shift) & field.low, changes)) for field, changes in changed.items()
         ]
-        self.channels = space.channels_of(step)
+        self.channels = tuple([space.channel(field, tuple(each)) for field, each in written.changes.items()])
 
     def edge(self, state: int) -> PackedEdge:
         """Return the step as an edge from a state. Raises Overflow where a field is too narrow for what it writes."""
@@ -171,16 +224,30 @@ class Unit(ReadTree):
         answers = self.answers(view)
         if steps and space.step_witnesses:
             answers = (*answers, *space.witnesses_among(view, steps))
-        where = space.layout.where
+        layout = space.layout
+        writes = [self._written(view, step) for step in steps]
+        where = layout.where
         read: list[Field] = list(dict.fromkeys([where[name][0] for name in view.reads()]))
         footprint = read
         if steps:
-            written = dict.fromkeys([where[name][0] for step in steps for name, _ in step.writes])
+            written = dict.fromkeys([where[name][0] for each in writes for name in each])
             read += [field for field in written if len(field.slots) > 1 and field not in read]
             footprint = [*read, *(field for field in written if field not in read)]
-        result = UnitResult(tuple(footprint), tuple([InternedStep(space, step, state) for step in steps]), answers)
+        interned = [InternedStep(space, step, state, each) for step, each in zip(steps, writes, strict=True)]
+        result = UnitResult(tuple(footprint), tuple(interned), answers)
         self.insert(read, [(state >> field.shift) & field.low for field in read], result)
         return result
+
+    def _written(self, view: View, step: Step) -> Sorted:
+        """Return what a step writes; faults that its messages meet are read from the view."""
+        found: list[Sorted] = []
+
+        def writing(view: View, own: Iterable[tuple[str, Value]]) -> Sorted:
+            found.append(Sorted(self.space.layout, view, own))
+            return found[0]
+
+        self.space.model.effects(view, step, writing)
+        return found[0]
 
 
 class Steps(Unit):

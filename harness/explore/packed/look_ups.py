@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from harness.explore.packed.footprints import Answer, Delivery, PackedEdge, PackedModel, Unit, UnitResult
-from harness.explore.packed.layout import Field
-from harness.model import Message
+from harness.explore.packed.layout import Field, Look
+from harness.model import Message, Process
 
 
 class TableEntry:
@@ -144,18 +144,16 @@ class UnitLookUp(LookUp):
 
 
 class InboxLookUp(LookUp):
-    """Which messages may arrive at an address: the look-ups of their deliveries, by the channel's value."""
+    """Which messages may arrive at a process: the look-ups of their deliveries, by the inboxes and whether it hears."""
 
-    def __init__(self, space: ArrangedModel, address: str, field: Field) -> None:
-        self.address = address
-        self.field = field
-        super().__init__(space, (field,))
+    def __init__(self, space: ArrangedModel, process: Process, fields: Iterable[Field]) -> None:
+        self.process = process
+        super().__init__(space, fields)
 
     def fill(self, state: int) -> TableEntry:
-        space, address = self.space, self.address
-        waiting = zip(space.model.inboxes[address], space.layout.at(self.field, state), strict=False)
-        arriving = [message for inbox, value in waiting for message in inbox.network.deliverable(value)]
-        children = tuple([space.first_look_up(space.delivery(address, message), state) for message in arriving])
+        space, process = self.space, self.process
+        arriving = space.model.arrivals(process, Look(space.layout, state))
+        children = tuple([space.first_look_up(space.delivery(process.name, each), state) for each in arriving])
         found = self.table[state & self.mask] = TableEntry((), children) if children else NOTHING
         return found
 

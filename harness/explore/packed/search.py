@@ -14,11 +14,12 @@ from typing import Any
 
 import attrs
 
+from harness.explore.bounded import without_bounds
 from harness.explore.checkpoint import Checkpoint, Saved, asked_of, fields_of
 from harness.explore.packed import kernel, kernel_loop
 from harness.explore.packed.footprints import Answer
 from harness.explore.packed.layout import SLACK, Overflow
-from harness.explore.packed.loop import Loop, LoopOptions, PythonLoop
+from harness.explore.packed.loop import DEADLOCK, Loop, LoopOptions, PythonLoop
 from harness.explore.packed.result import Progress, Result, Violation, first_path, ranked
 from harness.explore.packed.space import Space
 from harness.explore.reduction.symmetry import Symmetry
@@ -66,10 +67,10 @@ class Search:
         progress: Progress = lambda distinct, generated, depth, queue: None,
         checkpoint: Checkpoint | None = None, due: Callable[[], bool] = lambda: False,
     ) -> None:
-        if model.faulty or model.actors:
-            raise Refusal(f"{model.name} has actors or faults, which only --engine plain can search yet; give that one")
         if symmetry and not model.symmetric:
             raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
+        if symmetry and model.actors:
+            raise Refusal(f"{model.name} has actors, which only --engine plain reduces by symmetry yet; give that one")
         self.model = model
         chosen = [model.property(name) for name in invariants]
         if witnesses:
@@ -108,7 +109,7 @@ class Search:
         """Set from outside, by a signal: the search stops where it can go on later."""
         self.interrupted = False
         self.limit: str | None = None
-        """What ended the search early: `states`, or what whoever set `wants_stop` says besides."""
+        """What ended the search early: `states` or `memory`, or what whoever set `wants_stop` says besides."""
 
     def _engine(self, engine: str) -> str:
         if self.saved is not None:
@@ -123,7 +124,7 @@ class Search:
         return "kernel"
 
     def run(self) -> Result:
-        """Search until done, violated or interrupted. Raises Refusal when the memory limit is reached."""
+        """Search until done, violated, interrupted, or at a limit."""
         was_on = gc.isenabled()
         gc.disable()
         try:
@@ -228,11 +229,13 @@ class Search:
 
     def _resume(self, saved: Saved) -> None:
         """Go on from a checkpoint. Raises Overflow where that needs wider fields than it has."""
+        from harness.record.history import all_types
+
         assert self.checkpoint is not None
         self.together = tuple(tuple(group) for group in saved.together)
         self.space = Space(self.model, self.chosen, self.together)
         layout = self.space.layout
-        self.checkpoint.restore_layout(saved, layout, {cls.__name__: cls for cls in self.model.types})
+        self.checkpoint.restore_layout(saved, layout, {cls.__name__: cls for cls in all_types(self.model)})
         self.space.start(layout.pack(self.model.initial_states()[0]))
         self._begin(saved.orbits)
         self.loop.restore(self.checkpoint.levels(saved), saved.position, saved.generated)
@@ -282,7 +285,6 @@ class Search:
                 self.progress(sum(sizes), loop.generated, depth, size - done + sizes[-1])
                 if done < size and self._ends_early(sum(sizes)):
                     return self.save()
-                self._check_memory()
             self.hits.update(self.fresh)
             self.fresh.clear()
             self._settle()
@@ -296,6 +298,8 @@ class Search:
         """Say whether the search ends here, with states that are not expanded, and note why."""
         if self.states and states >= self.states:
             self.limit = "states"
+        elif self.memory and self.loop.bytes() > self.memory:
+            self.limit = "memory"
         elif self.wants_stop:
             self.interrupted = self.limit is None
         return self.wants_stop or self.limit is not None
@@ -314,7 +318,9 @@ class Search:
             loop.rearranged()
 
     def _answered(self, depth: int, answers: Sequence[Answer], states: Sequence[int]) -> None:
-        for name, _ in answers:
+        if answers is DEADLOCK:
+            states = self._really_dead(states)
+        for name, _ in answers if states else ():
             if name not in self.hits:
                 hit = self.fresh.get(name)
                 if hit is None or depth < hit.depth:
@@ -322,14 +328,12 @@ class Search:
                 elif hit.depth == depth:
                     hit.states += states
 
-    def _check_memory(self) -> None:
-        if self.memory and self.loop.bytes() > self.memory:
-            self.save()
-            kept = f"; what is done is kept in {self.checkpoint.folder}" if self.checkpoint is not None else ""
-            raise Refusal(
-                f"the search needs more than the {self.memory / 1e9:g} GB of memory that it was given, after "
-                f"{sum(self.loop.sizes()):,} states{kept}; give more with --memory, or use smaller sizes or --symmetry"
-            )
+    def _really_dead(self, states: Sequence[int]) -> Sequence[int]:
+        """Leave out the states in which a timer that is used up could fire."""
+        model = without_bounds(self.model)
+        if model is self.model or "Deadlock" in self.hits:
+            return states
+        return [state for state in states if not model.choices(self.space.layout.unpack(state))]
 
     def _result(self) -> Result:
         loop = self.loop

@@ -6,11 +6,21 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from math import prod
 
-from harness.explore.packed.footprints import Answer, Channel, Check, Delivery, MessageCheck, PackedEdge, Steps, Unit
+from harness.explore.packed.footprints import (
+    Answer,
+    Change,
+    Channel,
+    Check,
+    Delivery,
+    MessageCheck,
+    PackedEdge,
+    Steps,
+    Unit,
+)
 from harness.explore.packed.layout import Field, PackedLayout
 from harness.explore.packed.look_ups import WITNESSED, Context, InboxLookUp, LookUp, TableEntry, UnitLookUp
 from harness.explore.packed.silent_checks import SilentGroup, silent_groups
-from harness.model import Message, Model, Property, Step, View, canonical_text
+from harness.model import Message, Model, Process, Property, Step, View, canonical_text, slot
 
 GROUPS = 2
 """Groups of checks up to which they are asked apart from the steps."""
@@ -72,13 +82,18 @@ class Space:
         for process in self.model.everyone():
             bases.append(self.first_look_up(Steps(self, process), state))
             if process.has_inbox:
-                bases.append(InboxLookUp(self, process.name, self.layout.channels[process.name]))
+                bases.append(InboxLookUp(self, process, self._fields_of_arrivals(process)))
         asked: list[LookUp] = [self.first_look_up(check, state) for check in self.checks]
         if (constraint := self.model.constraint) is not None:
             outside = Check(self, "constraint", lambda view: None if constraint(view) else "out of bounds")
             self.bounds = self.first_look_up(outside, state)
         self.bases, self.asked = bases, asked
         self.arrange()
+
+    def _fields_of_arrivals(self, process: Process) -> list[Field]:
+        """Return the fields on which it depends what may arrive at a process: its inboxes, and whether it hears."""
+        gate = [self.layout.where[slot("gate", process.name)][0]] if self.model.faulty else []
+        return [*gate, self.layout.channels[process.name]]
 
     def first_look_up(self, unit: Unit, state: int) -> UnitLookUp:
         """Return a unit's first look-up; a state tells which fields it reads first."""
@@ -201,7 +216,7 @@ class Space:
             below = list(look_up.everything())
             if isinstance(look_up, InboxLookUp):
                 firsts = (self.first_look_ups.get(unit) for unit in self.deliveries.values()
-                          if unit.process.name == look_up.address)
+                          if unit.process is look_up.process)
                 below += [inner for first in firsts if first is not None for inner in first.everything()]
             for inner in below:
                 if self._possible(mask | inner.mask) <= self.most:
@@ -270,25 +285,13 @@ class Space:
             unit = self.deliveries[key] = Delivery(self, self.receivers[address], message)
         return unit
 
-    def channels_of(self, step: Step) -> tuple[Channel, ...]:
-        """Return what a step does to the channels, one table per channel."""
-        if step.consumed is None and not step.sent:
-            return ()
-        touched: dict[str, tuple[Message | None, list[Message]]] = {}
-        if step.consumed is not None:
-            touched[step.consumed.dest] = (step.consumed, [])
-        for message in step.sent:
-            taken, put = touched.get(message.dest, (None, []))
-            touched[message.dest] = (taken, [*put, message])
-        found = []
-        for address, (taken, put) in touched.items():
-            field = self.layout.channels[address]
-            key = (field.number, canonical_text((taken, *put)))
-            channel = self.channels.get(key)
-            if channel is None:
-                channel = self.channels[key] = Channel(self, len(self.channels), field, taken, tuple(put))
-            found.append(channel)
-        return tuple(found)
+    def channel(self, field: Field, changes: tuple[Change, ...]) -> Channel:
+        """Return what a step does to a channel, as a table."""
+        key = (field.number, canonical_text(tuple([change.key for change in changes])))
+        channel = self.channels.get(key)
+        if channel is None:
+            channel = self.channels[key] = Channel(len(self.channels), field, changes)
+        return channel
 
     def edges(self, state: int) -> list[PackedEdge]:
         """Return every edge of a state, in the order of the model: process by process, own steps first."""

@@ -1,0 +1,140 @@
+"""The packed search of actors against the plain one: the same states, level by level, under every kind of fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from support import mixed_links, own_protocols
+from support.command_line import call
+from support.searching import ENGINES
+
+from harness.explore import checkpoint, plain
+from harness.explore.any_model import PlainSearch
+from harness.explore.bounded import ALL, bounded
+from harness.explore.packed import kernel_loop, loop
+from harness.explore.packed import search as search_module
+from harness.explore.packed.search import Search
+from harness.model import Faults, Model, Rule, canonical_text, find_model, register, unregister
+
+Case = tuple[str, dict[str, int], str | None, dict[str, Any], dict[str, int]]
+"""A model, its sizes, the network, faults, and bounds on timers."""
+
+NO_TIMERS = {ALL: 0}
+CASES: dict[str, Case] = {
+    "lock-service": ("lock-service", {"leases": 1}, "bag", {}, {}),
+    "twice-or-never": ("lock-service", {"leases": 1}, "bag", {"duplicate": 1, "drop": 1}, {}),
+    "cut-and-paused": ("lock-service", {"leases": 1}, "fifo", {"partition": 1, "pause": 1}, {}),
+    "late-and-reordered": ("lock-service", {"leases": 1}, "fifo", {"reorder": 1, "delay": 1}, {}),
+    "two-phase": ("two-phase", {}, None, {"one_way": 1}, {ALL: 1}),
+    "links": ("mixed-links", {"notes": 1}, "bag", {"crash": 1, "delay": 1}, {}),
+    "reconnected-links": ("mixed-links", {"notes": 1}, "fifo", {"reorder": 1, "one_way": 1}, {}),
+    "rules": ("mixed-links", {"notes": 2}, "fifo", {"rules": (Rule("reorder"), Rule("drop", "Noted", nth=1))}, {}),
+    "more-rules": ("mixed-links", {"notes": 1}, "bag", {"rules": (Rule("duplicate"), Rule("delay", "Note"))}, {}),
+    "kip-320": ("replication/kip-320/actors", {}, None, {}, NO_TIMERS),
+    "kip-320-timers": ("replication/kip-320/actors", {"elections": 0}, None, {}, {ALL: 0, "RequestTimeout": 1}),
+    "kip-320-drop": ("replication/kip-320/actors", {"elections": 0}, None, {"drop": 1}, NO_TIMERS),
+    "truncated": ("replication/truncate-to-high-watermark/actors", {"elections": 0}, None, {"pause": 1}, NO_TIMERS),
+    "transactions": ("transactions/repaired/actors", {"clients": 1, "brokers": 1}, None, {"drop": 1}, NO_TIMERS),
+    "diary-02": ("transactions/diary-02/actors", {"clients": 1, "elections": 0}, None, {}, NO_TIMERS),
+    "compaction": ("compaction/pulsar/actors", {"messages": 1, "keys": 1}, None, {}, NO_TIMERS),
+    "stack": ("cluster", {"clients": 1, "brokers": 2, "replication-factor": 2}, None, {}, NO_TIMERS),
+}
+
+
+@pytest.fixture(autouse=True)
+def found() -> Iterator[None]:
+    """The protocols of other packages, and the toy whose links differ, are found."""
+    with own_protocols.found():
+        register(mixed_links.SYSTEM)
+        yield
+        unregister(mixed_links.SYSTEM.name)
+
+
+def made(name: str) -> Model:
+    """Build the model of a case."""
+    model, sizes, network, faults, timers = CASES[name]
+    spec = find_model(model)
+    whom = tuple(spec.make(sizes).actors)
+    return bounded(spec.make(sizes, {}, network, Faults(**faults, targets=whom) if faults else Faults()), timers)
+
+
+def states_by_level(model: Model) -> list[set[str]]:
+    """Return the states of each level as text, by the reference semantics."""
+    levels = [{canonical_text(state_text(state)): state for state in model.initial_states()}]
+    seen = set(levels[0])
+    while levels[-1]:
+        after = {}
+        for state in levels[-1].values():
+            for choice in model.choices(state):
+                target = model.apply(state, choice)
+                text = canonical_text(state_text(target))
+                if text not in seen:
+                    seen.add(text)
+                    after[text] = target
+        levels.append(after)
+    return [set(level) for level in levels]
+
+
+def state_text(state: Any) -> tuple[Any, ...]:
+    return tuple(sorted((name, canonical_text(value)) for name, value in state.items()))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_packed_search_of_actors_equals_the_plain_one(engine: str, name: str) -> None:
+    """Counts, counts per action, violations and witnesses with their paths, deadlocks: all is the plain search's."""
+    model = made(name)
+    names = tuple(prop.name for prop in model.properties if prop.is_safety)
+    given: dict[str, Any] = {"stop": False, "deadlock": True, "witnesses": True}
+    plainly = PlainSearch(model, names, **given).run()
+    packed = Search(model, names, engine=engine, **given).run()
+    assert (packed.engine, packed.complete) == (engine, True)
+    assert attrs.evolve(packed, engine=plainly.engine, bits=plainly.bits) == plainly
+    assert plainly.distinct > 20
+
+
+@pytest.mark.parametrize("name", ["cut-and-paused", "late-and-reordered", "rules", "kip-320-drop", "stack"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_packed_search_of_actors_meets_the_very_states(
+    engine: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Level by level the states are those of the reference semantics, also where fields overflow on the way."""
+    monkeypatch.setattr(search_module, "SCOUTED", 2)
+    monkeypatch.setattr(loop, "CHUNK", 7)
+    monkeypatch.setattr(kernel_loop, "SLICE", 7)
+    model = made(name)
+    search = Search(model, (), engine=engine)
+    search.run()
+    unpack = search.space.layout.unpack
+    levels = [
+        {canonical_text(state_text(unpack(state))) for state in search.loop.level(n)}
+        for n in range(len(search.loop.sizes()))
+    ]
+    assert levels == states_by_level(model)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_search_of_actors_goes_on_from_a_checkpoint(engine: str, tmp_path: Path) -> None:
+    """A search of actors that ended at a limit goes on to the same end; one with other faults is another search."""
+    model = made("kip-320-drop")
+    whole = Search(model, (), engine=engine).run()
+    parts = Search(model, (), engine=engine, states=300, checkpoint=checkpoint.Checkpoint(tmp_path)).run()
+    assert parts.distinct < whole.distinct and not parts.complete
+    rest = Search(model, (), engine=engine, checkpoint=checkpoint.Checkpoint(tmp_path)).run()
+    assert attrs.evolve(rest, bits=whole.bits) == whole
+    command = ("check", "replication/kip-320/actors", "--size", "elections=0", "--timers", "0")
+    first = ("--engine", engine, "--out", tmp_path / "out", "--checkpoint", tmp_path / "other")
+    assert call(*command, "--faults", "drop=1", *first).code == 0
+    assert "is of another search: its faults is" in call(*command, *first).refusal
+
+
+def test_stateless_oracle_counts_as_the_plain_search() -> None:
+    """The levels by hand, and the two plain searches, agree among each other."""
+    model = made("cut-and-paused")
+    levels = states_by_level(model)
+    oracle = plain.search(model)
+    assert (sum(map(len, levels)), len(levels) - 1) == (oracle.distinct, oracle.depth)
