@@ -15,9 +15,13 @@ from kafka_proto.broker.requests import Carried, answer_of
 from kafka_proto.broker.state import Node
 from kafka_proto.broker.work import carry, refill, settle
 from kafka_proto.coordinator import role as coordinator
+from kafka_proto.coordinator.loading import load
+from kafka_proto.coordinator.producer_ids import ProducerIds
 from kafka_proto.coordinator.role import CoordinatorConfig
 from kafka_proto.coordinator.transaction import TxnState
+from kafka_proto.group.offsets import load as load_offsets
 from kafka_proto.leader.state import Leader
+from kafka_proto.log import rebuild
 from kafka_proto.requests import GROUP_TOPIC, Error, partition_name
 from kafka_proto.versions import BrokerVersion
 
@@ -48,6 +52,18 @@ def deliver_held(node: Node) -> tuple[Node, tuple[tuple[str, Error], ...]]:
         node, errors = carry(node, markers)
         answers += tuple(errors.items())
     return settle(node), answers
+
+
+def elect(node: Node) -> Node:
+    """Elect the node anew: caches and guards are lost, logs are read again, the coordinator epoch grows."""
+    old = node.coordinator
+    step = load(node.version.coordinator, node.transaction_log, old.coordinator_epoch + 1, ProducerIds(), old.config,
+                now=node.now)
+    leaders = FrozenMap((name, Leader(rebuild(leader.log), guards=leader.guards))
+                        for name, leader in node.leaders.items())
+    offsets = load_offsets(leaders[OFFSETS_PARTITION].log.batches)
+    groups = attrs.evolve(node.groups, offsets=offsets)
+    return settle(refill(settle(attrs.evolve(node, leaders=leaders, groups=groups, held=()), step)))
 
 
 def next_deadline(node: Node) -> int | None:

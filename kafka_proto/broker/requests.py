@@ -121,10 +121,10 @@ def _write_markers(node: Node, request: WriteTxnMarkersRequest) -> Carried:
 def _txn_offset_commit(node: Node, request: TxnOffsetCommitRequest) -> Carried:
     """Verify, ask the group, append: in this order (`scheduleTransactionalWriteOperation`)."""
     decisions, guard = node.version.leader, NO_GUARD
-    if not request.group_id:
-        return Carried(node, TxnOffsetCommitResponse(Error.INVALID_GROUP_ID))
     if request.partition not in node.leaders:
         return Carried(node, TxnOffsetCommitResponse(Error.UNKNOWN_TOPIC_OR_PARTITION))
+    if not request.group_id:
+        return Carried(node, TxnOffsetCommitResponse(Error.INVALID_GROUP_ID))
     operation = decisions.operation("TxnOffsetCommit", request.version)
     if operation is not None:
         started = decisions.start_verification(
@@ -148,9 +148,9 @@ def _txn_offset_commit(node: Node, request: TxnOffsetCommitRequest) -> Carried:
 
 
 def _offset_commit(node: Node, request: OffsetCommitRequest) -> Carried:
+    if request.partition not in node.leaders:
+        return Carried(node, OffsetCommitResponse(Error.UNKNOWN_TOPIC_OR_PARTITION))
     error = group.check_commit(node.version.group, node.groups, request)
-    if error is Error.NONE and request.partition not in node.leaders:
-        error = Error.UNKNOWN_TOPIC_OR_PARTITION
     if error is not Error.NONE:
         return Carried(node, OffsetCommitResponse(error))
     node = attrs.evolve(node, groups=group.with_group(node.groups, request.group_id))

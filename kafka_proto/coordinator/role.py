@@ -46,6 +46,8 @@ class CoordinatorDecisions:
     """For EndTxn from version 5."""
     abort_fenced: Callable[..., Outcome]
     """What a coordinator does of itself: after a time-out, and before a new producer of an open transaction."""
+    recovered: Callable[[TransactionMetadata], TransactionMetadata]
+    """What of an entry a coordinator has that reads it from the log."""
     marker_version: int = 1
 
 
@@ -259,21 +261,6 @@ def expire(state: Coordinator, tid: str, *, now: int) -> Step:
     outcome = Outcome(Answer(), dead, attrs.evolve(cached, pending_state=TxnState.DEAD))
     state, _ = _carry(state, tid, Waiting(None, None, outcome))
     return state, (Logged(tid, None),)
-
-
-def load(
-    decisions: CoordinatorDecisions, entries: FrozenMap[str, TransactionMetadata], coordinator_epoch: int,
-    ids: ProducerIds, config: CoordinatorConfig, *, now: int,
-) -> Step:
-    """Become coordinator with the last entry of each transactional id: markers for what is prepared (`onElection`)."""
-    cache = FrozenMap((tid, CachedTransaction(entry)) for tid, entry in entries.items())
-    state = Coordinator(cache, FrozenMap(), ids, coordinator_epoch, False, config)
-    effects: list[Effect] = []
-    for tid, entry in entries.items():
-        if entry.state in PREPARED:
-            state, more = send_markers(decisions, state, tid, now=now)
-            effects += more
-    return state, tuple(effects)
 
 
 def _cached(state: Coordinator, tid: str, cached: CachedTransaction) -> Coordinator:

@@ -5,6 +5,7 @@ from functools import partial
 from kafka_proto.coordinator.add_partitions import add_partitions, verify_partitions
 from kafka_proto.coordinator.end_txn import abort_fenced, end_txn
 from kafka_proto.coordinator.init_producer_id import init_producer_id
+from kafka_proto.coordinator.loading import recovered_without_ids
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_group
 from kafka_proto.group.role import GroupDecisions, refused_commit
@@ -26,6 +27,7 @@ KIP_360 = BrokerVersion(
         end_txn=end_txn,
         end_txn_bumping=end_txn,
         abort_fenced=abort_fenced,
+        recovered=recovered_without_ids,
     ),
     LeaderDecisions(
         operation=no_operation,

@@ -17,6 +17,7 @@ from kafka_proto.coordinator.end_txn_bumping import (
     end_txn_bumping,
 )
 from kafka_proto.coordinator.init_producer_id import init_producer_id
+from kafka_proto.coordinator.loading import recovered_whole, recovered_without_ids
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_known_group
 from kafka_proto.group.role import GroupDecisions, refused_commit
@@ -49,6 +50,7 @@ KIP_890 = BrokerVersion(
         end_txn=end_txn,
         end_txn_bumping=end_txn_bumping,
         abort_fenced=abort_fenced_twice,
+        recovered=recovered_without_ids,
     ),
     LeaderDecisions(
         operation=add_or_verify_operation,
@@ -73,7 +75,7 @@ KIP_890_4_2 = attrs.evolve(
 )
 KIP_890_4_4 = attrs.evolve(
     KIP_890_4_2, name="kip-890/4.4", title="transactions as Kafka 4.4 has them",
-    coordinator=attrs.evolve(KIP_890_4_2.coordinator, abort_fenced=abort_fenced_rotating),
+    coordinator=attrs.evolve(KIP_890_4_2.coordinator, abort_fenced=abort_fenced_rotating, recovered=recovered_whole),
 )
 KIP_890_4_4_LEVEL_1 = attrs.evolve(
     KIP_890_4_4, name="kip-890/4.4/level-1", title="transactions as Kafka 4.4 has them at transaction.version 1",

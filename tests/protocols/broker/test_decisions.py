@@ -1,0 +1,381 @@
+"""What decisions do where no recording reaches: failed appends, elections, races, epochs and ids that run out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.model import FrozenMap
+from kafka_proto.broker import Node, elect, handle, new_node, next_deadline, pass_time
+from kafka_proto.coordinator import role
+from kafka_proto.coordinator.answers import response
+from kafka_proto.coordinator.completion import AfterMarker, after_marker
+from kafka_proto.coordinator.outcome import Answer
+from kafka_proto.coordinator.producer_ids import Allocator, Block, ProducerIds, allocate
+from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.coordinator.transaction import (
+    LAST_EPOCH,
+    CachedTransaction,
+    IllegalTransition,
+    TransactionMetadata,
+    TxnState,
+    prepare,
+)
+from kafka_proto.group.role import refused_commit
+from kafka_proto.leader.appending import check_batch
+from kafka_proto.leader.marking import check_marker, check_marker_strictly
+from kafka_proto.leader.role import admit, append_batch, append_marker
+from kafka_proto.leader.state import NO_GUARD, Leader, Origin
+from kafka_proto.leader.verification import expire_verifications
+from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
+from kafka_proto.log.producer_state import ProducerState
+from kafka_proto.log.records import MAX_EPOCH
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    DeleteRecordsRequest,
+    EndTxnRequest,
+    Error,
+    InitProducerIdRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
+from kafka_proto.versions import KIP_98, KIP_360, KIP_890, KIP_890_4_2, KIP_890_4_4, KIP_890_PART_1, BrokerVersion
+
+INIT = InitProducerIdRequest(4, "tid", 60_000)
+ONGOING = TransactionMetadata(7, TxnState.ONGOING, 3, partitions=("T-0",), timeout_ms=50, start_timestamp=0)
+IDS = ProducerIds(Block(1000, 10))
+
+
+def coordinator(metadata: TransactionMetadata, **changes: Any) -> Coordinator:
+    """Return a coordinator of one transaction."""
+    return Coordinator(FrozenMap({"tid": CachedTransaction(metadata)}), ids=IDS, **changes)
+
+
+def ask(version: BrokerVersion, state: Coordinator, request: Any) -> role.Step:
+    """Let a coordinator receive a request."""
+    return role.receive(version.coordinator, state, request, now=100, token="me")
+
+
+def error_of(step: role.Step) -> Error:
+    """Return the code of the one answer."""
+    (answered,) = [effect for effect in step[1] if isinstance(effect, Answered)]
+    return answered.answer.error
+
+
+def batch(epoch: int = 0, sequence: int = 0, producer: int = 7) -> RecordBatch:
+    """Return a transactional batch of one record."""
+    return RecordBatch(("x",), producer, epoch, sequence, True)
+
+
+def test_kafka_9666_failed_fence_is_not_bumped_again_until_4_2() -> None:
+    """A fence whose append failed keeps its epoch for the next one; since KAFKA-19367 nothing is bumped before it."""
+    for version, after_failure, logged in ((KIP_360, 4, 4), (KIP_890, 4, 5), (KIP_890_4_2, 3, 4), (KIP_890_4_4, 3, 4)):
+        state, (effect,) = ask(version, coordinator(ONGOING), INIT)
+        assert isinstance(effect, Logged)
+        state, answers = role.append_failed(state, "tid", Error.COORDINATOR_NOT_AVAILABLE)
+        assert error_of((state, answers)) is Error.COORDINATOR_NOT_AVAILABLE
+        assert state.transactions["tid"].metadata.producer_epoch == after_failure
+        assert state.transactions["tid"].has_failed_epoch_fence is (after_failure == 4)
+        _, (effect,) = ask(version, state, INIT)
+        assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.producer_epoch == logged
+
+
+def test_failed_append_leaves_a_new_transactional_id_without_epoch() -> None:
+    """The next InitProducerId gives epoch 0, and uses the producer id that was taken."""
+    state, _ = ask(KIP_360, Coordinator(ids=IDS), INIT)
+    state, _ = role.append_failed(state, "tid", Error.NOT_COORDINATOR)
+    known = state.transactions["tid"]
+    assert (known.metadata.producer_id, known.metadata.producer_epoch, known.pending_state) == (1000, -1, None)
+    _, (effect,) = ask(KIP_360, state, INIT)
+    assert isinstance(effect, Logged) and effect.entry is not None
+    assert (effect.entry.producer_id, effect.entry.producer_epoch) == (1000, 0)
+
+
+def test_everybody_else_waits_while_an_append_is_under_way() -> None:
+    """Pending: CONCURRENT_TRANSACTIONS, to whoever asks; 3.x looks at the producer first, 4.x does not."""
+    state, _ = ask(KIP_890, coordinator(ONGOING), EndTxnRequest(5, "tid", 7, 3, True))
+    stranger = AddPartitionsToTxnRequest(3, "tid", 8, 0, ("T-1",))
+    assert error_of(ask(KIP_890, state, INIT)) is Error.CONCURRENT_TRANSACTIONS
+    assert error_of(ask(KIP_890, state, stranger)) is Error.CONCURRENT_TRANSACTIONS
+    assert error_of(ask(KIP_360, state, stranger)) is Error.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_loading_coordinator_answers_nothing_else() -> None:
+    """COORDINATOR_LOAD_IN_PROGRESS, until the log is read; the same while a block of producer ids is on its way."""
+    assert error_of(ask(KIP_360, Coordinator(loading=True), INIT)) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    for request in (INIT, InitProducerIdRequest(4, None, 0)):
+        assert error_of(ask(KIP_360, Coordinator(), request)) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    last = attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH)
+    without = attrs.evolve(coordinator(last), ids=ProducerIds())
+    assert error_of(ask(KIP_890, without, EndTxnRequest(5, "tid", 7, LAST_EPOCH, True))
+                    ) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    rested = attrs.evolve(last, state=TxnState.EMPTY)
+    assert error_of(ask(KIP_360, attrs.evolve(coordinator(rested), ids=ProducerIds()), INIT)
+                    ) is Error.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_retry_of_an_init_that_used_up_the_epochs_gets_the_same_id() -> None:
+    """The id before, at its last epoch, is a retry; without id and epoch the last one is not kept for anybody."""
+    rested = attrs.evolve(ONGOING, state=TxnState.EMPTY, producer_epoch=LAST_EPOCH, partitions=())
+    goes_on = InitProducerIdRequest(4, "tid", 60_000, 7, LAST_EPOCH)
+    for request, retried in ((goes_on, Error.NONE), (INIT, Error.PRODUCER_FENCED)):
+        state, _ = ask(KIP_360, coordinator(rested), request)
+        state, answers = role.appended(KIP_360.coordinator, state, "tid", now=1)
+        assert answers == (Answered("me", request, Answer(Error.NONE, 1000, 0)),)
+        state, effects = ask(KIP_360, state, goes_on)
+        if retried is Error.NONE:
+            _, effects = role.appended(KIP_360.coordinator, state, "tid", now=2)
+        assert error_of((state, effects)) is retried
+
+
+def test_transaction_is_as_old_as_its_first_partition() -> None:
+    """Another partition does not make it younger; the next transaction begins anew."""
+    for state, begun_at in ((TxnState.ONGOING, 0), (TxnState.COMPLETE_ABORT, 100)):
+        request = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
+        _, (effect,) = ask(KIP_890, coordinator(attrs.evolve(ONGOING, state=state)), request)
+        assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.start_timestamp == begun_at
+        assert effect.entry.last_update_timestamp == 100
+
+
+def test_blocks_of_producer_ids_never_overlap() -> None:
+    """Whoever asks, and asks again after a crash, gets another block; a block gives each id once."""
+    allocator, given = Allocator(), []
+    for _ in range(5):
+        allocator, block = allocate(allocator, 3)
+        ids = ProducerIds(block)
+        while ids.next_id is not None:
+            given.append(ids.next_id)
+            ids = ids.take()
+    assert given == list(range(15))
+
+
+@pytest.mark.parametrize(("version", "epoch", "producer_id"), [
+    (KIP_360, MAX_EPOCH, 7), (KIP_890_4_2, MAX_EPOCH, 7), (KIP_890_4_4, 0, 1000),
+])
+def test_time_out_at_the_last_epoch(version: BrokerVersion, epoch: int, producer_id: int) -> None:
+    """The epoch after the last is for this; 4.4 switches to another producer id (KAFKA-20090)."""
+    state = coordinator(attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH, partitions=()))
+    assert role.is_timed_out(state, "tid", 51) and not role.is_timed_out(state, "tid", 50)
+    state, _ = role.time_out(version.coordinator, state, "tid", now=51)
+    state, _ = role.appended(version.coordinator, state, "tid", now=51)
+    state, _ = role.appended(version.coordinator, state, "tid", now=51)
+    known = state.transactions["tid"].metadata
+    assert (known.state, known.producer_epoch, known.producer_id) == (TxnState.COMPLETE_ABORT, epoch, producer_id)
+
+
+def test_kafka_19367_fence_at_the_last_epoch_overflows_in_4_0() -> None:
+    """The second bump throws: the client is told UNKNOWN_SERVER_ERROR, and the epoch in the cache is the very last."""
+    state, effects = ask(KIP_890, coordinator(attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH)), INIT)
+    assert error_of((state, effects)) is Error.UNKNOWN_SERVER_ERROR
+    known = state.transactions["tid"]
+    assert (known.metadata.state, known.metadata.producer_epoch, known.pending_state) == (TxnState.ONGOING, MAX_EPOCH,
+                                                                                         None)
+
+
+def test_time_out_of_what_is_not_open_or_pending_does_nothing() -> None:
+    """`abortTimedOutTransactions` passes over it."""
+    rested = coordinator(attrs.evolve(ONGOING, state=TxnState.COMPLETE_COMMIT))
+    assert role.time_out(KIP_360.coordinator, rested, "tid", now=99) == (rested, ())
+    ending, _ = ask(KIP_360, coordinator(ONGOING), EndTxnRequest(3, "tid", 7, 3, True))
+    assert role.time_out(KIP_360.coordinator, ending, "tid", now=99) == (ending, ())
+
+
+def test_markers_are_sent_again_until_acknowledged_and_given_up_when_fenced() -> None:
+    """Retriable codes: again to those partitions; permanent ones: never again, and the transaction stays prepared."""
+    known = attrs.evolve(ONGOING, partitions=("T-0", "T-1"))
+    state, _ = ask(KIP_360, coordinator(known), EndTxnRequest(3, "tid", 7, 3, True))
+    state, effects = role.appended(KIP_360.coordinator, state, "tid", now=1)
+    (markers,) = [effect for effect in effects if isinstance(effect, Markers)]
+    errors = FrozenMap({"T-0": Error.NONE, "T-1": Error.NOT_LEADER_OR_FOLLOWER})
+    half, (again,) = role.marked(state, "tid", markers.request, errors, now=2)
+    assert isinstance(again, Markers) and again.request.partitions == ("T-1",)
+    assert half.transactions["tid"].metadata.partitions == ("T-1",)
+    done, (logged,) = role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=3)
+    assert isinstance(logged, Logged) and logged.entry is not None and logged.entry.state is TxnState.COMPLETE_COMMIT
+    assert role.marked(done, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=4) == (done, ())
+    fenced, nothing = role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.INVALID_PRODUCER_EPOCH}), now=3)
+    assert nothing == () and fenced.transactions["tid"].metadata.state is TxnState.PREPARE_COMMIT
+    stale = attrs.evolve(again.request, coordinator_epoch=-1)
+    assert role.marked(half, "tid", stale, FrozenMap({"T-1": Error.NONE}), now=3) == (half, ())
+    older = attrs.evolve(again.request, producer_epoch=2)
+    assert role.marked(half, "tid", older, FrozenMap({"T-1": Error.NONE}), now=3) == (half, ())
+    assert after_marker(Error.TRANSACTION_COORDINATOR_FENCED) is AfterMarker.GIVE_UP
+    with pytest.raises(ValueError, match="no coordinator expects"):
+        after_marker(Error.INVALID_GROUP_ID)
+
+
+def test_idle_transactional_id_is_forgotten_by_a_tombstone() -> None:
+    """At rest for `transactional.id.expiration.ms`: then it is unknown, and its producer fenced by its mapping."""
+    node = new_node(KIP_890_4_4, ("T-0",), CoordinatorConfig(transactional_id_expiration_ms=500))
+    node, made = handle(node, INIT)
+    assert "tid" in pass_time(node, 400).transaction_log
+    node = pass_time(node, 600)
+    assert dict(node.transaction_log) == dict(node.coordinator.transactions) == {}
+    late = AddPartitionsToTxnRequest(3, "tid", made.producer_id, 0, ("T-0",))  # type: ignore[attr-defined]
+    assert handle(node, late)[1].errors["T-0"] is Error.INVALID_PRODUCER_ID_MAPPING  # type: ignore[attr-defined]
+    open_ = coordinator(ONGOING, config=CoordinatorConfig(transactional_id_expiration_ms=1))
+    assert role.expire(open_, "tid", now=10_000) == (open_, ())
+
+
+def begun(version: BrokerVersion, epoch: int = 0) -> Node:
+    """Return a node on which a producer has written to T-0 in a transaction at some epoch."""
+    node, _ = handle(new_node(version, ("T-0",)), INIT)
+    cached = node.coordinator.transactions["tid"]
+    cached = attrs.evolve(cached, metadata=attrs.evolve(cached.metadata, producer_epoch=epoch))
+    node = attrs.evolve(node, coordinator=attrs.evolve(node.coordinator, transactions=FrozenMap({"tid": cached})))
+    node, _ = handle(node, AddPartitionsToTxnRequest(3, "tid", 0, epoch, ("T-0",)))
+    node, made = handle(node, ProduceRequest(11, "tid", -1, "T-0", batch(epoch, producer=0)))
+    assert made.error is Error.NONE  # type: ignore[attr-defined]
+    return node
+
+
+def test_new_coordinator_completes_what_is_prepared_with_its_epoch() -> None:
+    """The markers that its predecessor did not bring are written again; an old coordinator's are fenced then."""
+    node = attrs.evolve(begun(KIP_890_4_4), holds_markers=True)
+    node, _ = handle(node, EndTxnRequest(5, "tid", 0, 0, True))
+    node = elect(attrs.evolve(node, holds_markers=False))
+    log = node.leaders["T-0"].log
+    assert node.transaction_log["tid"].state is TxnState.COMPLETE_COMMIT and log.last_stable_offset == 2
+    assert log.producer(0).coordinator_epoch == 1
+    old = WriteTxnMarkersRequest(2, 0, 1, 0, False, ("T-0",), 0)
+    assert handle(node, old)[1].errors == (("T-0", Error.TRANSACTION_COORDINATOR_FENCED),)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("version", "producer_id", "epoch"), [(KIP_890, 0, MAX_EPOCH), (KIP_890_4_4, 1, 0)])
+def test_kafka_20310_election_while_epochs_run_out(version: BrokerVersion, producer_id: int, epoch: int) -> None:
+    """The entry of 4.0 does not say which producer id comes next: the client that was promised it is not known."""
+    node = attrs.evolve(begun(version, LAST_EPOCH), holds_markers=True)
+    node, ended = handle(node, EndTxnRequest(5, "tid", 0, LAST_EPOCH, True))
+    assert (ended.producer_id, ended.producer_epoch) == (1, 0)  # type: ignore[attr-defined]
+    node = elect(attrs.evolve(node, holds_markers=False))
+    known = node.transaction_log["tid"]
+    assert (known.state, known.producer_id, known.producer_epoch) == (TxnState.COMPLETE_COMMIT, producer_id, epoch)
+
+
+def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
+    """Verified, then the marker, then the append: the guard went with the marker, and with a client's own append."""
+    for version in (KIP_890_PART_1, KIP_890, KIP_890_4_4):
+        decisions, request = version.leader, ProduceRequest(11, "tid", -1, "T-0", batch())
+        admitted = admit(decisions, Leader(), request, now=0)
+        assert admitted.asks is not None and admitted.guard != NO_GUARD
+        leader, _ = append_marker(decisions, admitted.leader, marker_batch(7, 0, Marker.ABORT, 0), 0)
+        _, checked = append_batch(decisions, leader, batch(), Origin.CLIENT, admitted.guard)
+        assert checked.error is Error.INVALID_TXN_STATE
+        again = admit(decisions, leader, request, now=0)
+        _, checked = append_batch(decisions, again.leader, batch(), Origin.CLIENT, admitted.guard)
+        assert checked.error is Error.INVALID_TXN_STATE and again.guard != admitted.guard
+        _, checked = append_batch(decisions, again.leader, batch(), Origin.CLIENT, again.guard)
+        assert checked.error is Error.NONE
+
+
+def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_one() -> None:
+    """Two batches in flight, no state: the one above the lowest sequence seen is out of order, the first is taken."""
+    decisions = KIP_890_PART_1.leader
+    second = admit(decisions, Leader(), ProduceRequest(11, "tid", -1, "T-0", batch(sequence=1)), now=0)
+    first = admit(decisions, second.leader, ProduceRequest(11, "tid", -1, "T-0", batch()), now=0)
+    assert first.guard == second.guard
+    _, checked = append_batch(decisions, first.leader, batch(sequence=1), Origin.CLIENT, second.guard)
+    assert checked.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    leader, checked = append_batch(decisions, first.leader, batch(), Origin.CLIENT, first.guard)
+    assert checked.error is Error.NONE
+    _, checked = append_batch(decisions, leader, batch(sequence=1), Origin.CLIENT, second.guard)
+    assert checked.error is Error.NONE
+
+
+def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
+    """INVALID_PRODUCER_EPOCH is not fatal to a producer, INVALID_TXN_STATE is."""
+    leader = Leader(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
+    for version, error in ((KIP_890, Error.INVALID_TXN_STATE), (KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
+        checked = check_batch(leader, batch(4), Origin.CLIENT, NO_GUARD, check_verified=version.leader.check_verified,
+                              check_sequence=version.leader.check_sequence)
+        assert checked.error is error
+    early = admit(KIP_890_4_2.leader, leader, ProduceRequest(11, "tid", -1, "T-0", batch(4)), now=0)
+    assert early.error is Error.INVALID_PRODUCER_EPOCH and early.asks is None
+
+
+def test_verification_whose_batch_never_came_is_forgotten() -> None:
+    """After `producer.id.expiration.ms`, as a producer is."""
+    leader = admit(KIP_890.leader, Leader(), ProduceRequest(11, "tid", -1, "T-0", batch()), now=10).leader
+    assert list(expire_verifications(leader, 109, 100).verifications) == [7]
+    assert list(expire_verifications(leader, 110, 100).verifications) == []
+
+
+def test_p11_markers_of_earlier_epochs_and_coordinators_are_refused() -> None:
+    """From 4.2 on a marker that bumps has to be above the producer's epoch, unless it is a retry (KIP-1228)."""
+    known = ProducerState(4, (), 2, open_from=0)
+    cases = (
+        (4, 2, 0, Error.NONE, Error.NONE), (3, 2, 0, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_EPOCH),
+        (4, 1, 0, Error.TRANSACTION_COORDINATOR_FENCED, Error.TRANSACTION_COORDINATOR_FENCED),
+        (4, 2, 2, Error.NONE, Error.INVALID_PRODUCER_EPOCH), (5, 2, 2, Error.NONE, Error.NONE),
+        (5, 1, 2, Error.TRANSACTION_COORDINATOR_FENCED, Error.TRANSACTION_COORDINATOR_FENCED),
+        (3, 2, 2, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_EPOCH),
+    )
+    for epoch, coordinator_epoch, level, before, strictly in cases:
+        marker = marker_batch(7, epoch, Marker.ABORT, coordinator_epoch)
+        assert (check_marker(known, marker, level), check_marker_strictly(known, marker, level)) == (before, strictly)
+    retry = marker_batch(7, 4, Marker.ABORT, 2)
+    assert check_marker_strictly(attrs.evolve(known, open_from=None), retry, 2) is Error.NONE
+
+
+def test_tx_13_deleted_records_make_a_producer_unknown_up_to_2_3() -> None:
+    """UNKNOWN_PRODUCER_ID for the next batch; since then the producer goes on."""
+    for version, error in ((KIP_98, Error.UNKNOWN_PRODUCER_ID), (KIP_360, Error.NONE)):
+        node = new_node(version, ("T-0",))
+        plain = RecordBatch(("x",), 7, 0, 0)
+        node, _ = handle(node, ProduceRequest(7, None, -1, "T-0", plain))
+        node, deleted = handle(node, DeleteRecordsRequest(1, "T-0", -1))
+        assert (deleted.error, deleted.low_watermark) == (Error.NONE, 1)  # type: ignore[attr-defined]
+        follows = attrs.evolve(plain, base_sequence=1)
+        assert handle(node, ProduceRequest(7, None, -1, "T-0", follows))[1].error is error  # type: ignore[attr-defined]
+        beyond = handle(node, DeleteRecordsRequest(1, "T-0", 9))[1]
+        assert beyond.error is Error.OFFSET_OUT_OF_RANGE  # type: ignore[attr-defined]
+
+
+def test_kafka_5247_transaction_does_not_replace_a_later_plain_commit() -> None:
+    """Live view and replay agree, before an election and after it."""
+    node, _ = handle(new_node(KIP_360, ("T-0",)), INIT)
+    node, _ = handle(node, AddOffsetsToTxnRequest(3, "tid", 0, 0, "__consumer_offsets-0"))
+    node, _ = handle(node, TxnOffsetCommitRequest(3, "tid", "G", 0, 0, "T-0", 5))
+    staged = elect(node)
+    assert staged.groups.offsets == node.groups.offsets and not staged.groups.offsets.is_stable(("G", "T-0"))
+
+
+def test_old_clients_are_told_what_they_know() -> None:
+    """PRODUCER_FENCED is INVALID_PRODUCER_EPOCH to versions before it, of each request."""
+    fenced = Answer(Error.PRODUCER_FENCED)
+    for request, first in ((INIT, 4), (EndTxnRequest(0, "tid", 7, 0, True), 2),
+                           (AddOffsetsToTxnRequest(0, "tid", 7, 0, "O-0"), 2)):
+        for version in range(6):
+            told = response(attrs.evolve(request, version=version), fenced)  # type: ignore[type-var]
+            assert told.error is (Error.PRODUCER_FENCED if version >= first else Error.INVALID_PRODUCER_EPOCH)
+
+
+def test_codes_of_a_commit_that_could_not_be_appended() -> None:
+    """A client of a group asks again, or looks the coordinator up."""
+    assert refused_commit(Error.NETWORK_EXCEPTION) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    assert refused_commit(Error.NOT_ENOUGH_REPLICAS) is Error.COORDINATOR_NOT_AVAILABLE
+    assert refused_commit(Error.NOT_LEADER_OR_FOLLOWER) is Error.NOT_COORDINATOR
+    assert refused_commit(Error.INVALID_TXN_STATE) is Error.INVALID_TXN_STATE
+
+
+def test_illegal_transitions_are_refused_in_one_place() -> None:
+    """A state that cannot follow, a change under way, an epoch that is none."""
+    for cached, changes in (
+        (CachedTransaction(ONGOING), {"state": TxnState.COMPLETE_COMMIT}),
+        (CachedTransaction(ONGOING, TxnState.ONGOING), {"state": TxnState.ONGOING}),
+        (CachedTransaction(ONGOING), {"state": TxnState.PREPARE_ABORT, "producer_epoch": MAX_EPOCH + 1}),
+    ):
+        with pytest.raises(IllegalTransition):
+            prepare(cached, **changes)
+
+
+def test_deadline_is_that_of_the_oldest_open_transaction() -> None:
+    """None where nothing is open."""
+    node = new_node(KIP_360, ("T-0",))
+    assert next_deadline(node) is None
+    node = begun(KIP_360)
+    assert next_deadline(node) == node.transaction_log["tid"].start_timestamp + 60_001

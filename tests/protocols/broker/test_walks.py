@@ -1,0 +1,133 @@
+"""Random requests to the broker of each version: what must hold whatever clients send, and after an election, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_proto.broker import Node, deliver_held, elect, handle, new_node, next_deadline, pass_time
+from kafka_proto.coordinator.transaction import VALID_PREVIOUS, TxnState
+from kafka_proto.group.offsets import load
+from kafka_proto.log import RecordBatch, rebuild
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    Error,
+    InitProducerIdRequest,
+    OffsetCommitRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+)
+from kafka_proto.versions import (
+    KIP_98,
+    KIP_360,
+    KIP_890,
+    KIP_890_4_2,
+    KIP_890_4_4,
+    KIP_890_4_4_LEVEL_1,
+    KIP_890_PART_1,
+    BrokerVersion,
+)
+
+VERSIONS = (KIP_98, KIP_360, KIP_890_PART_1, KIP_890, KIP_890_4_2, KIP_890_4_4_LEVEL_1, KIP_890_4_4)
+PARTITIONS = ("T-0", "T-1")
+OFFSETS = "__consumer_offsets-0"
+KINDS = ("init", "init", "go on", "add", "offsets", "produce", "produce", "produce", "end", "end", "commit offsets",
+         "plain commit", "late", "hold", "deliver", "wait", "elect")
+MOVES = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 1), st.integers(0, 1), st.booleans(),
+                           st.integers(-1, 1)), max_size=40)
+Move = tuple[str, int, int, bool, int]
+
+
+def request_of(node: Node, move: Move, sequences: dict[Any, int]) -> object | None:
+    """Return what a client sends that knows its producer id, and its epoch up to a step before or after."""
+    kind, who, where, flag, off = move
+    tid, name, new = f"tid-{who}", PARTITIONS[where], flag
+    known = node.coordinator.transactions.get(tid)
+    if kind == "init" or known is None:
+        return InitProducerIdRequest(4, tid, 50)
+    producer = known.metadata.producer_id, max(0, known.metadata.producer_epoch + (off if kind == "late" else 0))
+    if kind == "go on":
+        return InitProducerIdRequest(4, tid, 50, *producer)
+    if kind == "add":
+        return AddPartitionsToTxnRequest(3, tid, *producer, (name,))
+    if kind == "offsets":
+        return AddOffsetsToTxnRequest(3, tid, *producer, OFFSETS)
+    if kind == "end":
+        return EndTxnRequest(5 if off >= 0 else 3, tid, *producer, flag)
+    if kind == "commit offsets":
+        return TxnOffsetCommitRequest(5 if new else 3, tid, "G", *producer, name, sequences.setdefault("offset", 0))
+    if kind == "plain commit":
+        return OffsetCommitRequest(8, "G", name, 100 + where)
+    sequence = sequences.get((*producer, name), 0)
+    return ProduceRequest(12 if new else 9, tid, -1, name, RecordBatch(("r",), *producer, sequence, True))
+
+
+def moved(node: Node, move: Move, sequences: dict[Any, int]) -> Node:
+    """Take a move, and keep the sequence that follows where a batch was taken."""
+    kind = move[0]
+    if kind == "hold":
+        return attrs.evolve(node, holds_markers=True)
+    if kind == "deliver":
+        return deliver_held(node)[0]
+    if kind == "wait":
+        return pass_time(node, next_deadline(node) or node.now)
+    if kind == "elect":
+        return elect(attrs.evolve(node, holds_markers=False))
+    sequences["offset"] = sequences.get("offset", 0) + 1
+    request = request_of(node, move, sequences)
+    node, response = handle(node, request)
+    if isinstance(request, ProduceRequest) and response.error is Error.NONE:  # type: ignore[attr-defined]
+        key = (request.batch.producer_id, request.batch.producer_epoch, request.partition)
+        sequences[key] = sequences.get(key, 0) + 1
+    return node
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+@settings(max_examples=60)
+@given(MOVES)
+def test_whatever_clients_send(version: BrokerVersion, moves: list[Move]) -> None:
+    """Logs, offsets, states and producer ids stay true to their logs, and no producer id is given twice."""
+    node, sequences = new_node(version, PARTITIONS), {}
+    owners: dict[int, str] = {}
+    for move in moves:
+        before, node = node, moved(node, move, sequences)
+        for name, leader in node.leaders.items():
+            assert rebuild(leader.log) == leader.log, name
+            grew = [batch.base_offset for batch in leader.log.batches]
+            assert grew == sorted(set(grew)) and leader.log.last_stable_offset <= leader.log.high_watermark
+        assert load(node.leaders[OFFSETS].log.batches) == node.groups.offsets
+        for tid, entry in node.transaction_log.items():
+            assert owners.setdefault(entry.producer_id, tid) == tid
+            last = before.transaction_log.get(tid)
+            assert last is None or last == entry or reaches(last.state, entry.state)
+            assert last is None or last.producer_id != entry.producer_id or last.producer_epoch <= entry.producer_epoch
+
+
+def reaches(before: TxnState, after: TxnState) -> bool:
+    """Say whether a state may follow another in one request: by one change, or by several that follow by themselves."""
+    found, ahead = set(), [before]
+    for _ in range(3):
+        ahead = [state for state, earlier in VALID_PREVIOUS.items() if set(earlier) & set(ahead)]
+        found |= set(ahead)
+    return after in found
+
+
+@pytest.mark.parametrize("version", [KIP_890_4_2, KIP_890_4_4], ids=lambda version: version.name)
+@settings(max_examples=60)
+@given(MOVES)
+def test_p5_no_transaction_hangs_where_new_clients_only(version: BrokerVersion, moves: list[Move]) -> None:
+    """At rest, with all requests of the newest versions: what is open in a partition is listed by its coordinator."""
+    node, sequences = new_node(version, PARTITIONS), {}
+    for kind, who, where, _, off in moves:
+        flag = True if kind != "end" else off == 0
+        node = moved(node, (kind, who, where, flag, max(0, off) if kind == "end" else off), sequences)
+        listed = {(known.metadata.producer_id, name) for known in node.coordinator.transactions.values()
+                  for name in known.metadata.partitions}
+        opened = {(txn.producer_id, name) for name, leader in node.leaders.items() for txn in leader.log.open}
+        assert opened <= listed
