@@ -6,22 +6,37 @@ lead; clients find their coordinator by asking any broker. See docs/models.md fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from harness.model import NO_FAULTS, Faults, Message, Model, ModelSpec, Network, Process, Setting, Size, Value, View
+from harness.model import (
+    NO_FAULTS,
+    Faults,
+    Message,
+    Model,
+    ModelSpec,
+    Network,
+    Part,
+    Process,
+    Setting,
+    Size,
+    Value,
+    View,
+)
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.versions.kip_320 import KIP_320
-from kafka_proto.stack.broker import Disk, StackBroker
+from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.controller import ClusterState, StackController
 from kafka_proto.stack.properties import properties
 from kafka_proto.stack.refinement import refinement
-from kafka_proto.stack.state import METADATA, REPLICA
-from kafka_proto.stack.state import TYPES as BROKER_TYPES
-from kafka_proto.transactions import messages, producer
+from kafka_proto.stack.replicated_log import REPLICA, Disk, ReplicatedLog
+from kafka_proto.stack.roles import Role, owners
+from kafka_proto.stack.state import METADATA, Metadata
+from kafka_proto.transactions import coordinator_role, messages, producer
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.coordinator_role import CoordinatorRole
 from kafka_proto.transactions.records import LogMetadata
 from kafka_proto.transactions.specs.names import Names, spread
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
@@ -47,9 +62,11 @@ SETTINGS = {
         doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966); anybody",
     ),
 }
+ROLES: tuple[Callable[[str], Role], ...] = ()
+"""What brokers are besides coordinators: each makes a role of the broker of a name."""
 TYPES: tuple[type, ...] = (
     *SPEC_TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
-    *BROKER_TYPES, ClusterState, messages.FindCoordinatorRequest, messages.FindCoordinatorResponse,
+    *coordinator_role.TYPES, Metadata, ClusterState, messages.FindCoordinatorRequest, messages.FindCoordinatorResponse,
     messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
 )
 
@@ -59,8 +76,16 @@ def build(
 ) -> Model:
     """Build the model at a size, as it is after the first election."""
     constants = Names.of(sizes)
-    hosts = replicas_of(constants, sizes["replication-factor"])
     home = spread(constants.transactional_ids, constants.txn_log_partitions)
+    roles = {
+        b: (
+            CoordinatorRole(b, n, constants.txn_log_partitions, home, REPAIRED),
+            *(make(b) for make in ROLES),
+        )
+        for n, b in enumerate(constants.brokers)
+    }
+    partitions = tuple(owners(roles[constants.brokers[0]]))
+    hosts = replicas_of(constants.brokers, partitions, sizes["replication-factor"])
     disk = Disk(settings["disk"] != "unflushed", settings["disk"] == "lost")
     controller = StackController(
         hosts, constants.brokers, constants.elections, settings["election"], sizes["min-insync-replicas"]
@@ -72,13 +97,11 @@ def build(
         }
         for p, replicas in hosts.items()
     }
-    brokers = [
-        StackBroker(
-            b, n, {p: rules[p][b] for p in hosts if b in rules[p]}, constants.txn_log_partitions, home, REPAIRED, disk,
-            waits_for_min_isr=settings["election"] == "elr",
-        )
-        for n, b in enumerate(constants.brokers)
-    ]
+    brokers = []
+    for b in constants.brokers:
+        replicas = {p: rules[p][b] for p in hosts if b in rules[p]}
+        log = ReplicatedLog(b, replicas, roles[b], disk, waits_for_min_isr=settings["election"] == "elr")
+        brokers.append(Broker(b, log, roles[b]))
     producers = [
         producer.TransactionalProducer(
             c, constants.brokers, constants.transactional_ids, constants.topic_partitions, REPAIRED, backs_off=True
@@ -92,7 +115,8 @@ def build(
         types=TYPES, waits_for=lambda view: waits_for(constants, hosts, view), application=ProducerClient,
         symmetric=(constants.clients, constants.topic_partitions),
         refinement=None if loses_records(settings) else lambda: refinement(
-            REPAIRED, sizes, settings, network, faults != NO_FAULTS, rules, home
+            REPAIRED, sizes, settings, network, faults != NO_FAULTS,
+            {p: rules[p] for p in constants.txn_log_partitions}, home
         ),
     )
 
@@ -102,36 +126,35 @@ def loses_records(settings: Mapping[str, str]) -> bool:
     return settings["disk"] != "flushed" or settings["election"] == "unclean"
 
 
-def replicas_of(constants: Names, factor: int) -> dict[str, tuple[str, ...]]:
+def replicas_of(brokers: tuple[str, ...], partitions: tuple[str, ...], factor: int) -> dict[str, tuple[str, ...]]:
     """Return the brokers that host each log partition, the first of them preferred as leader: in turn."""
-    brokers = constants.brokers
     count = min(factor, len(brokers))
     return {
         p: tuple(brokers[(first + n) % len(brokers)] for n in range(count))
-        for first, p in enumerate(constants.txn_log_partitions)
+        for first, p in enumerate(partitions)
     }
 
 
 def start(
-    controller: ClusterState, rules: Mapping[str, Mapping[str, Replica]], brokers: list[StackBroker]
+    controller: ClusterState, rules: Mapping[str, Mapping[str, Replica]], brokers: list[Broker]
 ) -> Mapping[str, Value]:
     """Return the brokers' first states: the first election is over, and each follower's fetch waits at its leader."""
-    states: dict[str, dict[str, ReplicaState]] = {b.name: {} for b in brokers}
+    states: dict[str, dict[Part[ReplicaState], ReplicaState]] = {b.name: {} for b in brokers}
     known: dict[str, LogMetadata] = {}
     for p, q in controller.partitions.items():
         known[p] = LogMetadata(q.leader_epoch, q.leader or "")
         under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
         for b in rules[p]:
-            states[b][p] = ReplicaState()
+            states[b][REPLICA[p]] = ReplicaState()
         while under_way:
             message = under_way.pop(0)
             if message.dest != CONTROLLER:
-                outcome = partition.receive(rules[p][message.dest], states[message.dest][p], message)
+                outcome = partition.receive(rules[p][message.dest], states[message.dest][REPLICA[p]], message)
                 assert outcome is not None
-                states[message.dest][p] = outcome.state
+                states[message.dest][REPLICA[p]] = outcome.state
                 under_way += outcome.sent
     return {
-        name: value for b in brokers for name, value in b.layout.values(b.started(states[b.name], known)).items()
+        name: value for b in brokers for name, value in b.layout.values(b.started(known, states[b.name])).items()
     }
 
 

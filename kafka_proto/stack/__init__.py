@@ -1,6 +1,7 @@
-"""The whole stack: coordinators on a replicated transaction log. See `kafka_proto.cluster` for the model.
+"""The broker of all actors, composed of roles, and the whole stack: coordinators on a replicated transaction log.
 
-Rooms: `state` (what a broker keeps), `broker`, `controller`, `properties`, `scenarios`. The decisions are those of
+The broker: `broker`, `roles`, `state`, and its log, `replicated_log` or `atomic_log`. The stack, whose model is
+`kafka_proto.cluster`: `controller`, `properties`, `scenarios`, `refinement`. The decisions are those of
 `kafka_proto.transactions` and `kafka_proto.replication`.
 """
 

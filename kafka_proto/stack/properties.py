@@ -17,12 +17,14 @@ from kafka_proto.replication.messages import LeaderAndIsr, PartitionMessage
 from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.replication.records import Entry as LogEntry
 from kafka_proto.stack.controller import ClusterState
-from kafka_proto.stack.state import COORDINATOR, METADATA, REPLICA, TxnRecord, log_of
+from kafka_proto.stack.replicated_log import REPLICA, log_of
+from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions import properties as transactions
 from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.messages import Error, Response
 from kafka_proto.transactions.producer import Producer
-from kafka_proto.transactions.records import ClientRecord, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import ClientRecord, LogMetadata, TxnMetadata, TxnRecord
 from kafka_proto.transactions.specs.names import Names
 
 NOT_MEANT_HERE = ("FollowersHoldNoUncommitted",)
@@ -214,7 +216,7 @@ def refused_survives(
     if announced.leader not in constants.brokers or announced.leader == announced.dest:
         return False
     p = announced.partition
-    if p is None or announced.dest not in hosts[p]:
+    if p not in constants.txn_log_partitions or announced.dest not in hosts[p]:
         return False
     refused = {message for message in step.sent if is_refusal(message)}
     log, leaders = entries(view, announced.dest, p), entries(view, announced.leader, p)

@@ -20,13 +20,15 @@ from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL
 from kafka_proto.replication.records import Entry as LogEntry
 from kafka_proto.stack.controller import ClusterState
-from kafka_proto.stack.state import COORDINATOR, METADATA, REPLICA, TxnRecord, entry_of
+from kafka_proto.stack.replicated_log import REPLICA
+from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.extensions import ASKS, BY_EITHER, IS_ASKED
 from kafka_proto.transactions.extensions.replicas import may_yet_commit
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS
 from kafka_proto.transactions.numbering import Naming, Observer, Seen
-from kafka_proto.transactions.records import Callback, Entry, LogMetadata
+from kafka_proto.transactions.records import Callback, Entry, LogMetadata, TxnRecord, entry_of
 from kafka_proto.transactions.refinement import Target, leader_of, lifted, term_of
 from kafka_proto.transactions.versions.version import Version
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model import NO_FAULTS, RELIABLE, Faults, Model, Network, Process, View, both_ways, departed
-from kafka_proto.transactions import broker, controller, log, messages, producer
+from kafka_proto.stack.atomic_log import COPY, AtomicLog, Copy
+from kafka_proto.stack.broker import Broker
+from kafka_proto.stack.state import METADATA, Metadata
+from kafka_proto.transactions import controller, coordinator_role, log, messages, producer
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
+from kafka_proto.transactions.coordinator_role import COORDINATOR, CoordinatorRole
 from kafka_proto.transactions.properties import actor_message_type, properties
 from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.refinement import refinement
@@ -31,28 +35,24 @@ class ActorState:
         local: producer.Producer = view[c]
         return local.record
 
-    def _broker(self, view: View, b: str) -> broker.Broker:
-        local: broker.Broker = view[b]
-        return local
-
     def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]:
-        return self._broker(view, b).log[p]
+        return COPY[p].of(view, b).log
 
     def hwm(self, view: View, b: str, p: str) -> int:
-        return self._broker(view, b).hwm[p]
+        return COPY[p].of(view, b).hwm
 
     def believes(self, view: View, b: str, p: str) -> LogMetadata:
-        return self._broker(view, b).known[p]
+        return METADATA.of(view, b).known[p]
 
     def serves(self, view: View, b: str, p: str) -> bool:
-        return p in self._broker(view, b).loaded
+        return p in COORDINATOR.of(view, b).loaded
 
     def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
-        return self._broker(view, b).metadata.get(tid)
+        return COORDINATOR.of(view, b).metadata.get(tid)
 
 
 TYPES: tuple[type, ...] = (
-    *SPEC_TYPES, *log.TYPES, *producer.TYPES, controller.Quorum, broker.Broker,
+    *SPEC_TYPES, *log.TYPES, *producer.TYPES, *coordinator_role.TYPES, controller.Quorum, Metadata, Copy,
     messages.FindCoordinatorRequest, messages.FindCoordinatorResponse, messages.LeaderAndIsr, messages.RegisterBroker,
     messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
 )
@@ -68,9 +68,11 @@ def build(
     constants = Names.of(sizes)
     leaders = spread(constants.txn_log_partitions, constants.brokers)
     home = spread(constants.transactional_ids, constants.txn_log_partitions)
-    brokers = [
-        broker.TransactionCoordinator(b, n, leaders, home, version) for n, b in enumerate(constants.brokers)
-    ]
+    known = {p: LogMetadata(1, leader) for p, leader in leaders.items()}
+    brokers = []
+    for n, b in enumerate(constants.brokers):
+        roles = (CoordinatorRole(b, n, constants.txn_log_partitions, home, version),)
+        brokers.append(Broker(b, AtomicLog(b, roles, version.must_follow), roles, asks_again=False))
     processes: list[Process] = [
         producer.TransactionalProducer(
             c, constants.brokers, constants.transactional_ids, constants.topic_partitions, version
@@ -81,7 +83,7 @@ def build(
     processes.append(controller.Controller(leaders, constants.brokers, constants.elections, version.election))
     logs = [log.TransactionLog(p, leader, constants.brokers) for p, leader in leaders.items()]
     processes += logs
-    start = {b.name: b.start for b in brokers}
+    start = {slot: value for b in brokers for slot, value in b.layout.values(b.started(known)).items()}
     found = (
         *properties(constants, ActorState()), acked_is_logged(constants, home),
         service_type_ok(constants, home, actor_message_type(constants)),
@@ -96,7 +98,7 @@ def build(
         ),
         symmetric=(constants.clients, constants.topic_partitions),
         refinement=None if flaws_show(version, sizes) else lambda: refinement(
-            version, sizes, settings, network, faults != NO_FAULTS, brokers, logs
+            version, sizes, settings, network, faults != NO_FAULTS, brokers, logs, home
         ),
     )
 

@@ -1,21 +1,22 @@
-"""The coordinator as a role of a broker: what it keeps in memory, and how it takes the requests of clients.
+"""The coordinator as a role of a broker: what it keeps, and how it takes the requests of clients.
 
-A broker of either actor composition has this role. The decisions are those of `decisions`; where a broker keeps what
-the role remembers, how an entry gets into a log, and what happens when it is committed, is the broker's affair.
+What it decides is said by the version. Its records go to the log partitions of transactional ids; their callbacks
+answer clients when they are committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Message, Turn, volatile
+from harness.model import FrozenMap, Local, Message, Part, volatile
+from kafka_proto.stack.roles import Append, Effect, Outcome, Role
+from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.decisions import producer_ids
+from kafka_proto.transactions.decisions import outcome, producer_ids
 from kafka_proto.transactions.decisions.election import replay
-from kafka_proto.transactions.decisions.outcome import Outcome
 from kafka_proto.transactions.messages import (
     AddPartitionsToTxnRequest,
     AllocateProducerIdsRequest,
@@ -23,8 +24,9 @@ from kafka_proto.transactions.messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     InitPidRequest,
+    Request,
 )
-from kafka_proto.transactions.records import Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import Callback, Entry, TxnMetadata, TxnRecord, entry_of
 from kafka_proto.transactions.versions.version import Version
 
 
@@ -38,170 +40,169 @@ class Coordinator:
     transitions: FrozenMap[str, TxnMetadata] = volatile(default=FrozenMap())
 
 
-class HasProducerIds(Protocol):
-    """A block of producer ids: the last one used and the last one of the block, equal when a new block is needed."""
+@attrs.frozen
+class ProducerIds:
+    """A broker's block of producer ids: the last one used and the last one of the block."""
 
-    @property
-    def pid_source(self) -> int: ...
-    @property
-    def pid_limit(self) -> int: ...
-    @property
-    def allocating(self) -> bool: ...
+    pid_source: int = volatile(default=0)
+    pid_limit: int = volatile(default=0)
+    allocating: bool = volatile(default=False)
 
 
-L = TypeVar("L")
+COORDINATOR = Part("coordinator", Coordinator())
+PRODUCER_IDS = Part("producer_ids", ProducerIds())
 
 
-class CoordinatorRole(Actor[L]):
-    """A broker that coordinates transactions.
+class CoordinatorRole(Role):
+    """The transaction coordinator of one broker."""
 
-    Subclasses say where they keep what the role remembers, and how an entry is appended to a log partition.
-    """
+    parts = (COORDINATOR, PRODUCER_IDS)
 
-    home: Mapping[str, str]
-    """The log partition of each transactional id."""
-    version: Version
+    def __init__(
+        self, name: str, number: int, partitions: tuple[str, ...], home: Mapping[str, str], version: Version
+    ) -> None:
+        self.name = name
+        self.partitions = partitions
+        self.first_block = producer_ids.block(number)
+        self.home = home
+        """The log partition of each transactional id."""
+        self.version = version
 
-    def known(self, local: L, p: str) -> LogMetadata:
-        """Return leader and epoch of a partition, as far as this broker knows: its cache for FindCoordinator."""
-        raise NotImplementedError
+    def started(self, local: Local) -> Local:
+        leaders = local[METADATA].known.items()
+        loaded = frozenset(p for p, metadata in leaders if metadata.leader == self.name)
+        return local.put(COORDINATOR, Coordinator(loaded)).put(PRODUCER_IDS, ProducerIds(*self.first_block))
 
-    def coordinator(self, local: L) -> Coordinator:
-        """Return what the role remembers of transactions."""
-        raise NotImplementedError
-
-    def remembering(self, local: L, **changed: Any) -> L:
-        """Return the state with other values in fields of that."""
-        raise NotImplementedError
-
-    def producer_ids(self, local: L) -> HasProducerIds:
-        """Return the block of producer ids."""
-        raise NotImplementedError
-
-    def with_producer_ids(self, local: L, **changed: Any) -> L:
-        """Return the state with other values in fields of that."""
-        raise NotImplementedError
-
-    def append_entry(self, local: L, action: str, who: tuple[str, ...], entry: Entry, waits: bool) -> Turn[L]:
-        """Append an entry to its log partition; `waits` says whether somebody is answered when it commits."""
-        raise NotImplementedError
-
-    def receive_request(self, local: L, message: Message) -> Iterable[Turn[L]]:
+    def receive(self, local: Local, message: Message) -> Outcome | None:
         """Take what a client asks, and what a coordinator is answered by the controller."""
         match message:
             case InitPidRequest():
-                yield self.receive_init_pid_request(local, message)
+                return self.receive_init_pid_request(local, message)
             case AddPartitionsToTxnRequest():
-                yield self.receive_add_partitions_request(local, message)
+                decided = self.decided(self.version.add_partitions, local, message)
+                return self.outcome("ReceiveAddPartitionsToTxnRequest", message, local, decided)
             case FindCoordinatorRequest():
-                yield self.receive_find_coordinator_request(local, message)
+                return self.receive_find_coordinator_request(local, message)
             case AllocateProducerIdsResponse():
-                yield Turn("ReceiveAllocateProducerIdsResponse", (self.name,), self.allocated(local, message))
+                after = self.allocated(local, message)
+                return Outcome(after, action="ReceiveAllocateProducerIdsResponse", who=(self.name,))
+        return None
+
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+        """ACTION CompletePartialTxn(b, tid): finish what a predecessor, or this broker before a crash, prepared."""
+        decide, memory = self.version.complete_partial_txn, local[COORDINATOR]
+        if decide is None:
+            return
+        for tid, p in self.home.items():
+            if may_append(p):
+                known, pending = memory.metadata.get(tid), memory.transitions.get(tid)
+                entry = decide(tid, leads=p in memory.loaded, metadata=known, pending=pending)
+                if entry is not None:
+                    yield Outcome(local, (), self.append(entry), action="CompletePartialTxn", who=(self.name, tid))
+
+    def append(self, entry: Entry | None) -> tuple[Append, ...]:
+        """Return an entry, if there is one, as what the log appends."""
+        if entry is None:
+            return ()
+        return (Append(self.home[entry.tid], TxnRecord(entry.tid, entry.transition), entry.callback),)
+
+    def resend(self, local: Local) -> tuple[Message, ...]:
+        return (self.allocate(),) if local[PRODUCER_IDS].allocating else ()
 
     def allocate(self) -> AllocateProducerIdsRequest:
         """Return what asks the controller for a block of producer ids."""
         return AllocateProducerIdsRequest(source=self.name, dest=CONTROLLER)
 
-    def allocated(self, local: L, block: AllocateProducerIdsResponse) -> L:
+    def allocated(self, local: Local, block: AllocateProducerIdsResponse) -> Local:
         """Take a block of producer ids, but not one that was asked for twice, or came twice: blocks only grow."""
-        ids = self.producer_ids(local)
+        ids = local[PRODUCER_IDS]
         if not ids.allocating or block.start <= ids.pid_limit:
             return local
         before = block.start - 1
-        return self.with_producer_ids(local, pid_source=before, pid_limit=before + block.length, allocating=False)
+        return local.put(PRODUCER_IDS, ProducerIds(before, before + block.length))
 
-    def complete_partial_txn(self, local: L, tid: str) -> Iterable[Turn[L]]:
-        """ACTION CompletePartialTxn(b, tid): finish what a predecessor, or this broker before a crash, prepared."""
-        if self.version.complete_partial_txn is None:
-            return
-        memory = self.coordinator(local)
-        entry = self.version.complete_partial_txn(
-            tid,
-            leads=self.home[tid] in memory.loaded,
-            metadata=memory.metadata.get(tid),
-            pending=memory.transitions.get(tid),
+    def decided(
+        self, decide: Callable[..., outcome.Outcome], local: Local, request: Request, **also: Any
+    ) -> outcome.Outcome:
+        """Return what is decided about a request, which is refused with a retriable error while its log is loading."""
+        memory, p = local[COORDINATOR], self.home[request.tid]
+        leads = known(local, p).leader == self.name
+        return decide(
+            request, leads=leads, loading=leads and p not in memory.loaded, metadata=memory.metadata.get(request.tid),
+            pending=memory.transitions.get(request.tid), **also,
         )
-        if entry is not None:
-            yield self.append_entry(local, "CompletePartialTxn", (self.name, tid), entry, waits=False)
 
-    def receive_init_pid_request(self, local: L, request: InitPidRequest) -> Turn[L]:
+    def receive_init_pid_request(self, local: Local, request: InitPidRequest) -> Outcome:
         """ACTION ReceiveInitPidRequest(b, c), refused with a retriable error while loading or out of producer ids."""
-        who = (self.name, request.source)
-        memory, ids = self.coordinator(local), self.producer_ids(local)
-        leads = self.known(local, self.home[request.tid]).leader == self.name
-        decided = self.version.init_producer_id(
-            request,
-            leads=leads,
-            loading=leads and self.home[request.tid] not in memory.loaded,
-            metadata=memory.metadata.get(request.tid),
-            pending=memory.transitions.get(request.tid),
-            new_pid=producer_ids.next_pid(ids.pid_source, ids.pid_limit),
-        )
+        action, memory, ids = "ReceiveInitPidRequest", local[COORDINATOR], local[PRODUCER_IDS]
+        new_pid = producer_ids.next_pid(ids.pid_source, ids.pid_limit)
+        decided = self.decided(self.version.init_producer_id, local, request, new_pid=new_pid)
         if decided.needs_producer_ids and not ids.allocating:
-            asks = self.with_producer_ids(local, allocating=True)
-            return Turn("ReceiveInitPidRequest", who, asks, (*decided.answers, self.allocate()))
+            asks = local.put(PRODUCER_IDS, attrs.evolve(ids, allocating=True))
+            return Outcome(asks, (*decided.answers, self.allocate()), action=action, who=(self.name, request.source))
         if decided.metadata is not None:
-            local = self.remembering(local, metadata=memory.metadata.set(request.tid, decided.metadata))
             after = self.version.pid_source_after(ids.pid_source, decided.metadata.pid)
-            local = self.with_producer_ids(local, pid_source=after)
-        return self.carry_out(local, "ReceiveInitPidRequest", who, decided)
+            metadata = memory.metadata.set(request.tid, decided.metadata)
+            local = local.put(COORDINATOR, attrs.evolve(memory, metadata=metadata))
+            local = local.put(PRODUCER_IDS, attrs.evolve(ids, pid_source=after))
+        return self.outcome(action, request, local, decided)
 
-    def receive_add_partitions_request(self, local: L, request: AddPartitionsToTxnRequest) -> Turn[L]:
-        """ACTION ReceiveAddPartitionsToTxnRequest(b, c), refused with a retriable error while loading."""
-        who = (self.name, request.source)
-        memory = self.coordinator(local)
-        leads = self.known(local, self.home[request.tid]).leader == self.name
-        decided = self.version.add_partitions(
-            request,
-            leads=leads,
-            loading=leads and self.home[request.tid] not in memory.loaded,
-            metadata=memory.metadata.get(request.tid),
-            pending=memory.transitions.get(request.tid),
-        )
-        return self.carry_out(local, "ReceiveAddPartitionsToTxnRequest", who, decided)
-
-    def carry_out(self, local: L, action: str, who: tuple[str, ...], decided: Outcome) -> Turn[L]:
+    def outcome(self, action: str, request: Request, local: Local, decided: outcome.Outcome) -> Outcome:
         """Answer now, or append the entry whose commit answers."""
-        if decided.entry is None:
-            return Turn(action, who, local, decided.answers)
-        return self.append_entry(local, action, who, decided.entry, waits=True)
+        who = (self.name, request.source)
+        return Outcome(local, decided.answers, self.append(decided.entry), action=action, who=who)
 
-    def receive_find_coordinator_request(self, local: L, request: FindCoordinatorRequest) -> Turn[L]:
+    def receive_find_coordinator_request(self, local: Local, request: FindCoordinatorRequest) -> Outcome:
         """Answer from the metadata cache, stale or not; a broker that knows nobody sends the client back to itself."""
-        leader = self.known(local, self.home[request.tid]).leader or self.name
+        leader = known(local, self.home[request.tid]).leader or self.name
         found = FindCoordinatorResponse(leader, request.correlation, source=self.name, dest=request.source)
-        return Turn("ReceiveFindCoordinatorRequest", (self.name, request.source), local, (found,))
+        return Outcome(local, (found,), action="ReceiveFindCoordinatorRequest", who=(self.name, request.source))
 
-    def resigned(self, local: L, p: str) -> L:
-        """Return the state without the metadata of a partition's ids: it is not served, or not any more."""
-        mine, memory = [tid for tid, home in self.home.items() if home == p], self.coordinator(local)
-        return self.remembering(
-            local, loaded=memory.loaded - {p}, metadata=without(memory.metadata, mine),
-            transitions=without(memory.transitions, mine),
-        )
+    def serves(self, local: Local, p: str) -> bool:
+        return p in local[COORDINATOR].loaded
 
-    def serving(self, local: L, p: str, log: Iterable[Entry]) -> L:
-        """Return the state with a partition's log loaded: its ids are known (S3: and others may be forgotten)."""
-        loaded, memory = replay(log), self.coordinator(local)
-        metadata = {
-            tid: found
+    def loaded(self, local: Local, p: str, records: Iterable[Entry | TxnRecord]) -> Local:
+        """Return the state in which the ids of a partition are known (S3: and others may be forgotten)."""
+        memory, last = local[COORDINATOR], replay(records)
+        found = {
+            tid: self.version.materialized(home == p, last.get(tid), memory.metadata.get(tid))
             for tid, home in self.home.items()
-            if (
-                found := self.version.materialized(home == p, loaded.get(tid), memory.metadata.get(tid))
-            )
-            is not None
         }
-        return self.remembering(local, loaded=memory.loaded | {p}, metadata=FrozenMap(metadata))
+        metadata = FrozenMap({tid: now for tid, now in found.items() if now is not None})
+        return local.put(COORDINATOR, attrs.evolve(memory, loaded=memory.loaded | {p}, metadata=metadata))
 
-    def learned(self, local: L, entry: Entry) -> L:
-        """Return the state in which a committed transition is in effect and no longer pending."""
-        memory = self.coordinator(local)
-        return self.remembering(
-            local, metadata=memory.metadata.set(entry.tid, entry.transition),
-            transitions=memory.transitions.without(entry.tid),
+    def resigned(self, local: Local, p: str) -> Local:
+        """Return the state without the metadata of a partition's ids."""
+        memory, mine = local[COORDINATOR], {tid for tid, home in self.home.items() if home == p}
+        without = Coordinator(
+            memory.loaded - {p},
+            FrozenMap({tid: now for tid, now in memory.metadata.items() if tid not in mine}),
+            FrozenMap({tid: now for tid, now in memory.transitions.items() if tid not in mine}),
+        )
+        return local.put(COORDINATOR, without)
+
+    def appended(self, local: Local, p: str, record: TxnRecord) -> Local:
+        """Return the state in which the record's transition is pending."""
+        memory = local[COORDINATOR]
+        transitions = memory.transitions.set(record.tid, record.transition)
+        return local.put(COORDINATOR, attrs.evolve(memory, transitions=transitions))
+
+    def committed(self, local: Local, p: str, record: TxnRecord) -> Local:
+        """Return the state in which the record's transition is in effect and no longer pending."""
+        memory = local[COORDINATOR]
+        metadata = memory.metadata.set(record.tid, record.transition)
+        return local.put(
+            COORDINATOR, attrs.evolve(memory, metadata=metadata, transitions=memory.transitions.without(record.tid))
         )
 
+    def completed(self, local: Local, p: str, record: TxnRecord, callback: Callback) -> Effect:
+        """Answer the client; a transaction that is prepared now is completed next."""
+        decided = self.version.entry_committed(entry_of(record, callback))
+        return Effect(local, decided.answers, self.append(decided.entry))
 
-def without(entries: FrozenMap[str, TxnMetadata], keys: list[str]) -> FrozenMap[str, TxnMetadata]:
-    """Return a map without some keys."""
-    return FrozenMap({key: value for key, value in entries.items() if key not in keys})
+    def failed(self, local: Local, p: str, callback: Callback) -> Effect:
+        """Tell the client."""
+        return Effect(local, () if callback.err is None else (callback.err,))
+
+
+TYPES: tuple[type, ...] = (TxnRecord, Coordinator, ProducerIds)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Message, Turn, fresh
+from harness.model import Actor, FrozenMap, Message, Turn, ordered
 from kafka_proto.transactions.decisions.completion import next_to_commit
 from kafka_proto.transactions.messages import ServiceMessage
 from kafka_proto.transactions.records import Entry
@@ -31,7 +31,7 @@ class JoinEpoch(ServiceMessage):
 
     cepoch: int
     leads: bool
-    incarnation: int = attrs.field(metadata=fresh("incarnation", "source"))
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
 
 
 @attrs.frozen
@@ -41,7 +41,7 @@ class Joined(ServiceMessage):
     partition: str
     cepoch: int
     committed: tuple[Entry, ...]
-    incarnation: int = attrs.field(metadata=fresh("incarnation", "dest"))
+    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
 
 
 @attrs.frozen

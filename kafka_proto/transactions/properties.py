@@ -18,7 +18,7 @@ from kafka_proto.transactions.messages import (
     InitPidResponse,
     MessageType,
 )
-from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import NOBODY, ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
 from kafka_proto.transactions.specs.names import Names
 
 INVARIANTS = (
@@ -30,8 +30,6 @@ ACTOR_INVARIANTS = (*INVARIANTS, "AckedIsLogged", "ServiceTypeOK")
 LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
 CODES = frozenset((Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR))
 """What an InitPidResponse may carry. Diary 01 has other codes; actors have one more."""
-UNKNOWN = LogMetadata(0, "")
-"""What a restarted broker knows until it learns who leads: it neither leads nor follows."""
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 
@@ -141,7 +139,7 @@ def properties(constants: Names, state: ProtocolState, loads: bool = False) -> t
         b, p = index
         extra = len(state.log(view, b, p)) - state.hwm(view, b, p)
         believed = state.believes(view, b, p)
-        if extra <= 0 or believed.leader == b or believed == UNKNOWN:
+        if extra <= 0 or believed.leader == b or believed == NOBODY:
             return None
         return f"{b} follows {p} but holds {extra} {'entry' if extra == 1 else 'entries'} above its high watermark"
 

@@ -78,11 +78,28 @@ class Entry:
 
 
 @attrs.frozen
+class TxnRecord:
+    """A record of a replicated transaction log. Who is answered when it commits stays with the leader."""
+
+    tid: str
+    transition: TxnMetadata
+
+
+def entry_of(record: TxnRecord, callback: Callback) -> Entry:
+    """Return a record as the entry that the coordinator's decisions speak of, with what its commit sets off."""
+    return Entry(record.tid, record.transition, callback)
+
+
+@attrs.frozen
 class LogMetadata:
     """A broker's belief about a transaction log partition: its leader, and the coordinator epoch."""
 
     cepoch: int
     leader: str
+
+
+NOBODY = LogMetadata(-1, "")
+"""What a broker knows of a partition until it learns who leads it."""
 
 
 class ClientState(StrEnum):

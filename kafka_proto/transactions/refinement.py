@@ -16,6 +16,7 @@ import attrs
 from harness.model import (
     RELIABLE,
     FrozenMap,
+    Local,
     Message,
     Model,
     Network,
@@ -24,8 +25,12 @@ from harness.model import (
     View,
     slot,
 )
-from kafka_proto.transactions import broker, extensions, log, messages
+from kafka_proto.stack.atomic_log import COPY, AtomicLog
+from kafka_proto.stack.broker import Broker
+from kafka_proto.stack.state import known
+from kafka_proto.transactions import extensions, log, messages
 from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.decisions.election import replay
 from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS
 from kafka_proto.transactions.numbering import Naming, Observer, Seen
@@ -52,7 +57,7 @@ class Ghost:
 
 def refinement(
     version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faulty: bool,
-    brokers: Sequence[broker.TransactionCoordinator], logs: Sequence[log.TransactionLog],
+    brokers: Sequence[Broker], logs: Sequence[log.TransactionLog], home: Mapping[str, str],
     on: Iterable[str] = tuple(EXTENSIONS),
 ) -> Refinement:
     """Return the spec of actors at a size, its bounds lifted and extensions `on`, and the mapping to its states.
@@ -60,7 +65,7 @@ def refinement(
     Extensions that are faults are on only where there are any.
     """
     target = lifted(version, sizes, settings, EXTENSIONS, on, faulty)
-    mapping = Mapped(target, network, faulty, brokers, logs)
+    mapping = Mapped(target, network, faulty, brokers, logs, home)
     steps = sizes["elections"] + len(brokers)
     return Refinement(
         target.spec, mapping.abstract, mapping.start, extensions=target.reasons, steps=steps, by=BY,
@@ -101,13 +106,13 @@ class Mapped:
     """The mapping for one model of actors."""
 
     def __init__(
-        self, target: Target, network: Network, faulty: bool, brokers: Sequence[broker.TransactionCoordinator],
-        logs: Sequence[log.TransactionLog],
+        self, target: Target, network: Network, faulty: bool, brokers: Sequence[Broker],
+        logs: Sequence[log.TransactionLog], home: Mapping[str, str],
     ) -> None:
         self.observer = Observer(target.k, network, faulty)
         self.brokers = {actor.name: actor for actor in brokers}
         self.logs = {actor.partition: actor for actor in logs}
-        self.home = brokers[0].home
+        self.home = home
         self.fixed = target.fixed
         nowhere = FrozenMap({b: 0 for b in self.brokers})
         self.start = Ghost(
@@ -134,7 +139,7 @@ class Mapped:
         state.update(self.observer.slots(view, ghost.seen, naming, late))
         return {**state, "aux_coord_ctr": elections}, ghost
 
-    def remember(self, view: View, ghost: Ghost, near: Mapping[str, broker.Broker]) -> Ghost:
+    def remember(self, view: View, ghost: Ghost, near: Mapping[str, Local]) -> Ghost:
         """Return the ghost with what is new in a state."""
         terms, led, followed = ghost.terms, ghost.led, ghost.followed
         for p, now in view[CONTROLLER].leaders.items():
@@ -147,32 +152,33 @@ class Mapped:
             now_in = {b: max(self.follows(near[b], b, p, partition.joined[b], terms[p], last), before[b])
                       for b in self.brokers}
             followed = followed if now_in == dict(before) else followed.set(p, FrozenMap(now_in))
-        metadata = [found for b in self.brokers for found in view[b].metadata.values()]
+        metadata = [found for b in self.brokers for found in COORDINATOR.of(view, b).metadata.values()]
         leaders = {tid: leader_of(terms[p], led[p]) for tid, p in self.home.items()}
         seen = self.observer.sees(view, ghost.seen, metadata, leaders.__getitem__)
         now_known = Ghost(terms, led, followed, seen)
         return ghost if now_known == ghost else now_known
 
     def follows(
-        self, local: broker.Broker, b: str, p: str, joined: int, terms: Iterable[LogMetadata], led: int
+        self, local: Local, b: str, p: str, joined: int, terms: Iterable[LogMetadata], led: int
     ) -> int:
         """Return the epoch that a broker is in: one that it has joined, or follows already, up to that of the log.
 
         One that it was to lead and that is over does not count unless it serves.
         """
-        known = local.known[p]
-        if joined < led and leader_of(terms, joined) == b and p not in local.loaded:
+        believed = known(local, p)
+        if joined < led and leader_of(terms, joined) == b and p not in local[COORDINATOR].loaded:
             joined = 0
-        return min(max(joined, 0 if known.leader == b else known.cepoch), led)
+        return min(max(joined, 0 if believed.leader == b else believed.cepoch), led)
 
-    def loaded(self, view: View, b: str) -> broker.Broker:
+    def loaded(self, view: View, b: str) -> Local:
         """Return a broker as it is once it has taken the prefixes that are on their way to it."""
-        local: broker.Broker = view[b]
+        actor = self.brokers[b]
+        local = actor.layout.read(view)
         arriving = view.at("inbox", b, RELIABLE.name)
         for p in self.logs if arriving else ():
             for message in between(view, log.log_name(p), b):
                 if isinstance(message, log.Joined):
-                    local = self.brokers[b].receive_joined(local, message).local
+                    local = copies(actor).receive_joined(local, message).local
         return local
 
     def replica(
@@ -214,17 +220,17 @@ class Replica:
 class Partition:
     """A partition of the transaction log in one state of the actors."""
 
-    def __init__(self, mapped: Mapped, view: View, p: str, ghost: Ghost, near: Mapping[str, broker.Broker]) -> None:
+    def __init__(self, mapped: Mapped, view: View, p: str, ghost: Ghost, near: Mapping[str, Local]) -> None:
         self.mapped, self.view, self.p, self.near = mapped, view, p, near
         self.log: log.LogPartition = view[log.log_name(p)]
         self.terms, self.epoch, self.followed = ghost.terms[p], ghost.led[p], ghost.followed[p]
         self.leader = leader_of(self.terms, self.epoch)
-        heard = near[self.leader].hwm[p] if self.serves(self.leader) else len(self.log.committed)
+        heard = near[self.leader][COPY[p]].hwm if self.serves(self.leader) else len(self.log.committed)
         self.committed = self.log.committed[:heard]
 
     def serves(self, b: str) -> bool:
         """Say whether a broker does the work of a leader, as far as it knows."""
-        return self.p in self.near[b].loaded
+        return self.p in self.near[b][COORDINATOR].loaded
 
     def replica(self, b: str) -> Replica:
         """Return what the spec keeps of a broker."""
@@ -235,13 +241,14 @@ class Partition:
             tail = self.waiting(b)
             known, pending = replay(self.committed), replay(tail)
             return Replica(believes, False, False, self.committed, tail, known, pending)
-        loads = self.serves(b) and self.p not in self.view[b].loaded
+        loads = self.serves(b) and self.p not in COORDINATOR.of(self.view, b).loaded
         late: list[messages.Response] = []
         if self.serves(b) and b != self.leader:
             local, late = self.all_heard(b)
-        tail = local.log[self.p][local.hwm[self.p] :] if self.serves(b) else ()
+        copy, memory = local[COPY[self.p]], local[COORDINATOR]
+        tail = copy.log[copy.hwm :] if self.serves(b) else ()
         return Replica(
-            believes, self.serves(b), loads, self.committed, tail, local.metadata, local.transitions, tuple(late)
+            believes, self.serves(b), loads, self.committed, tail, memory.metadata, memory.transitions, tuple(late)
         )
 
     def waiting(self, b: str) -> tuple[Entry, ...]:
@@ -255,9 +262,9 @@ class Partition:
             partition = self.mapped.logs[self.p].append(partition, message)
         return partition.waiting
 
-    def all_heard(self, b: str) -> tuple[broker.Broker, list[messages.Response]]:
+    def all_heard(self, b: str) -> tuple[Local, list[messages.Response]]:
         """Return a broker as it is once it has heard of all commits, and what it answers to clients then."""
-        actor, local = self.mapped.brokers[b], self.near[b]
+        actor, local = copies(self.mapped.brokers[b]), self.near[b]
         sent: list[messages.Response] = []
         for message in between(self.view, log.log_name(self.p), b):
             if isinstance(message, log.Committed):
@@ -265,6 +272,12 @@ class Partition:
                 local = turn.local
                 sent += [answer for answer in turn.sent if isinstance(answer, messages.Response)]
         return local, sent
+
+
+def copies(actor: Broker) -> AtomicLog:
+    """Return the log of a broker."""
+    assert isinstance(actor.log, AtomicLog)
+    return actor.log
 
 
 def between(view: View, source: str, dest: str) -> tuple[Message, ...]:

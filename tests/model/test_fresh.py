@@ -31,7 +31,7 @@ FAULTS = Faults(
 MODELS = {
     "transactions/repaired/actors": {"elections": 2}, "transactions/diary-02/actors": {"transactional-ids": 2},
     "replication/kip-320/actors": {"elections": 2, "fencings": 1}, "replication/async-isr/actors": {"fencings": 1},
-    "compaction/pulsar/actors": {}, "compaction/pulsar-trimming/actors": {},
+    "cluster": {}, "compaction/pulsar/actors": {}, "compaction/pulsar-trimming/actors": {},
 }
 
 
@@ -156,10 +156,10 @@ def test_disks_are_renamed_as_the_states_that_they_survive() -> None:
     """A broker's incarnation has one name on its disk and in its memory."""
     model = find_model("transactions/repaired/actors").make(faults=Faults(crash=1, targets=("b1",)))
     state = dict(model.initial_states()[0])
-    state["b1"] = attrs.evolve(state["b1"], incarnation=4)
-    state["disk[b1]"] = state["disk[b1]"].set("incarnation", 4)
+    state["b1[metadata]"] = attrs.evolve(state["b1[metadata]"], incarnation=4)
+    state["disk[b1][metadata]"] = state["disk[b1][metadata]"].set("incarnation", 4)
     after = renamed(model, state, lambda where, n: n + 100)
-    assert (after["b1"].incarnation, after["disk[b1]"]["incarnation"]) == (104, 104)
+    assert (after["b1[metadata]"].incarnation, after["disk[b1][metadata]"]["incarnation"]) == (104, 104)
 
 
 def test_a_sort_is_ordered_everywhere_or_nowhere() -> None:

@@ -162,7 +162,7 @@ def trees() -> dict[str, ast.Module]:
 
 def test_rules_see_the_whole_source_tree(trees: dict[str, ast.Module]) -> None:
     """The files that the rules speak of are among those read."""
-    assert {"harness/model/model.py", "harness/explore/plain.py", "kafka_proto/transactions/broker.py"} <= set(trees)
+    assert {"harness/model/model.py", "harness/explore/plain.py", "kafka_proto/stack/broker.py"} <= set(trees)
     assert {room(path) for path in trees if path.startswith("harness/")} <= set(MAY_IMPORT)
 
 
@@ -206,9 +206,9 @@ def test_files_of_the_page_fit_in_a_head() -> None:
         ("harness/campaign/table.py", "from harness.demo.page import Page"),
         ("harness/render/text.py", "from harness.cli import main"),
         ("harness/model/registry.py", "def f():\n    import kafka_proto.transactions"),
-        ("kafka_proto/transactions/broker.py", "from harness.simulate import session"),
-        ("kafka_proto/transactions/broker.py", "import harness"),
-        ("kafka_proto/transactions/broker.py", "import compaction"),
+        ("kafka_proto/stack/broker.py", "from harness.simulate import session"),
+        ("kafka_proto/stack/broker.py", "import harness"),
+        ("kafka_proto/stack/broker.py", "import compaction"),
         ("compaction/spec.py", "from kafka_proto.transactions import records"),
         ("harness/simulate/strategies.py", "from random import Random"),
         ("harness/simulate/timing.py", "import time"),
@@ -235,7 +235,7 @@ def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
         ("harness/cli/check.py", "import time\nfrom harness.campaign import table\nfrom harness.explore import plain"),
         ("harness/simulate/chance.py", "import random\nfrom harness.model import Model\nfrom . import strategies"),
         ("harness/render/text.py", "from ..record.trail import Trail"),
-        ("kafka_proto/transactions/broker.py", "from harness.model.values import Value\nfrom . import client"),
+        ("kafka_proto/stack/broker.py", "from harness.model.values import Value\nfrom . import client"),
     ],
 )
 def test_imports_within_the_rules_are_accepted(path: str, source: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Actor, Message, Model, Turn
+from harness.model import Actor, Message, Model, Part, Turn
 from harness.record import Recorder
 from harness.simulate.nodes import Option
 from harness.simulate.plan import Plan
@@ -46,9 +46,9 @@ class Mutant(Actor[Any]):
         return [turn for turn in found if turn is not None]
 
 
-def knowing(turn: Turn[Any], **wrong: Any) -> Turn[Any]:
-    """Return a turn after which the local state is another one in these fields."""
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, **wrong))
+def knowing(turn: Turn[Any], part: Part[Any], **wrong: Any) -> Turn[Any]:
+    """Return a turn after which a part of the local state is another one in these fields."""
+    return attrs.evolve(turn, local=turn.local.put(part, attrs.evolve(turn.local[part], **wrong)))
 
 
 def is_writing(option: Option) -> bool:

@@ -57,7 +57,7 @@ CLIENT = edits(f"{DECISIONS}/client.py", (
     ("concurrent-is-fatal", "if response.code.is_retriable:", "if response.code is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 20),
 ))
-BROKER = edits("kafka_proto/transactions/broker.py", (
+BROKER = edits("kafka_proto/stack/state.py", (
     ("incarnation-forgotten", "incarnation: int = persisted(default=0,", "incarnation: int = volatile(default=0,",
      REFINEMENT, "coordinator-crash", 25),
 ))
@@ -220,11 +220,11 @@ HUNTED: Sequence[Mutant] = (
          "    if loading:\n        return refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)\n", "",
          REFINEMENT, "coordinator-moves", 8),
     )),
-    *edits(f"{IN_TRANSACTIONS}/broker.py", (
-        ("joined-before-a-crash", "if joined.incarnation != local.incarnation:", "if False:",
+    *edits("kafka_proto/stack/atomic_log.py", (
+        ("joined-before-a-crash", "if joined.incarnation != local[METADATA].incarnation:", "if False:",
          REFINEMENT, "coordinator-crash", 15),
-        ("joined-in-an-older-epoch", "if joined.cepoch != local.known[p].cepoch:",
-         "if joined.cepoch > local.known[p].cepoch:", REFINEMENT, "coordinator-moves", 4),
+        ("joined-in-an-older-epoch", "if joined.cepoch != known(local, p).cepoch:",
+         "if joined.cepoch > known(local, p).cepoch:", REFINEMENT, "coordinator-moves", 4),
     )),
     *edits(f"{IN_REPLICATION}/leading.py", (
         ("followers-of-an-older-epoch-remembered", "followers=FrozenMap(), proposal=None,",

@@ -19,7 +19,7 @@ from support import edits
 from support.edits import Edit, Lines, events_of, put_right, replays, written
 from support.history_runs import CONTENT, ORDER, RIGHT, RUNS
 
-from harness.model import Model, find_scenario, model_of
+from harness.model import Model, find_scenario, model_of, parts
 from harness.record import Recorder, header_of, write_history
 from harness.simulate.plan import plan_of
 from harness.simulate.run import Run
@@ -282,4 +282,4 @@ def is_visible(recorded: Recorded, edit: Edit) -> bool:
     """Say whether an edit of a number is one of a variable that the spec has, after the initial state."""
     _, n, (_, name, *way), _ = edit.args  # type: ignore[attr-defined]
     path = ".".join("*" if isinstance(key, int) else key for key in way)
-    return n > 0 and name in recorded.model.actors and path in VISIBLE[recorded.model.name]
+    return n > 0 and parts(name)[0] in recorded.model.actors and path in VISIBLE[recorded.model.name]

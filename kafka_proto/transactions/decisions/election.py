@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from kafka_proto.transactions.messages import Response
-from kafka_proto.transactions.records import Entry, TxnMetadata
+from kafka_proto.transactions.records import Entry, TxnMetadata, TxnRecord
 
 Log = tuple[Entry, ...]
 
@@ -59,6 +59,6 @@ def materialized_alone(
     return materialized_beside_others(on_partition, loaded, None)
 
 
-def replay(log: Iterable[Entry]) -> Mapping[str, TxnMetadata]:
+def replay(log: Iterable[Entry | TxnRecord]) -> Mapping[str, TxnMetadata]:
     """Return the metadata that a committed log prefix stands for: the last transition of each id."""
     return {entry.tid: entry.transition for entry in log}

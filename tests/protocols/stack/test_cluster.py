@@ -20,10 +20,11 @@ from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
 from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.stack.properties import INVARIANTS, LIVENESS
-from kafka_proto.stack.state import COORDINATOR, METADATA, REPLICA, TxnRecord, log_of
-from kafka_proto.transactions.coordinator_role import Coordinator
+from kafka_proto.stack.replicated_log import REPLICA, log_of
+from kafka_proto.stack.state import METADATA
+from kafka_proto.transactions.coordinator_role import COORDINATOR, Coordinator
 from kafka_proto.transactions.messages import Error, InitPidResponse
-from kafka_proto.transactions.records import ClientState, TxnState
+from kafka_proto.transactions.records import ClientState, TxnRecord, TxnState
 
 TRAIL = TRAILS / "gaps" / "refused-entry-survives.trail.jsonl"
 ROWS = [scenario for scenario in scenarios() if scenario.model == "cluster"]

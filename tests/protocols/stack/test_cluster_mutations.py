@@ -1,7 +1,7 @@
 """Each property of the stack can fail: a broker that does one thing wrong breaks it in some seeded run.
 
-A mutant is the broker with one method replaced. Its sound twin is the broker as it is, silent in the runs of
-test_cluster and in the same seeds here.
+A mutant is a broker, its log or its coordinator with one method replaced. Its sound twin is the broker as it is, silent
+in the runs of test_cluster and in the same seeds here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from harness.model import NO_FAULTS, Faults, Local, Message, Turn, find_model, find_scenario, model_of
+from harness.model import NO_FAULTS, Faults, Local, Message, Turn, Value, find_model, find_scenario, model_of
 from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import try_choices
 from harness.simulate.run import Run
@@ -24,60 +24,57 @@ from kafka_proto.replication import partition
 from kafka_proto.replication.messages import OffsetsForLeaderEpochResponse
 from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.stack.broker import StackBroker
+from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.properties import INVARIANTS, OF_THE_LOG
-from kafka_proto.stack.state import METADATA, REPLICA, TxnRecord
-from kafka_proto.transactions.records import Entry
+from kafka_proto.stack.replicated_log import REPLICA, ReplicatedLog
+from kafka_proto.stack.state import METADATA
+from kafka_proto.transactions.coordinator_role import CoordinatorRole
+from kafka_proto.transactions.records import Entry, TxnRecord
 
 ONE, TWO = {"elections": 1}, {"elections": 2}
 CRASH = Faults(crash=1, targets=("b1",))
 WITHIN = 60
 
 
-class AnswersEarly(StackBroker):
-    """A coordinator that answers when its entry is in its own log."""
+class AnswersEarly(ReplicatedLog):
+    """A log that counts an entry as committed when its leader has it."""
 
-    def produce(self, local: Local, p: str, entry: Entry) -> tuple[Local, Outcome]:
-        pending = self.remembering(
-            local, transitions=self.coordinator(local).transitions.set(entry.tid, entry.transition)
-        )
-        record = TxnRecord(entry.tid, entry.transition)
-        outcome = partition.produce(self.hosts[p], local[REPLICA[p]], record, "1", entry.callback)
-        return pending.put(REPLICA[p], outcome.state), outcome
+    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
+        return partition.produce(k, state, record, "1", callback)
 
 
-class DoesNotResign(StackBroker):
+class DoesNotResign(CoordinatorRole):
     """A coordinator that goes on with what it knew when it is deposed, and when it is elected again."""
 
     def resigned(self, local: Local, p: str) -> Local:
         return local
 
 
-class SkipsLoading(StackBroker):
+class SkipsLoading(CoordinatorRole):
     """A coordinator that serves a log without having read it."""
 
-    def serving(self, local: Local, p: str, log: Iterable[Entry]) -> Local:
-        return super().serving(local, p, ())
+    def loaded(self, local: Local, p: str, records: Iterable[Entry | TxnRecord]) -> Local:
+        return super().loaded(local, p, ())
 
 
-class CountsItself(StackBroker):
+class CountsItself(ReplicatedLog):
     """A leader whose high watermark is the end of its own log."""
 
     def may_raise(self, k: Replica, state: ReplicaState) -> bool:
         return partition.leads(k, state) and state.high_watermark < len(state.log)
 
 
-class KeepsTail(StackBroker):
+class KeepsTail(ReplicatedLog):
     """A follower that does not truncate."""
 
-    def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
+    def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         if isinstance(message, OffsetsForLeaderEpochResponse) and message.answer is not None:
             log = local[REPLICA[message.partition or ""]].log
             message = attrs.evolve(message, answer=EpochEnd(log[-1].epoch, len(log)))
-        return super().on_message(local, message)
+        return super().receive(local, message)
 
 
-class ForgetsLog(StackBroker):
+class ForgetsLog(ReplicatedLog):
     """A broker whose log is not persisted."""
 
     def restarted(self, local: Local) -> Local:
@@ -87,14 +84,14 @@ class ForgetsLog(StackBroker):
         return after
 
 
-class KeepsIncarnation(StackBroker):
+class KeepsIncarnation(Broker):
     """A broker that starts again, with an empty disk, as if it had never failed."""
 
     def restarted(self, local: Local) -> Local:
         incarnation = local[METADATA].incarnation
         after = super().restarted(local).put(METADATA, local[METADATA])
-        for p in self.hosts:
-            after = after.put(REPLICA[p], attrs.evolve(after[REPLICA[p]], incarnation=incarnation))
+        for part in self.log.parts:
+            after = after.put(part, attrs.evolve(after[part], incarnation=incarnation))
         return after
 
 
@@ -102,7 +99,7 @@ class KeepsIncarnation(StackBroker):
 class Broken:
     """A mutant, what it breaks, and where."""
 
-    mutant: type[StackBroker]
+    mutant: type
     violates: str
     sizes: Mapping[str, int]
     settings: Mapping[str, str] = attrs.field(factory=dict)
@@ -125,9 +122,10 @@ TABLE = (
 )
 
 
-def tables_of(row: Broken, mutant: type[StackBroker], monkeypatch: pytest.MonkeyPatch) -> Tables:
+def tables_of(row: Broken, mutant: type | None, monkeypatch: pytest.MonkeyPatch) -> Tables:
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "StackBroker", mutant)
+        if mutant is not None:
+            patch.setattr(cluster, mutant.__bases__[0].__name__, mutant)
         return Tables(find_model("cluster").make(row.sizes, row.settings, faults=row.faults))
 
 
@@ -143,12 +141,12 @@ def test_broker_that_does_one_thing_wrong_is_caught(row: Broken, monkeypatch: py
     plan = Plan(claims, steps=80, timeouts=6)
     run = first_failing(tables_of(row, row.mutant, monkeypatch), plan, 5 * WITHIN)
     assert run is not None and run.verdict.violated == row.violates, run and run.verdict
-    sound = tables_of(row, StackBroker, monkeypatch)
+    sound = tables_of(row, None, monkeypatch)
     assert first_failing(sound, plan, min(WITHIN, run.trail.seed + 10)) is None
     assert try_choices(sound, run.trail, run.trail.choices).verdict.ok
 
 
-class WaitsForEpoch(StackBroker):
+class WaitsForEpoch(ReplicatedLog):
     """A leader that lets nobody in before its high watermark has reached its epoch, as KIP-320's module has it."""
 
     def may_expand_isr(self, k: Replica, state: ReplicaState, follower: str) -> bool:
@@ -159,7 +157,7 @@ def test_high_watermark_and_isr_do_not_wait_for_each_other(monkeypatch: pytest.M
     """With KIP-966 a leader that is alone must let followers in by Kafka's rule: by the spec's it waits for ever."""
     scenario = find_scenario("stack-last-replica-standing-repaired")
     assert scenario is not None
-    monkeypatch.setattr(cluster, "StackBroker", WaitsForEpoch)
+    monkeypatch.setattr(cluster, "ReplicatedLog", WaitsForEpoch)
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in range(WITHIN))
     verdict = next(run.verdict for run in runs if not run.verdict.ok)

@@ -14,7 +14,7 @@ from harness.simulate.plan import plan_of
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto.stack.broker import StackBroker
+from kafka_proto.stack.broker import Broker
 from kafka_proto.transactions.messages import AllocateProducerIdsRequest
 
 LOST = Rule("drop", message="AllocateProducerIdsRequest", nth=1)
@@ -35,10 +35,10 @@ def violated(rule: Rule, runs: int = 8) -> tuple[Counter[str], Counter[str]]:
     return found, steps
 
 
-FIRED = StackBroker.timer_fired
+FIRED = Broker.timer_fired
 
 
-def asking_once(self: StackBroker, local: Any, timer: str) -> Iterator[Turn[Any]]:
+def asking_once(self: Broker, local: Any, timer: str) -> Iterator[Turn[Any]]:
     """What a broker does that never asks again for a block."""
     for turn in FIRED(self, local, timer):
         kept = (message for message in turn.sent if not isinstance(message, AllocateProducerIdsRequest))
@@ -49,7 +49,7 @@ def test_a_block_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatc
     """Every client gets its id all the same; a broker that does not ask again leaves one without."""
     found, steps = violated(LOST)
     assert not found and steps["ReceiveAllocateProducerIdsResponse"]
-    monkeypatch.setattr(StackBroker, "timer_fired", asking_once)
+    monkeypatch.setattr(Broker, "timer_fired", asking_once)
     assert "EventuallyAllClientsGetPid" in violated(LOST)[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -11,7 +11,19 @@ import pytest
 from support.refining import freezing, refinement_of, remade
 
 from harness.explore.packed.search import Search
-from harness.model import NO_FAULTS, Faults, Model, Refusal, Turn, find_model, find_scenario, model_of, parts, slot
+from harness.model import (
+    NO_FAULTS,
+    Faults,
+    Local,
+    Model,
+    Refusal,
+    Turn,
+    find_model,
+    find_scenario,
+    model_of,
+    parts,
+    slot,
+)
 from harness.simulate.nodes import Option
 from harness.simulate.plan import Plan, plan_of, safety_only
 from harness.simulate.strategy import RandomStrategy
@@ -22,12 +34,13 @@ from kafka_proto.replication import partition
 from kafka_proto.replication.messages import Fetch, LeaderAndIsr
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.stack import refinement
-from kafka_proto.stack.broker import StackBroker
+from kafka_proto.stack.replicated_log import ReplicatedLog
 from kafka_proto.transactions import extensions, producer
+from kafka_proto.transactions.coordinator_role import CoordinatorRole
 from kafka_proto.transactions.decisions.outcome import Outcome as Decided
 from kafka_proto.transactions.extensions import replicated_log
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS
-from kafka_proto.transactions.messages import InitPidRequest, Response
+from kafka_proto.transactions.messages import InitPidRequest, Request, Response
 from kafka_proto.transactions.producer import Producer, TransactionalProducer
 from kafka_proto.transactions.properties import INVARIANTS
 from kafka_proto.transactions.specs.diary_02 import FAIRNESS
@@ -176,41 +189,40 @@ class TakesOlderAnswers(TransactionalProducer):
         return local.awaits == kind
 
 
-class ServesBeforeItHasLoaded(StackBroker):
+class ServesBeforeItHasLoaded(CoordinatorRole):
     """A coordinator that serves requests from its election on."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        version = self.version
-
-        def eager(request: InitPidRequest, *, loading: bool, **rest: Any) -> Decided:
-            return version.init_producer_id(request, **rest)
-
-        self.version = attrs.evolve(version, init_producer_id=eager)
+    def decided(self, decide: Callable[..., Decided], local: Local, request: Request, **also: Any) -> Decided:
+        return super().decided(partial(unloaded, decide), local, request, **also)
 
 
-class CommitsBeforeTheIsrHolds(StackBroker):
+def unloaded(decide: Callable[..., Decided], request: InitPidRequest, *, loading: bool, **rest: Any) -> Decided:
+    """Decide about an InitPidRequest as if no log were loading."""
+    return decide(request, loading=loading and not isinstance(request, InitPidRequest), **rest)
+
+
+class CommitsBeforeTheIsrHolds(ReplicatedLog):
     """A leader whose high watermark is the end of its own log."""
 
     def may_raise(self, k: Replica, state: ReplicaState) -> bool:
         return partition.leads(k, state) and state.high_watermark < len(state.log)
 
 
-class DoesNotResign(StackBroker):
+class DoesNotResign(CoordinatorRole):
     """A coordinator that goes on with what it knew when it is deposed."""
 
-    def resigned(self, local: Any, p: str) -> Any:
+    def resigned(self, local: Local, p: str) -> Local:
         return local
 
 
-class LoadsWhatIsNotCommitted(StackBroker):
+class LoadsWhatIsNotCommitted(ReplicatedLog):
     """A leader that loads its whole log at once."""
 
     def may_load(self, k: Replica, state: ReplicaState) -> bool:
         return partition.leads(k, state)
 
 
-class ForgetsToFailRequests(StackBroker):
+class ForgetsToFailRequests(ReplicatedLog):
     """A coordinator that resigns and answers nobody."""
 
     def receive_leader_and_isr(self, local: Any, announced: LeaderAndIsr) -> Turn[Any]:
@@ -231,9 +243,9 @@ class Wrong:
 
 WRONG = (
     Wrong("TransactionalProducer", TakesOlderAnswers, 0, Faults(duplicate=2, drop=2)),
-    Wrong("StackBroker", ServesBeforeItHasLoaded), Wrong("StackBroker", CommitsBeforeTheIsrHolds),
-    Wrong("StackBroker", DoesNotResign), Wrong("StackBroker", ForgetsToFailRequests),
-    Wrong("StackBroker", LoadsWhatIsNotCommitted, 2),
+    Wrong("CoordinatorRole", ServesBeforeItHasLoaded), Wrong("ReplicatedLog", CommitsBeforeTheIsrHolds),
+    Wrong("CoordinatorRole", DoesNotResign), Wrong("ReplicatedLog", ForgetsToFailRequests),
+    Wrong("ReplicatedLog", LoadsWhatIsNotCommitted, 2),
 )
 
 
@@ -247,7 +259,7 @@ def test_wrong_actor_of_the_stack_leaves_the_spec(wrong: Wrong, monkeypatch: pyt
         return refine_runs(model, plan, range(wrong.within), stop=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cluster if wrong.name == "StackBroker" else producer, wrong.name, wrong.actor)
+        patch.setattr(producer if wrong.name == "TransactionalProducer" else cluster, wrong.name, wrong.actor)
         found = runs()
     assert found.failed == 1 and found.explanation is not None
     wrong = attrs.evolve(wrong, within=found.runs)

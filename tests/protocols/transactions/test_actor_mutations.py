@@ -17,18 +17,20 @@ import pytest
 from support.actor_mutants import STEPS, TIMES, WITHIN, Change, Sparing, found, is_aborting, knowing, mutated
 from support.actor_states import last_state
 
-from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Turn, find_model, model_specs
+from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Turn, View, find_model, model_specs
 from harness.record import Recorder, read_trail
 from harness.simulate.plan import Plan
 from harness.simulate.replay import replay_plain, try_choices
 from harness.simulate.session import run_plain
 from harness.simulate.tables import Tables
+from kafka_proto.stack.atomic_log import COPY
+from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions import messages, properties
-from kafka_proto.transactions.broker import NOBODY
+from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch
 from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, LeaderAndIsr
 from kafka_proto.transactions.properties import ACTOR_INVARIANTS
-from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.records import NOBODY, LogMetadata
 
 MODELS = ("transactions/diary-02/actors", "transactions/repaired/actors")
 """At the sizes of this file diary 02 is sound, too: its flaws need a third broker, or a second partition or id."""
@@ -102,19 +104,21 @@ def grants_epoch_0_again(before: Any, turn: Turn[Any]) -> Turn[Any]:
 @breaks("TCsHaveDifferentEpochs", "TakeOver", MOVES, "b1 and b2 both believe to lead p1 in epoch 1")
 def leads_in_its_old_epoch(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker that is elected keeps the epoch that it knew."""
-    return knowing(turn, known=FrozenMap({"p1": LogMetadata(before.known["p1"].cepoch, turn.args[0])}))
+    old = LogMetadata(before[METADATA].known["p1"].cepoch, turn.args[0])
+    return knowing(turn, METADATA, known=FrozenMap({"p1": old}))
 
 
 @breaks("TCsHaveDifferentEpochs", "BecomeFollower", MOVES, "b1 and b2 both believe to lead p1 in epoch 2")
 def learns_the_epoch_only(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A deposed leader notes the new epoch, but not who leads."""
-    return knowing(turn, known=FrozenMap({"p1": LogMetadata(turn.local.known["p1"].cepoch, turn.args[0])}))
+    still = LogMetadata(turn.local[METADATA].known["p1"].cepoch, turn.args[0])
+    return knowing(turn, METADATA, known=FrozenMap({"p1": still}))
 
 
 @breaks("LogsAgreeUpToHwm", "ReceiveCommitted", CALM, "b1 and b2 hold different entries of p1 at offset 0")
 def counts_what_it_does_not_hold(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A follower raises its high watermark and does not append the entry."""
-    return turn if before.loaded else knowing(turn, log=before.log)
+    return turn if before[COORDINATOR].loaded else knowing(turn, COPY["p1"], log=before[COPY["p1"]].log)
 
 
 @breaks("LogsAgreeUpToHwm", "JoinEpoch", MOVES, "b1 and b2 hold different entries of p1", "OnePidPerTid")
@@ -126,32 +130,32 @@ def hands_out_what_waits(before: Any, turn: Turn[Any]) -> Turn[Any]:
 @breaks("FollowersHoldNoUncommitted", "BecomeFollower", MOVES, "b1 follows p1 but holds 1 ")
 def keeps_its_tail(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker becomes a follower and does not truncate."""
-    return knowing(turn, log=before.log)
+    return knowing(turn, COPY["p1"], log=before[COPY["p1"]].log)
 
 
 @breaks("FollowersHoldNoUncommitted", "BecomeFollower", CRASHES, "b1 follows p1 but holds 1 ")
 def trusts_its_disk(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker that was started again becomes a follower and does not truncate: before, it neither led nor followed."""
-    return knowing(turn, log=before.log) if before.known["p1"] == NOBODY else turn
+    return knowing(turn, COPY["p1"], log=before[COPY["p1"]].log) if before[METADATA].known["p1"] == NOBODY else turn
 
 
 @breaks("FollowersHoldNoUncommitted", "Restart", CRASHES, "b1 follows p1 but holds 1 ")
 def guesses_who_leads(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker that is started again believes, before it learns more, that the other one leads."""
-    return knowing(turn, known=FrozenMap({"p1": LogMetadata(1, "b2")}))
+    return knowing(turn, METADATA, known=FrozenMap({"p1": LogMetadata(1, "b2")}))
 
 
 @breaks("FollowersHoldNoUncommitted", "BecomeFollower", MOVES, "b1 follows p1 but holds 1 ")
 def forgets_who_leads(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A deposed leader notes the epoch, but nobody as leader, and keeps its tail."""
-    nobody = LogMetadata(turn.local.known["p1"].cepoch, "")
-    return knowing(turn, log=before.log, known=FrozenMap({"p1": nobody}))
+    nobody = LogMetadata(turn.local[METADATA].known["p1"].cepoch, "")
+    return knowing(keeps_its_tail(before, turn), METADATA, known=FrozenMap({"p1": nobody}))
 
 
 @breaks("CommittedTidKnown", "LoadTxnLog", MOVES, "but has no metadata of tid1", "OnePidPerTid")
 def loads_nothing(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A new leader serves without knowing the ids in its log."""
-    return knowing(turn, metadata=FrozenMap())
+    return knowing(turn, COORDINATOR, metadata=FrozenMap())
 
 
 @breaks("OnePidPerTid", "CommitTxnLogAppend", CALM, "tid1 has the producer ids 1 and 2")
@@ -173,7 +177,7 @@ def answers_before_the_commit(before: Any, turn: Turn[Any]) -> Turn[Any]:
 @breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 1 with epoch 2, which no committed entry")
 def grants_the_next_epoch(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """Whoever is answered about a producer id gets the epoch after the one that was written."""
-    return sending(turn, InitPidResponse, pepoch=before.metadata["tid1"].pepoch + 2) if turn.sent else turn
+    return sending(turn, InitPidResponse, pepoch=before[COORDINATOR].metadata["tid1"].pepoch + 2) if turn.sent else turn
 
 
 @breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 2 with epoch 1, which no committed entry")
@@ -238,13 +242,14 @@ def test_invariant_is_violated_by_a_wrong_turn_and_no_other_is(
 def test_restarted_broker_is_excepted_while_it_knows_no_leader(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the exception a sound model fails; when it ends is what the mutations under CRASHES show."""
     twin = sound(name, CRASHES)
-    monkeypatch.setattr(properties, "UNKNOWN", "nobody")
+    monkeypatch.setattr(properties, "NOBODY", "nobody")
     run = found(Tables(twin.model), "FollowersHoldNoUncommitted")
     assert str(run.verdict.reason).startswith("b1 follows p1 but holds 1 ")
     monkeypatch.undo()
     assert replay_plain(run.trail).verdict.ok
-    broker = last_state(run)["b1"]
-    assert broker.known["p1"] == NOBODY and len(broker.log["p1"]) == broker.hwm["p1"] + 1
+    view = View(last_state(run))
+    copy = COPY["p1"].of(view, "b1")
+    assert METADATA.of(view, "b1").known["p1"] == NOBODY and len(copy.log) == copy.hwm + 1
     assert all(is_silent(name, CRASHES, seed) for seed in range((run.trail.seed + 1) * TIMES))
 
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
+from typing import TypeVar
 
 import attrs
 import pytest
 from support.actor_states import last_state
 from support.refining import runs_of
 
-from harness.model import NO_FAULTS, Faults, Rule, Scenario, State, find_model, find_scenario, model_of, scenarios
+from harness.model import (
+    NO_FAULTS,
+    Faults,
+    Part,
+    Rule,
+    Scenario,
+    State,
+    View,
+    find_model,
+    find_scenario,
+    model_of,
+    scenarios,
+)
 from harness.simulate.plan import Plan, plan_of
 from harness.simulate.replay import replay_plain
 from harness.simulate.run import Run
@@ -19,10 +32,14 @@ from harness.simulate.shrink import shrink
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
+from kafka_proto.stack.atomic_log import COPY
+from kafka_proto.stack.state import METADATA
+from kafka_proto.transactions.coordinator_role import COORDINATOR, Coordinator
 from kafka_proto.transactions.messages import Error, InitPidResponse
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
 from kafka_proto.transactions.records import ClientState, TxnState
 
+T = TypeVar("T")
 GET_PID, ADD_ALL = LIVENESS
 REPAIRED, FLAWED = "transactions/repaired/actors", "transactions/diary-02/actors"
 EVERYBODY = ("b1", "b2", "c1", "c2")
@@ -213,6 +230,10 @@ class World:
             (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
             self.state = self.model.apply(self.state, choice)
 
+    def kept(self, b: str, part: Part[T]) -> T:
+        """Return a part of a broker's state."""
+        return part.of(View(self.state), b)
+
     def asks(self, c: str) -> None:
         """Let a client look b1 up and send it an InitPidRequest, which b1 receives."""
         self.take(f"SendFindCoordinatorRequest({c},b1)", f"ReceiveFindCoordinatorRequest(b1,{c})")
@@ -251,13 +272,13 @@ def refusal(here: World) -> Error:
 
 def test_crashed_coordinator_keeps_its_log_only(coordinator: World) -> None:
     """Metadata, pending transitions and callbacks of a coordinator are gone with a crash; its log is not."""
-    before = coordinator.state["b1"]
-    assert set(before.metadata) == {"tid1", "tid2"} and set(before.transitions) == {"tid2"} and before.callbacks
+    before, memory = coordinator.kept("b1", COPY["p1"]), coordinator.kept("b1", COORDINATOR)
+    assert set(memory.metadata) == {"tid1", "tid2"} and set(memory.transitions) == {"tid2"} and before.callbacks
     coordinator.take("Crash(b1)")
-    after = coordinator.state["b1"]
+    after = coordinator.kept("b1", COPY["p1"])
     assert (after.log, after.hwm) == (before.log, before.hwm)
-    assert len(after.log["p1"]) == 2 and after.hwm["p1"] == 1
-    assert not (after.metadata or after.transitions or after.callbacks or after.loaded)
+    assert len(after.log) == 2 and after.hwm == 1
+    assert not after.callbacks and coordinator.kept("b1", COORDINATOR) == Coordinator()
 
 
 def test_crashed_coordinator_answers_again_after_it_has_reloaded_the_committed_prefix(coordinator: World) -> None:
@@ -267,16 +288,16 @@ def test_crashed_coordinator_answers_again_after_it_has_reloaded_the_committed_p
     coordinator.take("TakeOver(b1,p1)")
     assert refusal(coordinator) is Error.COORDINATOR_LOAD_IN_PROGRESS
     coordinator.take("AppendTxnLogEntry(b1,p1)", "JoinEpoch(b1,p1)", "LoadTxnLog(b1,p1)")
-    after = coordinator.state["b1"]
-    assert {tid: known.pid for tid, known in after.metadata.items()} == {"tid1": 1}
-    assert len(after.log["p1"]) == after.hwm["p1"] == 1
+    copy, memory = coordinator.kept("b1", COPY["p1"]), coordinator.kept("b1", COORDINATOR)
+    assert {tid: known.pid for tid, known in memory.metadata.items()} == {"tid1": 1}
+    assert len(copy.log) == copy.hwm == 1
     assert refusal(coordinator) is Error.COORDINATOR_LOAD_IN_PROGRESS
     coordinator.take("RequestTimeout(c2)")
     coordinator.asks("c2")
     coordinator.take("ReceiveAllocateProducerIdsRequest(b1)", "ReceiveAllocateProducerIdsResponse(b1)")
     coordinator.take("RequestTimeout(c2)")
     coordinator.asks("c2")
-    assert coordinator.state["b1"].transitions["tid2"].pid == 201
+    assert coordinator.kept("b1", COORDINATOR).transitions["tid2"].pid == 201
 
 
 def test_restarted_coordinator_ignores_answers_to_what_it_asked_before_the_crash() -> None:
@@ -284,10 +305,10 @@ def test_restarted_coordinator_ignores_answers_to_what_it_asked_before_the_crash
     here = World({"clients": 1, "elections": 0}, Faults(crash=2, targets=("b1",)))
     join = ("Crash(b1)", "Restart(b1)", "RegisterBroker(b1)", "ReceiveRegisterBroker(b1)", "TakeOver(b1,p1)")
     here.take(*join, *join, "JoinEpoch(b1,p1)", "LoadTxnLog(b1,p1)")
-    assert not here.state["b1"].loaded
+    assert not here.kept("b1", COORDINATOR).loaded
     here.take("JoinEpoch(b1,p1)", "LoadTxnLog(b1,p1)")
-    assert here.state["b1"].loaded == {"p1"}
-    assert here.state["b1"].incarnation == 2
+    assert here.kept("b1", COORDINATOR).loaded == {"p1"}
+    assert here.kept("b1", METADATA).incarnation == 2
 
 
 def test_pending_entry_of_a_crashed_coordinator_is_not_committed_later(coordinator: World) -> None:
@@ -319,7 +340,7 @@ def test_next_coordinator_completes_what_was_prepared(moves: bool) -> None:
         here.take("Crash(b1)", "Restart(b1)", "RegisterBroker(b1)", "ReceiveRegisterBroker(b1)", "TakeOver(b1,p1)")
     now = "b2" if moves else "b1"
     here.take("ReceiveCommitted(b2,p1)", f"JoinEpoch({now},p1)", f"LoadTxnLog({now},p1)")
-    assert here.state[now].metadata["tid1"].state is TxnState.PREPARE_ABORT
+    assert here.kept(now, COORDINATOR).metadata["tid1"].state is TxnState.PREPARE_ABORT
     here.take(f"CompletePartialTxn({now},tid1)", f"AppendTxnLogEntry({now},p1)")
     here.take(f"CommitTxnLogAppend({now},p1)", f"ReceiveCommitted({now},p1)")
-    assert here.state[now].metadata["tid1"].state is TxnState.COMPLETE_ABORT
+    assert here.kept(now, COORDINATOR).metadata["tid1"].state is TxnState.COMPLETE_ABORT

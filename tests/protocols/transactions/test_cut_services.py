@@ -5,9 +5,11 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from harness.model import Faults, State, find_model
+from harness.model import Faults, State, View, find_model
 from harness.simulate.plan import everything
 from harness.verify.simulated_runs import refine_runs
+from kafka_proto.stack.state import METADATA
+from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS
 
 REPAIRED = "transactions/repaired/actors"
@@ -38,11 +40,11 @@ def test_a_broker_that_is_cut_off_from_the_controller_hears_of_elections_in_orde
     assert here.offers("TakeOver(b1,p1)") is False and here.offers("ReceiveLeaderAndIsr(b1,p1)") is False
     assert here.offers("BecomeFollower(b1,p1)") and not here.offers("TakeOver(b2,p1)")
     here.take("BecomeFollower(b1,p1)", "TakeOver(b1,p1)")
-    assert here.state["b2"].known["p1"].cepoch == 1
+    assert METADATA.of(View(here.state), "b2").known["p1"].cepoch == 1
     here.take("Heal(b2,controller)", "TakeOver(b2,p1)")
     assert not here.offers("TakeOver(b2,p1)")
     here.take("BecomeFollower(b2,p1)")
-    assert here.state["b2"].known["p1"].cepoch == 3
+    assert METADATA.of(View(here.state), "b2").known["p1"].cepoch == 3
 
 
 def test_a_leader_that_is_cut_off_from_its_log_commits_after_the_link_heals() -> None:
@@ -50,7 +52,7 @@ def test_a_leader_that_is_cut_off_from_its_log_commits_after_the_link_heals() ->
     here = Cluster(Faults(one_way=1, targets=("b1",)))
     here.take("Cut(b1,log-p1)", "Init(c1,tid1)", "SendFindCoordinatorRequest(c1,b1)", "ReceiveFindCoordinatorRequest")
     here.take("ReceiveFindCoordinatorResponse", "SendInitPidRequest(c1)", "ReceiveInitPidRequest(b1,c1)")
-    assert not here.offers("AppendTxnLogEntry") and here.state["b1"].transitions
+    assert not here.offers("AppendTxnLogEntry") and COORDINATOR.of(View(here.state), "b1").transitions
     here.take("Heal(b1,log-p1)", "AppendTxnLogEntry(b1,p1)", "CommitTxnLogAppend(b1,p1)", "ReceiveCommitted(b1,p1)")
     assert here.offers("ReceiveInitPidResponse(c1,b1) InitPidResponse b1->c1 code=OK")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.actor_mutants import Sparing, is_aborting, mutated
+from support.actor_mutants import Sparing, is_aborting, knowing, mutated
 from support.refining import freezing, remade
 
 from harness.explore.packed.search import Search
@@ -17,6 +17,7 @@ from harness.simulate.plan import Plan, plan_of, safety_only
 from harness.verify.refinement import Refined, Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.transactions import actors, refinement
+from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.extensions import EXTENSIONS
 from kafka_proto.transactions.log import AppendEntry
 from kafka_proto.transactions.messages import Error
@@ -158,7 +159,7 @@ def hasty(before: Any, turn: Turn[Any]) -> Turn[Any] | None:
 
 def careless(before: Any, turn: Turn[Any]) -> Turn[Any] | None:
     """A deposed leader keeps the metadata of its ids."""
-    return attrs.evolve(turn, local=attrs.evolve(turn.local, metadata=before.metadata))
+    return knowing(turn, COORDINATOR, metadata=before[COORDINATOR].metadata)
 
 
 def generous(before: Any, turn: Turn[Any]) -> Turn[Any] | None:

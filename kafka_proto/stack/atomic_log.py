@@ -1,0 +1,162 @@
+"""The log of a broker of the transaction actors: copies of partitions that are each one atomic service, `log-p1`.
+
+For small searches: brokers reach the log, which orders and commits, over reliable links. A broker that restarts joins
+the epochs that it learns, and serves a partition again when it has the committed prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from harness.model import Local, Message, Part, Parts, Turn, persisted, volatile
+from kafka_proto.stack.roles import Append, Role, owners
+from kafka_proto.stack.state import METADATA, known
+from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
+from kafka_proto.transactions.messages import LeaderAndIsr, RegisterBroker
+from kafka_proto.transactions.records import NOBODY, Entry, LogMetadata, TxnRecord
+
+
+@attrs.frozen
+class Copy:
+    """A broker's copy of a partition."""
+
+    log: tuple[Entry, ...] = persisted(default=())
+    hwm: int = persisted(default=0)
+    callbacks: frozenset[int] = volatile(default=frozenset())
+    """Offsets of the entries whose commit is still to be answered."""
+
+
+COPY = Parts("copy", Copy)
+"""By partition: its copies."""
+
+
+class AtomicLog:
+    """The copies of one broker."""
+
+    numbered: tuple[Part[Any], ...] = ()
+
+    def __init__(
+        self, name: str, roles: Iterable[Role], must_follow: Callable[[str, str, int, str, int], bool]
+    ) -> None:
+        self.name = name
+        self.roles = owners(roles)
+        self.must_follow = must_follow
+        self.parts: tuple[Part[Any], ...] = tuple(COPY[p] for p in self.roles)
+        self.disk = (METADATA, *self.parts)
+        """What a flush makes durable, an incarnation that was not yet so included."""
+
+    def registration(self, local: Local) -> Message:
+        return RegisterBroker(source=self.name, dest=CONTROLLER)
+
+    def restarted(self, local: Local) -> Local:
+        return local
+
+    def may_append(self, local: Local, p: str) -> bool:
+        return True
+
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        return ()
+
+    def resend(self, local: Local) -> tuple[Message, ...]:
+        return ()
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        return ()
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
+        return ()
+
+    def receive(self, local: Local, message: Message) -> Turn[Local] | None:
+        match message:
+            case LeaderAndIsr():
+                return self.receive_leader_and_isr(local, message)
+            case Joined():
+                return self.receive_joined(local, message)
+            case Committed():
+                return self.receive_committed(local, message)
+        return None
+
+    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
+        """Append an entry to the copy and hand it to the log partition; its callback waits for the commit."""
+        p, local = wanted.partition, turn.local
+        copy, entry = local[COPY[p]], Entry(wanted.record.tid, wanted.record.transition, wanted.callback)
+        offset = len(copy.log)
+        waits = copy.callbacks if entry.callback.response is None else copy.callbacks | {offset}
+        local = local.put(COPY[p], attrs.evolve(copy, log=(*copy.log, entry), callbacks=waits))
+        request = AppendEntry(known(local, p).cepoch, offset, entry, source=self.name, dest=log_name(p))
+        after = self.roles[p].appended(local, p, wanted.record)
+        return attrs.evolve(turn, local=after, sent=(*turn.sent, request), flush=self.disk)
+
+    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsr) -> Turn[Local]:
+        """Learn of a leader and epoch: become leader or follower, or (S2) not notice."""
+        p, before = announced.partition, known(local, announced.partition)
+        local = local.put(METADATA, attrs.evolve(local[METADATA], registering=False))
+        if announced.cepoch <= before.cepoch:
+            return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, already known")
+        if announced.leader == self.name:
+            return self.joining("TakeOver", local, announced)
+        if before == NOBODY or self.must_follow(
+            self.name, before.leader, before.cepoch, announced.leader, announced.cepoch
+        ):
+            return self.joining("BecomeFollower", local, announced)
+        return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, not followed")
+
+    def joining(self, action: str, local: Local, announced: LeaderAndIsr) -> Turn[Local]:
+        """Give up what is not committed, forget the ids of the partition, and join the epoch as leader or follower.
+
+        A leader serves once the committed prefix is loaded. ACTION BecomeFollower(b, p): who waits for what was not
+        committed is answered that it failed.
+        """
+        p, leads, role = announced.partition, announced.leader == self.name, self.roles[announced.partition]
+        copy, sent = local[COPY[p]], tuple[Message, ...]()
+        local = role.resigned(local.put(COPY[p], Copy(copy.log[: copy.hwm], copy.hwm)), p)
+        for entry in () if leads else (copy.log[offset] for offset in sorted(copy.callbacks)):
+            effect = role.failed(local, p, entry.callback)
+            local, sent = effect.local, (*sent, *effect.sent)
+        heard = local[METADATA].known.set(p, LogMetadata(announced.cepoch, announced.leader))
+        local = local.put(METADATA, attrs.evolve(local[METADATA], known=heard))
+        join = JoinEpoch(
+            announced.cepoch, leads, local[METADATA].incarnation, source=self.name, dest=log_name(p)
+        )
+        sent, detail = (*dict.fromkeys(sent), join), f"epoch {announced.cepoch}"
+        return Turn(action, (self.name, p), local, sent, flush=self.disk, detail=detail)
+
+    def receive_joined(self, local: Local, joined: Joined) -> Turn[Local]:
+        """Take over the committed prefix; a leader now knows its ids and serves (S3: and may forget the others)."""
+        p = joined.partition
+        action, who = "LoadTxnLog", (self.name, p)
+        if joined.cepoch != known(local, p).cepoch:
+            return Turn(action, who, local, detail=f"epoch {joined.cepoch} is over")
+        if joined.incarnation != local[METADATA].incarnation:
+            return Turn(action, who, local, detail=f"epoch {joined.cepoch}, joined before a crash")
+        after = local.put(COPY[p], attrs.evolve(local[COPY[p]], log=joined.committed, hwm=len(joined.committed)))
+        if known(local, p).leader == self.name:
+            after = self.roles[p].loaded(after, p, joined.committed)
+        return Turn(action, who, after, flush=self.disk, detail=f"epoch {joined.cepoch}")
+
+    def receive_committed(self, local: Local, committed: Committed) -> Turn[Local]:
+        """An entry is committed: advance the high watermark; a leader learns the transition and runs the callback."""
+        p, offset, entry = committed.partition, committed.offset, committed.entry
+        action, who, role = "ReceiveCommitted", (self.name, p), self.roles[p]
+        copy = local[COPY[p]]
+        if offset != copy.hwm:
+            return Turn(action, who, local, detail=f"offset {offset} is out of turn")
+        rest = copy.log[offset + 1 :] if copy.log[offset : offset + 1] == (entry,) else ()
+        copy = attrs.evolve(copy, log=(*copy.log[:offset], entry, *rest), hwm=offset + 1)
+        turn = Turn(action, who, local.put(COPY[p], copy), flush=self.disk, detail=f"offset {offset}")
+        if not role.serves(local, p):
+            return turn
+        record = TxnRecord(entry.tid, entry.transition)
+        local = role.committed(turn.local, p, record)
+        if offset not in copy.callbacks:
+            return attrs.evolve(turn, local=local)
+        local = local.put(COPY[p], attrs.evolve(copy, callbacks=copy.callbacks - {offset}))
+        effect = role.completed(local, p, record, entry.callback)
+        turn = attrs.evolve(turn, local=effect.local, sent=effect.sent)
+        for wanted in effect.appends:
+            turn = self.append(turn, wanted)
+        return turn

@@ -1,0 +1,224 @@
+"""The log of a broker of the stack: replicas of log partitions, by the rules of KIP-320 and KIP-497.
+
+What a replica does is said in `kafka_proto.replication.partition`. A record is produced with `acks=all`; its callback
+runs when the high watermark passes it. Who leads loads a log before it serves, and who is deposed resigns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model import Local, Message, Part, Parts, Turn, Value
+from kafka_proto.replication import leading, partition
+from kafka_proto.replication.messages import Error as ReplicationError
+from kafka_proto.replication.messages import LeaderAndIsr, LeaderAndIsrResponse, PartitionMessage, RegisterBroker
+from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
+from kafka_proto.stack.roles import Append, Effect, Role, owners
+from kafka_proto.stack.state import METADATA
+from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.records import NOBODY, LogMetadata
+
+REPLICA = Parts("replica", ReplicaState)
+"""By partition: the replicas that a broker hosts."""
+
+
+def log_of(state: ReplicaState) -> tuple[Any, ...]:
+    """Return what the records of a replica carry."""
+    return tuple(entry.value for entry in state.log)
+
+
+@attrs.frozen
+class Disk:
+    """What a crash does to a broker's disk."""
+
+    flushes_each: bool = True
+    """Whether a record is on disk before anything leaves the broker that depends on it, or when a timer fires."""
+    is_lost: bool = False
+    """Whether a broker that crashed starts again with an empty disk."""
+
+
+class ReplicatedLog:
+    """The replicas of one broker."""
+
+    def __init__(
+        self, name: str, hosts: Mapping[str, Replica], roles: Iterable[Role], disk: Disk,
+        waits_for_min_isr: bool = False,
+    ) -> None:
+        self.name = name
+        self.hosts = hosts
+        """The constants of each replica here, by partition."""
+        self.roles = owners(roles)
+        self.disk = disk
+        self.waits_for_min_isr = waits_for_min_isr
+        """KIP-966: whether the high watermark stays while the ISR is smaller than `min.insync.replicas`."""
+        self.parts: tuple[Part[Any], ...] = tuple(REPLICA[p] for p in hosts)
+        self.numbered: tuple[Part[Any], ...] = (METADATA, *self.parts)
+
+    def registration(self, local: Local) -> Message:
+        return RegisterBroker(local[METADATA].incarnation, source=self.name, dest=CONTROLLER)
+
+    def restarted(self, local: Local) -> Local:
+        """Start again from what is on disk, or from nothing where the disk is lost."""
+        for p in self.hosts:
+            survivor = partition.restarted(local[REPLICA[p]], loses_tail=not self.disk.flushes_each)
+            if self.disk.is_lost:
+                survivor = ReplicaState(incarnation=survivor.incarnation)
+            local = local.put(REPLICA[p], survivor)
+        return local
+
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        """What a leader does of its own accord: it loads its log, and lets followers into the ISR."""
+        for p, k in self.hosts.items():
+            state, role = local[REPLICA[p]], self.roles[p]
+            if self.may_load(k, state) and not role.serves(local, p):
+                yield Turn("LoadTxnLog", (self.name, p), role.loaded(local, p, log_of(state)))
+            for follower in state.followers:
+                if self.may_expand_isr(k, state, follower):
+                    outcome = partition.propose_isr(k, state, state.isr | {follower})
+                    yield self.turn("ProposeExpandIsr", (self.name, p, follower), local, p, outcome)
+
+    def may_expand_isr(self, k: Replica, state: ReplicaState, follower: str) -> bool:
+        """Say whether a leader may propose to let a follower in.
+
+        Where the high watermark waits for a larger ISR, the ISR must not wait for the high watermark: it is enough that
+        the follower holds all that the leader held when it was elected, which is Kafka's own rule.
+        """
+        if not self.waits_for_min_isr or leading.has_enough_in_sync(k, state):
+            return partition.may_expand_isr(k, state, follower)
+        end_offset = leading.known_end_offset(state, follower)
+        if not partition.leads(k, state) or state.proposal is not None or follower in state.isr or end_offset is None:
+            return False
+        return end_offset >= start_of_epoch(state)
+
+    def may_load(self, k: Replica, state: ReplicaState) -> bool:
+        """Say whether a leader may load its log: all that was in it when it was elected is committed.
+
+        Kafka reads up to the end of the log without waiting, so that a coordinator may refuse a client because of a
+        transition that the next leader does not have.
+        """
+        return partition.leads(k, state) and state.high_watermark == len(state.log)
+
+    def may_append(self, local: Local, p: str) -> bool:
+        """Say whether a record would be taken with `acks=all`."""
+        if p not in self.hosts:
+            return False
+        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is ReplicationError.NONE
+
+    def receive(self, local: Local, message: Message) -> Turn[Local] | None:
+        match message:
+            case LeaderAndIsr():
+                return self.receive_leader_and_isr(local, message)
+            case PartitionMessage(partition=str(p)) if p in self.hosts:
+                outcome = partition.receive(self.hosts[p], local[REPLICA[p]], message)
+                if outcome is not None:
+                    return self.turn(f"Receive{message.type}", (self.name, message.source), local, p, outcome)
+        return None
+
+    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsr) -> Turn[Local]:
+        """Learn who leads a partition: update the cache, resign or load later, and tell the replica, if one is here."""
+        p = announced.partition
+        assert p is not None
+        action, who, metadata = "ReceiveLeaderAndIsr", (self.name, p), local[METADATA]
+        if announced.incarnation != metadata.incarnation:
+            return Turn(action, who, local)
+        if announced.leader_epoch > metadata.known[p].cepoch:
+            known = metadata.known.set(p, LogMetadata(announced.leader_epoch, announced.leader or ""))
+            waits = metadata.registering and NOBODY in known.values()
+            learned = attrs.evolve(metadata, known=known, registering=waits)
+            local = self.roles[p].resigned(local, p).put(METADATA, learned)
+        if p in self.hosts:
+            outcome = partition.obey(self.hosts[p], local[REPLICA[p]], announced)
+            return self.turn(action, who, local, p, outcome)
+        heard = LeaderAndIsrResponse(
+            announced.leader_epoch, announced.incarnation, source=self.name, dest=announced.source, partition=p
+        )
+        return Turn(action, who, local, (heard,) if announced.again else ())
+
+    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
+        """Produce a record with `acks=all`; the role hears of it unless the log refuses it."""
+        p, state = wanted.partition, turn.local[REPLICA[wanted.partition]]
+        outcome = self.produce(self.hosts[p], state, wanted.record, wanted.callback)
+        if outcome.state.log != state.log:
+            turn = attrs.evolve(turn, local=self.roles[p].appended(turn.local, p, wanted.record))
+        return self.followed(turn, p, outcome)
+
+    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
+        return partition.produce(k, state, record, "all", callback)
+
+    def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: Outcome) -> Turn[Local]:
+        """Return the turn that an outcome of a replica is, with all that follows from it at once."""
+        return self.followed(Turn(action, who, local), p, outcome)
+
+    def followed(self, turn: Turn[Local], p: str, outcome: Outcome) -> Turn[Local]:
+        """Return a turn in which an outcome of a replica is carried out, too.
+
+        Callbacks of records that failed run, the high watermark rises as far as it may, and the role learns what it
+        passes.
+        """
+        k, part, role = self.hosts[p], REPLICA[p], self.roles[p]
+        turn = self.carried_out(attrs.evolve(turn, local=turn.local.put(part, outcome.state)), p, outcome)
+        while self.may_raise(k, turn.local[part]):
+            raised = partition.increase_high_watermark(k, turn.local[part])
+            local = turn.local.put(part, raised.state)
+            if role.serves(local, p):
+                local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
+            turn = self.carried_out(attrs.evolve(turn, local=local), p, raised)
+        return turn
+
+    def may_raise(self, k: Replica, state: ReplicaState) -> bool:
+        """Say whether the high watermark may pass a record."""
+        if self.waits_for_min_isr and not leading.has_enough_in_sync(k, state):
+            return False
+        return partition.may_increase_high_watermark(k, state)
+
+    def carried_out(self, turn: Turn[Local], p: str, outcome: Outcome) -> Turn[Local]:
+        """Return a turn with an outcome's messages, in which its callbacks have run, too."""
+        turn = attrs.evolve(turn, sent=(*turn.sent, *outcome.sent), flush=turn.flush or outcome.flush)
+        for done in outcome.completed:
+            effect = self.called_back(turn.local, p, done)
+            turn = attrs.evolve(turn, local=effect.local, sent=(*turn.sent, *effect.sent))
+            for wanted in effect.appends:
+                turn = self.append(turn, wanted)
+        return turn
+
+    def called_back(self, local: Local, p: str, done: Completed) -> Effect:
+        """Run the callback of a record that is committed, or failed."""
+        if done.error is not ReplicationError.NONE:
+            return self.roles[p].failed(local, p, done.callback)
+        return self.roles[p].completed(local, p, local[REPLICA[p]].log[done.offset].value, done.callback)
+
+    def flushed(self, local: Local) -> Local:
+        """Return the state in which all records are on disk."""
+        for p in self.hosts:
+            state = local[REPLICA[p]]
+            local = local.put(REPLICA[p], attrs.evolve(state, flushed=len(state.log)))
+        return local
+
+    def resend(self, local: Local) -> tuple[Message, ...]:
+        return tuple(message for p in self.hosts for message in partition.resend(local[REPLICA[p]]))
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        states = [(k, local[REPLICA[p]]) for p, k in self.hosts.items()]
+        lags = any(partition.lagging(k, state) for k, state in states)
+        dirty = not self.disk.flushes_each and any(state.flushed < len(state.log) for _, state in states)
+        return (*(("ReplicaLagTime",) if lags else ()), *(("LogFlushInterval",) if dirty else ()))
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
+        """Flush the logs, or propose to go on without a follower that lags."""
+        if timer == "LogFlushInterval":
+            yield Turn("FlushLog", (self.name,), self.flushed(local), flush=True)
+            return
+        for p, k in self.hosts.items():
+            state = local[REPLICA[p]]
+            for follower in sorted(partition.lagging(k, state)):
+                outcome = partition.propose_isr(k, state, state.isr - {follower})
+                yield self.turn("ProposeShrinkIsr", (self.name, p, follower), local, p, outcome)
+
+
+def start_of_epoch(state: ReplicaState) -> int:
+    """Return the offset at which a leader's own epoch begins in its log: its end where it has written nothing yet."""
+    earlier = (entry.epoch < state.leader_epoch for entry in state.log)
+    return sum(earlier)

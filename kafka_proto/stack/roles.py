@@ -1,0 +1,102 @@
+"""What a broker is made of: roles, each with parts of the broker's state, which are pure functions of that state.
+
+The broker hands messages to its roles, asks what they do of their own accord, and carries outcomes out: it sends their
+messages and appends their records to its log. A role to which a log partition belongs learns from the log what becomes
+of it. See docs/architecture.md, "A role of a broker".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model import Local, Message, Part, Value
+
+
+@attrs.frozen
+class Append:
+    """A record for a log partition, and what its commit, or its failure, sets off."""
+
+    partition: str
+    record: Value
+    callback: Value
+
+
+@attrs.frozen
+class Effect:
+    """What follows at once from something: the broker's state afterwards, messages, and records for its log."""
+
+    local: Local
+    sent: tuple[Message, ...] = ()
+    appends: tuple[Append, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Outcome(Effect):
+    """An effect that is a step of its own."""
+
+    action: str
+    who: tuple[str, ...]
+
+
+class Role:
+    """A role of a broker; it may read every part of the state, and changes its own only.
+
+    From `serves` on: what a role hears of log partitions that are its own.
+    """
+
+    parts: tuple[Part[Any], ...]
+    """What it keeps."""
+    partitions: tuple[str, ...] = ()
+    """The log partitions that are its own: nobody else appends to them."""
+
+    def started(self, local: Local) -> Local:
+        """Return the state at the start, where everybody has heard of the first election."""
+        return local
+
+    def receive(self, local: Local, message: Message) -> Outcome | None:
+        """Take a message, or return None where it is not this role's."""
+        return None
+
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+        """Yield what it may do of its own accord; `may_append` says which log partitions take a record here."""
+        return ()
+
+    def resend(self, local: Local) -> tuple[Message, ...]:
+        """Return what it asked services and was not answered: it may have been lost."""
+        return ()
+
+    def serves(self, local: Local, p: str) -> bool:
+        """Say whether it has loaded a partition that the broker leads."""
+        return True
+
+    def loaded(self, local: Local, p: str, records: Iterable[Any]) -> Local:
+        """Return the state in which it serves a partition with these records."""
+        return local
+
+    def resigned(self, local: Local, p: str) -> Local:
+        """Return the state in which it serves a partition no longer, or not yet: somebody was elected."""
+        return local
+
+    def appended(self, local: Local, p: str, record: Any) -> Local:
+        """Return the state after a record of its own got into the leader's log."""
+        return local
+
+    def committed(self, local: Local, p: str, record: Any) -> Local:
+        """Return the state after a record was committed on a partition that it serves."""
+        return local
+
+    def completed(self, local: Local, p: str, record: Any, callback: Any) -> Effect:
+        """Return what the callback of a record does that is committed."""
+        return Effect(local)
+
+    def failed(self, local: Local, p: str, callback: Any) -> Effect:
+        """Return what the callback of a record does that was refused, or is given up."""
+        return Effect(local)
+
+
+def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
+    """Return to whom of some roles each log partition belongs."""
+    return {p: role for role in roles for p in role.partitions}

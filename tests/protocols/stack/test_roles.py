@@ -1,0 +1,113 @@
+"""A role is a part of its own and pure functions: a broker takes on another one by a line in its composition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.model import Faults, Local, Message, Part, View, find_model, persisted, volatile
+from harness.record import Recorder
+from harness.simulate.plan import Plan
+from harness.simulate.session import run_plain
+from harness.simulate.strategy import RandomStrategy
+from harness.simulate.tables import Tables
+from kafka_proto import cluster
+from kafka_proto.stack.properties import INVARIANTS
+from kafka_proto.stack.replicated_log import REPLICA, log_of
+from kafka_proto.stack.roles import Append, Effect, Outcome, Role
+
+MOST = 2
+
+
+@attrs.frozen
+class Notes:
+    """What the toy keeps: how often it wrote, whether it serves its log, what it knows of it, what was answered."""
+
+    written: int = persisted(default=0)
+    serves: bool = volatile(default=False)
+    known: tuple[str, ...] = volatile(default=())
+    answered: tuple[str, ...] = volatile(default=())
+
+
+NOTES = Part("notes", Notes())
+
+
+class NoteKeeper(Role):
+    """A role with a log partition of its own, to which it appends two notes at once, a few times."""
+
+    parts = (NOTES,)
+    partitions = ("notes",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def started(self, local: Local) -> Local:
+        return self.resigned(local, "notes") if self.name != "b2" else self.loaded(local, "notes", ())
+
+    def receive(self, local: Local, message: Message) -> Outcome | None:
+        assert message.type != "InitPidRequest" or message.dest == self.name
+        return None
+
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+        notes = local[NOTES]
+        if notes.serves and notes.written < MOST and may_append("notes"):
+            after = local.put(NOTES, attrs.evolve(notes, written=notes.written + 1))
+            both = tuple(Append("notes", f"{self.name}.{notes.written}.{n}", f"callback {n}") for n in range(2))
+            yield Outcome(after, (), both, action="Note", who=(self.name,))
+
+    def serves(self, local: Local, p: str) -> bool:
+        return local[NOTES].serves
+
+    def loaded(self, local: Local, p: str, records: Iterable[Any]) -> Local:
+        return local.put(NOTES, attrs.evolve(local[NOTES], serves=True, known=tuple(records)))
+
+    def resigned(self, local: Local, p: str) -> Local:
+        return local.put(NOTES, attrs.evolve(local[NOTES], serves=False, known=()))
+
+    def committed(self, local: Local, p: str, record: Any) -> Local:
+        return local.put(NOTES, attrs.evolve(local[NOTES], known=(*local[NOTES].known, record)))
+
+    def completed(self, local: Local, p: str, record: Any, callback: Any) -> Effect:
+        return Effect(local.put(NOTES, attrs.evolve(local[NOTES], answered=(*local[NOTES].answered, record))))
+
+
+@pytest.fixture
+def with_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one line: brokers are made with the role."""
+    monkeypatch.setattr(cluster, "ROLES", (NoteKeeper,))
+
+
+@pytest.mark.usefixtures("with_notes")
+def test_new_role_is_a_line_of_the_composition() -> None:
+    """Its records are replicated, committed and loaded by the next leader; all that the stack claims still holds."""
+    model = find_model("cluster").make({"clients": 1, "elections": 2}, faults=Faults(crash=1, targets=("b2",)))
+    tables, plan = Tables(model), Plan(INVARIANTS, steps=150)
+    wrote, heard, handed_on = set[str](), 0, 0
+    for seed in range(8):
+        recorder = Recorder()
+        run = run_plain(tables, plan, RandomStrategy(seed), recorder)
+        assert run.verdict.ok, run.verdict
+        wrote |= {str(event["args"]) for event in map(json.loads, recorder.lines) if event.get("action") == "Note"}
+        state = model.initial_states()[0]
+        for chosen in run.trail.choices:
+            (choice,) = (c for c in model.choices(state) if c.label == chosen.label)
+            state = model.apply(state, choice)
+        view = View(state)
+        for b in ("b1", "b2", "b3"):
+            notes, replica = NOTES.of(view, b), REPLICA["notes"].of(view, b)
+            if notes.serves:
+                assert notes.known == log_of(replica)[: replica.high_watermark]
+                assert set(notes.answered) <= set(notes.known)
+                heard += len(notes.answered)
+                handed_on += any(not note.startswith(b) for note in notes.known)
+    assert len(wrote) > 1 and heard and handed_on
+
+
+def test_brokers_without_the_role_have_no_part_of_it() -> None:
+    """What is not in the composition is nowhere."""
+    (first,) = find_model("cluster").make({}, {}, faults=Faults(crash=1, targets=("b1",))).initial_states()
+    assert not [name for name in first if "notes" in name]
