@@ -2,10 +2,11 @@
 
 Every case is a whole process `kafka-proto check MODEL ... --json`, start-up included, and its counts must be exactly
 those expected. With TLC's class path and a folder of the modules (see model_checker.py), TLC checks the four models
-beside it. Nothing is asserted of speed: machines differ, ratios travel better than rates.
+beside it; with the folder of its built examples, stateright checks the models of docs/examples (see stateright.py).
+Nothing is asserted of speed: machines differ, ratios travel better than rates.
 
     python benchmarks/search.py [--engine python|kernel|both] [--only NAME] [--large] [--repeat N] [--json]
-                                [--tlc CLASSPATH --modules FOLDER]
+                                [--tlc CLASSPATH --modules FOLDER] [--stateright FOLDER]
 
 - `states/s`: the search's own distinct states per CPU second; `CPU`, `wall` and `memory` are the process's.
 - A goal in states/s is held against the search's own rate, a goal in seconds against the process's CPU seconds, the
@@ -17,13 +18,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 from measure import Cost, check, fail, sizes
 from model_checker import Checker
+from stateright import Stateright, examples_found
 
 DIARY_01 = {"clients": 2, "brokers": 3, "txn-log-partitions": 2, "transactional-ids": 2}
 DIARY_02 = {
@@ -43,6 +45,11 @@ GIGABYTE = 1_000_000_000
 TLC_GOALS = {"python": 30, "kernel": 60}
 TLC_GOAL_OF_MANY = {"python": 30, "kernel": 100}
 """How many times TLC's CPU seconds we want to save, and from `MANY` states on."""
+STATERIGHT_GOALS = {"python": 1, "kernel": 3, "plain": 1}
+"""How many times less than stateright's CPU seconds we want to need."""
+TLC, STATERIGHT = "TLC", "stateright"
+ENGINES = ("python", "kernel", "plain")
+"""Ours; the last one for models that the others do not take."""
 
 
 @attrs.frozen
@@ -79,6 +86,8 @@ class Case:
     """More arguments of `check`."""
     module: str | None = None
     """The folder of its module, where TLC checks it too."""
+    example: tuple[str, ...] = ()
+    """Of stateright, which checks it too: the example, and its arguments."""
     large: bool = False
 
     def arguments(self, engine: str) -> list[str]:
@@ -88,7 +97,7 @@ class Case:
 
 @attrs.frozen
 class Row:
-    """A case as one engine, or TLC, ran it."""
+    """A case as one engine, or TLC or stateright, ran it."""
 
     case: str
     engine: str
@@ -129,8 +138,14 @@ CASES = (
          (3_203_136, 6_811_712, 30), rates(450_000, 1_500_000), module="diary-01", large=True),
     Case("three-clients", "transactions/diary-01", {**DIARY_01, "clients": 3}, PID_INVARIANTS,
          (69_360_156, 192_810_276, 37), {"kernel": (Goal(120, "wall s"), Goal(6 * GIGABYTE, "memory"))}, large=True),
+    Case("2pc-7", "two-phase-commit", {"resource-managers": 7}, ("TCConsistent",), (296_448, 2_744_706, 23),
+         {"python": (), "kernel": ()}, example=("2pc", "check", "7")),
+    Case("2pc-9", "two-phase-commit", {"resource-managers": 9}, ("TCConsistent",), (10_340_352, 123_558_402, 29),
+         {"python": (), "kernel": ()}, example=("2pc", "check", "9"), large=True),
+    Case("paxos-3", "paxos", {"clients": 3, "servers": 3}, ("Linearizable",), (1_194_428, 2_420_477, 28),
+         {"plain": ()}, ("--states", "2000000"), example=("paxos", "check", "3"), large=True),
 )
-"""The cases in the order of the table. A case without a goal for an engine is not run by it."""
+"""The cases in the order of the table. A case without goals for an engine is not run by it."""
 
 
 def measured(case: Case, engine: str) -> Row:
@@ -148,8 +163,15 @@ def measured(case: Case, engine: str) -> Row:
 def checked(case: Case, module: str, tlc: Checker) -> Row:
     """Run a case by TLC once; its rate is of the whole process, which is all that TLC lets us measure."""
     counts, cost = tlc.check(module, case.sizes, case.invariants)
-    expect(case, "TLC", counts)
-    return Row(case.name, "TLC", counts, counts[0] / cost.cpu_seconds, cost)
+    expect(case, TLC, counts)
+    return Row(case.name, TLC, counts, counts[0] / cost.cpu_seconds, cost)
+
+
+def checked_by_stateright(case: Case, stateright: Stateright) -> Row:
+    """Run a case by stateright once; it counts successors and depth otherwise, so only its states are compared."""
+    (distinct, generated, depth), cost = stateright.check(case.example)
+    expect(case, STATERIGHT, (distinct, *case.counts[1:]))
+    return Row(case.name, STATERIGHT, (distinct, generated, depth), distinct / cost.cpu_seconds, cost)
 
 
 def expect(case: Case, engine: str, counts: tuple[int, int, int]) -> None:
@@ -165,9 +187,9 @@ def best(runs: list[Row]) -> Row:
     return min(runs, key=lambda row: row.cost.cpu_seconds)
 
 
-def ratios(row: Row, tlc: Row) -> tuple[float, float]:
-    """Return how many times the CPU seconds and the wall seconds of a row TLC needs."""
-    return tlc.cost.cpu_seconds / row.cost.cpu_seconds, tlc.cost.wall_seconds / row.cost.wall_seconds
+def ratios(row: Row, theirs: Row) -> tuple[float, float]:
+    """Return how many times the CPU seconds and the wall seconds of a row another tool needs."""
+    return theirs.cost.cpu_seconds / row.cost.cpu_seconds, theirs.cost.wall_seconds / row.cost.wall_seconds
 
 
 def mark(reached: bool) -> str:
@@ -179,11 +201,11 @@ def show(row: Row, goals: tuple[Goal, ...]) -> None:
     cost = row.cost
     reported = [f"{goal.reported()}  {mark(goal.is_reached(row))}" for goal in goals] or [""]
     print(
-        f"{row.case:13} {row.engine:7} {row.counts[0]:>10,} {cost.cpu_seconds:8.2f} {cost.wall_seconds:8.2f} "
+        f"{row.case:13} {row.engine:10} {row.counts[0]:>10,} {cost.cpu_seconds:8.2f} {cost.wall_seconds:8.2f} "
         f"{row.states_per_second:>10,.0f} {cost.memory_bytes / 1e6:>7,.0f}  {reported[0]}".rstrip()
     )
     for goal in reported[1:]:
-        print(f"{'':70}{goal}")
+        print(f"{'':73}{goal}")
     sys.stdout.flush()
 
 
@@ -191,21 +213,24 @@ def reached(row: Row, goals: tuple[Goal, ...]) -> dict[str, bool]:
     return {goal.reported(): goal.is_reached(row) for goal in goals}
 
 
-def show_ratios(row: Row, tlc: Row) -> None:
-    goal = tlc_goal(row)
-    cpu, wall = ratios(row, tlc)
-    print(f"{'':13} TLC / {row.engine}: {cpu:.1f} times the CPU, {wall:.1f} times the wall seconds; "
+def show_ratios(row: Row, theirs: Row) -> None:
+    goal = goal_beside(row, theirs.engine)
+    cpu, wall = ratios(row, theirs)
+    print(f"{'':13} {theirs.engine} / {row.engine}: {cpu:.1f} times the CPU, {wall:.1f} times the wall seconds; "
           f"goal {goal} times the CPU  {mark(cpu >= goal)}", flush=True)
 
 
-def tlc_goal(row: Row) -> int:
+def goal_beside(row: Row, tool: str) -> int:
+    """Return how many times the CPU seconds of a row we want another tool to need."""
+    if tool == STATERIGHT:
+        return STATERIGHT_GOALS[row.engine]
     return (TLC_GOAL_OF_MANY if row.counts[0] >= MANY else TLC_GOALS)[row.engine]
 
 
 def run_case(
-    case: Case, engines: tuple[str, ...], tlc: Checker | None, repeat: int, quiet: bool
+    case: Case, engines: tuple[str, ...], tlc: Checker | None, stateright: Stateright | None, repeat: int, quiet: bool
 ) -> list[dict[str, Any]]:
-    """Run a case by every engine and TLC, show it, and return its rows for JSON."""
+    """Run a case by every engine and by the tools that check it too, show it, and return its rows for JSON."""
     rows = []
     for engine in engines:
         if engine in case.goals:
@@ -213,17 +238,28 @@ def run_case(
             if not quiet:
                 show(rows[-1], case.goals[engine])
     reported = [row.to_json() | {"goals": reached(row, case.goals[row.engine])} for row in rows]
-    if tlc is None or case.module is None or not rows:
+    if not rows:
         return reported
-    theirs = best([checked(case, case.module, tlc) for _ in range(repeat)])
-    if not quiet:
-        show(theirs, ())
-    for row, object_ in zip(rows, reported, strict=True):
-        cpu, wall = ratios(row, theirs)
-        object_ |= {"tlc_cpu_ratio": round(cpu, 1), "tlc_wall_ratio": round(wall, 1), "tlc_goal": tlc_goal(row)}
+    for theirs in beside(case, tlc, stateright, repeat):
         if not quiet:
-            show_ratios(row, theirs)
-    return [*reported, theirs.to_json()]
+            show(theirs, ())
+        tool = theirs.engine.lower()
+        for row, object_ in zip(rows, reported, strict=False):
+            cpu, wall = ratios(row, theirs)
+            goal = goal_beside(row, theirs.engine)
+            object_ |= {f"{tool}_cpu_ratio": round(cpu, 1), f"{tool}_wall_ratio": round(wall, 1), f"{tool}_goal": goal}
+            if not quiet:
+                show_ratios(row, theirs)
+        reported.append(theirs.to_json())
+    return reported
+
+
+def beside(case: Case, tlc: Checker | None, stateright: Stateright | None, repeat: int) -> Iterator[Row]:
+    """Yield the best run of each other tool that checks a case."""
+    if tlc is not None and case.module is not None:
+        yield best([checked(case, case.module, tlc) for _ in range(repeat)])
+    if stateright is not None and case.example:
+        yield best([checked_by_stateright(case, stateright) for _ in range(repeat)])
 
 
 def chosen(only: list[str] | None, large: bool) -> list[Case]:
@@ -251,16 +287,20 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON array instead of the table")
     parser.add_argument("--tlc", metavar="CLASSPATH", help="run TLC beside ours, from this class path")
     parser.add_argument("--modules", type=Path, metavar="FOLDER", help="where TLC's modules are, see model_checker.py")
+    parser.add_argument("--stateright", type=Path, metavar="FOLDER",
+                        help="run stateright beside ours, from the folder of its built examples, see stateright.py")
     given = parser.parse_args()
     cases = chosen(given.only, given.large)
     tlc = Checker.make(given.tlc, given.modules)
-    engines = ("python", "kernel") if given.engine == "both" else (given.engine,)
+    stateright = Stateright.make(given.stateright, {case.example[0] for case in cases if case.example})
+    engines = ENGINES if given.engine == "both" else (given.engine,)
     if not any(engine in case.goals for case in cases for engine in engines):
         fail(f"{cases[0].name} is too large for --engine {given.engine}; use --engine kernel")
     if not given.json:
         print(f"whole processes with start-up, the modules' invariants on, best of {given.repeat}")
-        print(f"{'case':13} {'engine':7} {'distinct':>10} {'CPU s':>8} {'wall s':>8} {'states/s':>10} {'MB':>7}  goal")
-    reported = [row for case in cases for row in run_case(case, engines, tlc, given.repeat, given.json)]
+        print(f"{'case':13} {'engine':10} {'distinct':>10} {'CPU s':>8} {'wall s':>8} {'states/s':>10} {'MB':>7}  goal")
+    with examples_found():
+        reported = [row for case in cases for row in run_case(case, engines, tlc, stateright, given.repeat, given.json)]
     if given.json:
         print(json.dumps(reported, indent=1))
 

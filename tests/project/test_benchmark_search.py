@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,30 @@ def test_benchmark_names_a_missing_class_path_and_a_missing_module(tmp_path: Pat
     done = benchmark("--tlc", str(java), "--modules", str(tmp_path), path=str(tmp_path))
     assert done.returncode == 2
     assert done.stderr.startswith(f"{tmp_path / 'diary-01' / 'kafka_transactions'}.tla is missing")
+
+
+def test_benchmark_names_a_missing_example_of_stateright(tmp_path: Path) -> None:
+    """A folder without the built examples is refused, with where they would be."""
+    done = benchmark("--stateright", str(tmp_path), "--only", "2pc-7")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{tmp_path / '2pc'} is missing; build stateright's examples and give ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_benchmark_compares_with_stateright_where_the_states_are_as_many(tmp_path: Path) -> None:
+    """Both are run as whole processes; another count ends the benchmark. A stand-in for the example is enough."""
+    example = tmp_path / "2pc"
+    example.write_text("#!/bin/sh\necho 'Done. states=1745408, unique=296448, depth=23, sec=1'\n", encoding="utf-8")
+    example.chmod(0o755)
+    done = benchmark("--stateright", str(tmp_path), "--only", "2pc-7", "--engine", "python", "--json")
+    ours, theirs = json.loads(done.stdout)
+    assert (ours["engine"], theirs["engine"], ours["distinct"], theirs["distinct"]) == (
+        "python", "stateright", 296_448, 296_448
+    )
+    assert (ours["stateright_goal"], ours["stateright_cpu_ratio"] >= 0) == (1, True)
+    example.write_text("#!/bin/sh\necho 'Done. states=1745408, unique=296447, depth=23, sec=1'\n", encoding="utf-8")
+    done = benchmark("--stateright", str(tmp_path), "--only", "2pc-7", "--engine", "python")
+    assert (done.returncode, "stateright found 296,447" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "many"])
