@@ -64,14 +64,17 @@ def test_two_phase_commit_of_seven_has_the_pinned_states(engine: str, tmp_path: 
     assert distinct(tmp_path, *size, "--symmetry") == 920
 
 
+@pytest.mark.parametrize("engine", ["python", "kernel", "plain"])
 @pytest.mark.parametrize(
     ("model", "states", "chosen"),
     [("single-copy-register", 93, 3), ("quorum-register", 544, 11), ("paxos", 16_668, 8)],
 )
-def test_registers_have_the_pinned_states(model: str, states: int, chosen: int, tmp_path: Path) -> None:
+def test_registers_have_the_pinned_states(
+    model: str, states: int, chosen: int, engine: str, tmp_path: Path
+) -> None:
     """Histories are part of the states; a written value is on its way to a reader after as many steps as there."""
-    assert distinct(tmp_path, model) == states
-    done = call("check", model, "--json", "--out", tmp_path)
+    assert distinct(tmp_path, model, "--engine", engine) == states
+    done = call("check", model, "--engine", engine, "--json", "--out", tmp_path)
     assert len(done.json["witnesses"]["ValueChosen"]["steps"]) == chosen
 
 
