@@ -141,7 +141,7 @@ CASES = (
     Case("2pc-9", "two-phase-commit", {"resource-managers": 9}, ("TCConsistent",), (10_340_352, 123_558_402, 29),
          {"python": (), "kernel": ()}, example=("2pc", "check", "9"), large=True),
     Case("paxos-3", "paxos", {"clients": 3, "servers": 3}, ("Linearizable",), (1_194_428, 2_420_477, 28),
-         {"python": (), "kernel": ()}, example=("paxos", "check", "3"), large=True),
+         {"python": (), "kernel": ()}, ("--states", "2000000"), example=("paxos", "check", "3"), large=True),
 )
 """The cases in the order of the table. A case without goals for an engine is not run by it."""
 
