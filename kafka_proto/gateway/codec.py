@@ -27,6 +27,8 @@ Writer = Callable[[bytearray, Any], None]
 MOST_ELEMENTS = 100_000
 """In all arrays of one message; no client asks for as many things at once."""
 NO_ID = UUID(int=0)
+NO_MOMENT = -1
+"""On the wire, a moment that is none."""
 
 
 class Malformed(ValueError):
@@ -200,6 +202,8 @@ def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> Field:
         nothing = () if is_array and not nullable else NO_ID if kafka_type == "uuid" else nothing
     read, write = _array(found, flexible, nullable) if is_array else found
     default = nothing if field.default is dataclasses.MISSING else _plain(field.default)
+    if default is None and kafka_type in FORMATS and not is_array:
+        default = NO_MOMENT
     return Field(field.name, read, write, default, tag)
 
 

@@ -57,7 +57,7 @@ LEVELS: Mapping[str, tuple[int, ...]] = {
 """The levels of `transaction.version` that a release knows; the last one is what a new cluster gets."""
 
 SERVED_HERE: Mapping[int, Range] = {
-    PRODUCE: (3, 12), FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 9), OFFSET_COMMIT: (2, 9),
+    PRODUCE: (3, 12), FETCH: (4, 12), LIST_OFFSETS: (1, 6), METADATA: (0, 9), OFFSET_COMMIT: (2, 9),
     OFFSET_FETCH: (1, 8), CREATE_TOPICS: (2, 6), DELETE_TOPICS: (1, 5), WRITE_TXN_MARKERS: (1, 2),
     TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), FIND_COORDINATOR: (0, 4), API_VERSIONS: (0, 4),
     LIST_TRANSACTIONS: (0, 1),

@@ -1,0 +1,39 @@
+"""What each API of the wire asks of a broker, and its answer as fields.
+
+A message about several partitions becomes requests of one. `TABLE` has every API that is served; what is not in it is
+not offered.
+"""
+
+from __future__ import annotations
+
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.apis import groups, offsets, records, topics, transactions
+from kafka_proto.gateway.broker import Api
+
+TABLE: dict[int, Api] = {
+    offer.PRODUCE: records.produce,
+    offer.FETCH: records.fetch,
+    offer.LIST_OFFSETS: records.list_offsets,
+    offer.DELETE_RECORDS: records.delete_records,
+    offer.METADATA: topics.metadata,
+    offer.CREATE_TOPICS: topics.create_topics,
+    offer.DELETE_TOPICS: topics.delete_topics,
+    offer.DESCRIBE_CLUSTER: topics.describe_cluster,
+    offer.DESCRIBE_CONFIGS: topics.describe_configs,
+    offer.FIND_COORDINATOR: topics.find_coordinator,
+    offer.OFFSET_COMMIT: offsets.offset_commit,
+    offer.OFFSET_FETCH: offsets.offset_fetch,
+    offer.JOIN_GROUP: groups.join_group,
+    offer.SYNC_GROUP: groups.sync_group,
+    offer.HEARTBEAT: groups.heartbeat,
+    offer.LEAVE_GROUP: groups.leave_group,
+    offer.INIT_PRODUCER_ID: transactions.init_producer_id,
+    offer.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn,
+    offer.ADD_OFFSETS_TO_TXN: transactions.add_offsets_to_txn,
+    offer.END_TXN: transactions.end_txn,
+    offer.TXN_OFFSET_COMMIT: offsets.txn_offset_commit,
+    offer.WRITE_TXN_MARKERS: transactions.write_txn_markers,
+    offer.DESCRIBE_PRODUCERS: transactions.describe_producers,
+    offer.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
+    offer.LIST_TRANSACTIONS: transactions.list_transactions,
+}

@@ -1,0 +1,54 @@
+"""What all APIs share: a request of one partition asked of the node, and partitions of a message one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from kafka_proto.broker import handle
+from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, code
+from kafka_proto.gateway.codec import Fields
+from kafka_proto.requests import Error, partition_index, topic_of
+
+NO_ERROR = 0
+
+
+def ask(broker: Broker, request: object) -> tuple[Broker, Any]:
+    """Let the node answer a request. What it adds to its time with each is put back: here a clock counts."""
+    node, response = handle(broker.node, request)
+    return attrs.evolve(broker, node=attrs.evolve(node, now=broker.now)), response
+
+
+def number(error: Error) -> int:
+    """Return the number of an error code."""
+    return code(error.value)
+
+
+def answered(broker: Broker, token: Token, response: Fields | None) -> Turn:
+    """Return the answer to one request as what came of it."""
+    return broker, (Answer(token, response),)
+
+
+def each(
+    broker: Broker, topics: Iterable[Fields], inner: str, one: Callable[[Broker, str, Any], tuple[Broker, Fields]],
+    name: str = "name",
+) -> tuple[Broker, list[tuple[str, tuple[Fields, ...]]]]:
+    """Ask for each partition of each topic in its order, and return what came of them by topic."""
+    found = []
+    for topic in topics:
+        results = []
+        for partition in topic[inner]:
+            broker, result = one(broker, topic[name], partition)
+            results.append(result)
+        found.append((topic[name], tuple(results)))
+    return broker, found
+
+
+def by_topic(names: Iterable[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """Return partitions by topic, both sorted."""
+    found: dict[str, list[int]] = {}
+    for name in names:
+        found.setdefault(topic_of(name), []).append(partition_index(name))
+    return [(topic, tuple(sorted(indexes))) for topic, indexes in sorted(found.items())]

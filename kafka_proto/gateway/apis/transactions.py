@@ -1,0 +1,144 @@
+"""The requests of transactions, and those that only look at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, by_topic, each, number
+from kafka_proto.gateway.broker import Broker, Token, Turn, code, has_partition
+from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.connection import Request
+from kafka_proto.requests import (
+    GROUP_TOPIC,
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    WriteTxnMarkersRequest,
+    partition_index,
+    partition_name,
+    topic_of,
+)
+
+COORDINATED_OFFSETS = partition_name(GROUP_TOPIC, 0)
+
+
+def init_producer_id(broker: Broker, request: Request, token: Token) -> Turn:
+    """Give out a producer id, or a new epoch of one."""
+    message = request.message
+    broker, response = ask(broker, InitProducerIdRequest(
+        request.version, message["transactional_id"], message["transaction_timeout"], message.get("producer_id", -1),
+        message.get("producer_epoch", -1)))
+    return answered(broker, token, {"error_code": number(response.error), "producer_id": response.producer_id,
+                                    "producer_epoch": response.producer_epoch})
+
+
+def add_partitions_to_txn(broker: Broker, request: Request, token: Token) -> Turn:
+    """Add partitions to a transaction; from version 4 on, which brokers send, to several, or only look."""
+    message = request.message
+    if request.version < 4:
+        before = {name.removeprefix("v3_and_below_"): value for name, value in message.items()}
+        broker, results = _add(broker, request.version, before)
+        return answered(broker, token, {"results_by_topic_v3_and_below": results})
+    found = []
+    for transaction in message["transactions"]:
+        broker, results = _add(broker, request.version, transaction)
+        found.append({"transactional_id": transaction["transactional_id"], "topic_results": results})
+    return answered(broker, token, {"error_code": NO_ERROR, "results_by_transaction": tuple(found)})
+
+
+def _add(broker: Broker, version: int, transaction: Fields) -> tuple[Broker, tuple[Fields, ...]]:
+    names = {partition_name(topic["name"], index) for topic in transaction["topics"] for index in topic["partitions"]}
+    broker, response = ask(broker, AddPartitionsToTxnRequest(
+        version, transaction["transactional_id"], transaction["producer_id"], transaction["producer_epoch"],
+        tuple(sorted(names)), transaction.get("verify_only", False)))
+    return broker, tuple(
+        {"name": topic, "results_by_partition": tuple(
+            {"partition_index": index, "partition_error_code": number(response.errors[partition_name(topic, index)])}
+            for index in indexes)}
+        for topic, indexes in by_topic(response.errors))
+
+
+def add_offsets_to_txn(broker: Broker, request: Request, token: Token) -> Turn:
+    """Add a group's partition of the offsets topic to a transaction: here there is one."""
+    message = request.message
+    broker, response = ask(broker, AddOffsetsToTxnRequest(
+        request.version, message["transactional_id"], message["producer_id"], message["producer_epoch"],
+        COORDINATED_OFFSETS))
+    return answered(broker, token, {"error_code": number(response.error)})
+
+
+def end_txn(broker: Broker, request: Request, token: Token) -> Turn:
+    """Commit or abort a transaction."""
+    message = request.message
+    broker, response = ask(broker, EndTxnRequest(request.version, message["transactional_id"], message["producer_id"],
+                                                 message["producer_epoch"], message["committed"]))
+    return answered(broker, token, {"error_code": number(response.error), "producer_id": response.producer_id,
+                                    "producer_epoch": response.producer_epoch})
+
+
+def write_txn_markers(broker: Broker, request: Request, token: Token) -> Turn:
+    """Write markers to partitions, as an operator who ends a hanging transaction does."""
+    found = []
+    for marker in request.message["markers"]:
+        names = {partition_name(topic["name"], index) for topic in marker["topics"]
+                 for index in topic["partition_indexes"]}
+        broker, response = ask(broker, WriteTxnMarkersRequest(
+            request.version, marker["producer_id"], marker["producer_epoch"], marker["coordinator_epoch"],
+            marker["transaction_result"], tuple(sorted(names)), marker.get("transaction_version", 0)))
+        errors = dict(response.errors)
+        topics = tuple({"name": topic, "partitions": tuple(
+            {"partition_index": index, "error_code": number(errors[partition_name(topic, index)])} for index in indexes
+        )} for topic, indexes in by_topic(errors))
+        found.append({"producer_id": marker["producer_id"], "topics": topics})
+    return answered(broker, token, {"markers": tuple(found)})
+
+
+def describe_producers(broker: Broker, request: Request, token: Token) -> Turn:
+    """Say what partitions know of producers: epoch, last sequence, where an open transaction begins."""
+
+    def one(broker: Broker, topic: str, index: Any) -> tuple[Broker, Fields]:
+        if not has_partition(broker, topic, index):
+            return broker, {"partition_index": index, "error_code": code("UNKNOWN_TOPIC_OR_PARTITION")}
+        producers = broker.node.leaders[partition_name(topic, index)].log.producers
+        return broker, {"partition_index": index, "error_code": NO_ERROR, "active_producers": tuple(
+            {"producer_id": producer, "producer_epoch": known.producer_epoch, "last_sequence": known.last_sequence,
+             "last_timestamp": known.last_timestamp, "coordinator_epoch": known.coordinator_epoch,
+             "current_txn_start_offset": -1 if known.open_from is None else known.open_from}
+            for producer, known in producers.items())}
+
+    broker, found = each(broker, request.message["topics"], "partition_indexes", one)
+    return answered(broker, token, {"topics": tuple({"name": t, "partitions": results} for t, results in found)})
+
+
+def describe_transactions(broker: Broker, request: Request, token: Token) -> Turn:
+    """Say in which state transactional ids are."""
+    found = []
+    for tid in request.message["transactional_ids"]:
+        broker, known = ask(broker, DescribeTransactionsRequest(request.version, tid))
+        fields = attrs.asdict(known)
+        found.append({
+            "error_code": number(known.error), "transactional_id": tid, "transaction_state": known.state,
+            "transaction_timeout": known.transaction_timeout_ms, "transaction_start_time": fields[
+                "transaction_start_time_ms"], "producer_id": known.producer_id, "producer_epoch": known.producer_epoch,
+            "topics": tuple({"topic": topic, "partitions": tuple(
+                partition_index(name) for name in known.partitions if topic_of(name) == topic)}
+                for topic in sorted({topic_of(name) for name in known.partitions})),
+        })
+    return answered(broker, token, {"transaction_states": tuple(found)})
+
+
+def list_transactions(broker: Broker, request: Request, token: Token) -> Turn:
+    """List transactional ids with their states. Of a shortest duration nothing is asked here."""
+    message = request.message
+    broker, known = ask(broker, ListTransactionsRequest(
+        request.version, tuple(message["state_filters"]), tuple(message["producer_id_filters"])))
+    return answered(broker, token, {
+        "error_code": number(known.error), "unknown_state_filters": known.unknown_state_filters,
+        "transaction_states": tuple({"transactional_id": tid, "producer_id": producer, "transaction_state": state}
+                                    for tid, producer, state in known.transactions),
+    })

@@ -1,0 +1,157 @@
+"""One broker behind the wire, as a frozen value: a request goes in, answers come out, perhaps to earlier requests.
+
+Transactions, logs and offsets are those of `kafka_proto.broker`; here are topics, the classic group protocol, and what
+waits: a fetch for records, a join for the other members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.broker import Node, new_node, next_deadline, pass_time
+from kafka_proto.errors import BY_NAME
+from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.connection import Request
+from kafka_proto.group import rebalance
+from kafka_proto.group.rebalance import ClassicGroup
+from kafka_proto.leader.state import Leader
+from kafka_proto.requests import partition_name
+from kafka_proto.versions import version_of
+
+Token = tuple[int, int]
+"""A connection and the number of its request: who is answered."""
+MOST_PARTITIONS = 10_000
+MOST_GROUPS = 10_000
+
+
+@attrs.frozen
+class Settings:
+    """What a broker is: where clients find it, and settings by Kafka's names."""
+
+    release: str = "4.4.0"
+    transaction_version: int = 2
+    host: str = "127.0.0.1"
+    port: int = 0
+    node_id: int = 1
+    cluster_id: str = "kafka-proto"
+    num_partitions: int = 1
+    auto_create_topics_enable: bool = True
+    max_message_bytes: int = 1_048_588
+
+
+@attrs.frozen
+class Broker:
+    """A broker's whole state. `topics` has the number of partitions of each."""
+
+    settings: Settings
+    node: Node
+    topics: FrozenMap[str, int] = FrozenMap()
+    groups: FrozenMap[str, ClassicGroup] = FrozenMap()
+    member_ids: int = 0
+    """How many were made."""
+    fetches: FrozenMap[Token, WaitingFetch] = FrozenMap()
+
+    @property
+    def now(self) -> int:
+        """Return the time in milliseconds."""
+        return self.node.now
+
+
+@attrs.frozen
+class WaitingFetch:
+    """A fetch that waits for records until a time."""
+
+    request: Request = attrs.field(eq=False)
+    until: int
+
+
+@attrs.frozen
+class Answer:
+    """The response to a request, by its token; None where none is written."""
+
+    token: Token
+    response: Fields | None = attrs.field(eq=False)
+
+
+Turn = tuple[Broker, tuple[Answer, ...]]
+Api = Callable[[Broker, Request, Token], Turn]
+
+
+def new_broker(settings: Settings, topics: Mapping[str, int], now: int = 0) -> Broker:
+    """Return a broker with empty topics. Raises ValueError for a release and level that no version stands for."""
+    version = version_of(settings.release, settings.transaction_version)
+    broker = Broker(settings, attrs.evolve(new_node(version, ()), now=now))
+    for name, partitions in topics.items():
+        broker = with_topic(broker, name, partitions)
+    return broker
+
+
+def with_topic(broker: Broker, name: str, partitions: int) -> Broker:
+    """Return a broker that has one more topic."""
+    new = {partition_name(name, index): Leader() for index in range(partitions)}
+    node = attrs.evolve(broker.node, leaders=broker.node.leaders.update(new))
+    return attrs.evolve(broker, node=node, topics=broker.topics.set(name, partitions))
+
+
+def has_partition(broker: Broker, topic: str, index: int) -> bool:
+    """Say whether a partition is there for clients: those of internal topics are not."""
+    return 0 <= index < broker.topics.get(topic, 0)
+
+
+def code(name: str) -> int:
+    """Return the number of an error code, by Kafka's name."""
+    number = BY_NAME[name].number
+    assert number is not None, name
+    return number
+
+
+def at(broker: Broker, now: int) -> Broker:
+    """Return a broker at a time, what is due in it not done; time does not go back."""
+    return attrs.evolve(broker, node=attrs.evolve(broker.node, now=max(now, broker.node.now)))
+
+
+def due(broker: Broker, now: int) -> Turn:
+    """Let time pass: transactions time out, sessions end, rebalances complete. Fetches are the caller's."""
+    transactions = next_deadline(broker.node)
+    if transactions is not None and transactions <= now:
+        broker = attrs.evolve(broker, node=pass_time(broker.node, now))
+    broker = at(broker, now)
+    answers: tuple[Answer, ...] = ()
+    for group_id, group in broker.groups.items():
+        deadline = rebalance.next_deadline(group)
+        if deadline is not None and deadline <= now:
+            broker, more = with_group(broker, group_id, *rebalance.pass_time(group, now))
+            answers += more
+    return broker, answers
+
+
+def deadline(broker: Broker) -> int | None:
+    """Return when something will be due."""
+    groups = (rebalance.next_deadline(group) for group in broker.groups.values())
+    fetches = (waiting.until for waiting in broker.fetches.values())
+    return min((at for at in (next_deadline(broker.node), *groups, *fetches) if at is not None), default=None)
+
+
+def with_group(broker: Broker, group_id: str, group: ClassicGroup, answers: rebalance.Answers) -> Turn:
+    """Return a broker whose group is another one, by which commits are fenced too, and the answers as fields."""
+    fencing = broker.node.groups.groups.set(group_id, rebalance.as_fenced(group))
+    node = attrs.evolve(broker.node, groups=attrs.evolve(broker.node.groups, groups=fencing))
+    broker = attrs.evolve(broker, node=node, groups=broker.groups.set(group_id, group))
+    return broker, tuple(Answer(token, group_fields(answer)) for token, answer in answers)
+
+
+def group_fields(answer: rebalance.Joined | rebalance.Synced) -> Fields:
+    """Return the answer to a join or a sync as the fields of its response."""
+    fields = {"error_code": code(answer.error), "protocol_type": answer.protocol_type,
+              "protocol_name": answer.protocol_name}
+    if isinstance(answer, rebalance.Synced):
+        return {**fields, "assignment": answer.assignment}
+    members = tuple({"member_id": known, "group_instance_id": instance, "metadata": said}
+                    for known, instance, said in answer.members)
+    # Before version 7 the name of the protocol may not be null.
+    return {**fields, "protocol_name": answer.protocol_name if answer.protocol_name is not None else "",
+            "generation_id": answer.generation_id, "leader": answer.leader, "member_id": answer.member_id,
+            "members": members}

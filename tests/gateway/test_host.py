@@ -1,0 +1,212 @@
+"""A broker behind the wire without sockets: what clients send as bytes, what they get, and what waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.wire import Talk, request_bytes
+
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.broker import Settings
+from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
+from kafka_proto.gateway.records import Record, read_header, read_records, split, write_batch
+
+
+def talk(**settings: Any) -> Talk:
+    return Talk(Host(Settings(**settings), {"t": 2}, 1_000_000))
+
+
+def produced(values: list[bytes], acks: int = -1, tid: str | None = None, **batch: Any) -> dict[str, Any]:
+    records = [Record(None, value) for value in values]
+    data = write_batch(records, base_timestamp=5, is_transactional=tid is not None, **batch)
+    return {"acks": acks, "transactional_id": tid, "topic_data": (
+        {"name": "t", "partition_data": ({"index": 0, "records": data},)},)}
+
+
+def fetched(offset: int, wait: int = 0, level: int = 0, most: int = 2**20) -> dict[str, Any]:
+    wanted = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": most}
+    return {"max_wait": wait, "min_bytes": 1, "max_bytes": most, "isolation_level": level, "session_epoch": -1,
+            "topics": ({"topic": "t", "partitions": (wanted,)},)}
+
+
+def partition(response: dict[str, Any], key: str = "responses", inner: str = "partitions") -> dict[str, Any]:
+    ((topic,),) = (response[key],)
+    ((found,),) = (topic[inner],)
+    return dict(found)
+
+
+def values(response: dict[str, Any]) -> list[tuple[int, bytes | None]]:
+    """Return the records of a fetch that are no markers, with their offsets."""
+    found = []
+    for batch in split(partition(response)["records"]):
+        header = read_header(batch)
+        if not header.is_control:
+            found += [(header.base_offset + r.offset_delta, r.value) for r in read_records(batch, header)]
+    return found
+
+
+def test_records_come_back_at_their_offsets() -> None:
+    """Two batches get offsets one after the other; a fetch inside the first one gets it whole."""
+    clients = talk()
+    me = clients.connect()
+    offsets = [partition(clients.one(me, offer.PRODUCE, 9, produced(each)), inner="partition_responses")["base_offset"]
+               for each in ([b"a", b"b"], [b"c"])]
+    assert offsets == [0, 2]
+    assert values(clients.one(me, offer.FETCH, 12, fetched(1))) == [(0, b"a"), (1, b"b"), (2, b"c")]
+    small = clients.one(me, offer.FETCH, 12, fetched(0, most=10))
+    assert values(small) == [(0, b"a"), (1, b"b")], "the first batch comes whole, however little is asked for"
+
+
+def test_a_fetch_waits_for_records_or_its_time() -> None:
+    """With nothing to read the answer comes with the next record of another client, or when the wait is over."""
+    clients = talk()
+    reader, writer = clients.connect(), clients.connect()
+    assert clients.ask(reader, offer.FETCH, 12, fetched(0, wait=500)) == {}
+    assert clients.host.deadline == clients.now + 500
+    found = clients.ask(writer, offer.PRODUCE, 9, produced([b"a"]))
+    assert sorted(found) == [reader, writer] and values(found[reader][0]) == [(0, b"a")]
+    assert clients.ask(reader, offer.FETCH, 12, fetched(1, wait=500)) == {}
+    assert clients.wait(499) == {}
+    assert values(clients.wait(1)[reader][0]) == [] and clients.host.deadline is None
+
+
+def test_a_request_behind_one_that_waits_is_looked_at_later() -> None:
+    """As in a broker, the next request of a connection is served when the one before is answered."""
+    clients = talk()
+    me = clients.connect()
+    assert clients.ask(me, offer.FETCH, 12, fetched(0, wait=500)) == {}
+    assert clients.ask(me, offer.PRODUCE, 9, produced([b"a"])) == {}
+    first, second = clients.wait(500)[me]
+    assert values(first) == [] and partition(second, inner="partition_responses")["error_code"] == 0
+
+
+def test_produce_without_acks_is_not_answered() -> None:
+    """acks=0 appends, writes nothing, and holds nobody up."""
+    clients = talk()
+    me = clients.connect()
+    assert clients.give(Arrived(me, request_bytes(offer.PRODUCE, 9, produced([b"a"], acks=0)), clients.now)) == []
+    assert values(clients.one(me, offer.FETCH, 12, fetched(0))) == [(0, b"a")]
+
+
+def test_bad_batches_and_unknown_partitions_are_answered_by_their_codes() -> None:
+    """A batch with a wrong checksum is CORRUPT_MESSAGE; a partition that is not there is unknown, for each API."""
+    clients = talk()
+    me = clients.connect()
+    broken = produced([b"a"])
+    data = broken["topic_data"][0]["partition_data"][0]
+    data["records"] = data["records"][:-1] + b"x"
+    assert partition(clients.one(me, offer.PRODUCE, 9, broken), inner="partition_responses")["error_code"] == 2
+    broken["topic_data"][0]["name"] = "elsewhere"
+    assert partition(clients.one(me, offer.PRODUCE, 9, broken), inner="partition_responses")["error_code"] == 3
+    lost = {"topics": ({"name": "t", "partitions": ({"partition_index": 7, "timestamp": -1, "offset": 0},)},)}
+    for api, version in ((offer.LIST_OFFSETS, 6), (offer.DELETE_RECORDS, 2)):
+        assert partition(clients.one(me, api, version, {"replica_id": -1, **lost}), "topics")["error_code"] == 3
+
+
+def begun(clients: Talk, me: int) -> dict[str, Any]:
+    """Return a producer's id and epoch with a record in an open transaction at offset 0."""
+    made = clients.one(me, offer.INIT_PRODUCER_ID, 4, {"transactional_id": "tid", "transaction_timeout": 1000})
+    owner = {"producer_id": made["producer_id"], "producer_epoch": made["producer_epoch"]}
+    added = {f"v3_and_below_{key}": value for key, value in {
+        **owner, "transactional_id": "tid", "topics": ({"name": "t", "partitions": (0,)},)}.items()}
+    found = clients.one(me, offer.ADD_PARTITIONS_TO_TXN, 3, added)["results_by_topic_v3_and_below"]
+    assert found[0]["results_by_partition"] == ({"partition_index": 0, "partition_error_code": 0},)
+    written = clients.one(me, offer.PRODUCE, 9, produced([b"a"], tid="tid", base_sequence=0, **owner))
+    assert partition(written, inner="partition_responses")["error_code"] == 0
+    return owner
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_transaction_is_seen_whole_or_not_at_all(committed: bool) -> None:
+    """An open transaction holds readers of committed records back; its end shows its records or lists them aborted."""
+    clients = talk()
+    me = clients.connect()
+    owner = begun(clients, me)
+    held = clients.one(me, offer.FETCH, 12, fetched(0, level=1))
+    assert (values(held), partition(held)["last_stable_offset"], partition(held)["high_watermark"]) == ([], 0, 1)
+    ended = clients.one(me, offer.END_TXN, 3, {"transactional_id": "tid", "committed": committed, **owner})
+    assert ended["error_code"] == 0
+    read = partition(clients.one(me, offer.FETCH, 12, fetched(0, level=1)))
+    assert read["last_stable_offset"] == 2
+    aborted = () if committed else ({"producer_id": owner["producer_id"], "first_offset": 0},)
+    assert read["aborted_transactions"] == aborted
+    _, marker = (read_header(batch) for batch in split(read["records"]))
+    assert (marker.is_control, marker.is_transactional, marker.base_offset) == (True, True, 1)
+
+
+def test_a_transaction_that_is_too_old_is_aborted_by_the_clock() -> None:
+    """The broker says when something is due; then the transaction is aborted and its producer fenced."""
+    clients = talk()
+    me = clients.connect()
+    owner = begun(clients, me)
+    clients.wait(clients.host.deadline - clients.now)
+    read = partition(clients.one(me, offer.FETCH, 12, fetched(0, level=1)))
+    assert (read["last_stable_offset"], len(read["aborted_transactions"])) == (2, 1)
+    late = clients.one(me, offer.PRODUCE, 9, produced([b"b"], tid="tid", base_sequence=1, **owner))
+    assert partition(late, inner="partition_responses")["error_code"] == 47
+    (known,) = clients.one(me, offer.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ("tid",)})["transaction_states"]
+    assert (known["transaction_state"], known["transaction_start_time"] > 0) == ("CompleteAbort", True)
+
+
+def test_a_topic_is_made_by_name_and_deleted() -> None:
+    """Metadata makes a topic where both sides let it; no name, a second topic and a deleted one are refused."""
+    clients = talk(num_partitions=3)
+    me = clients.connect()
+    asked = {"topics": ({"name": "new"}, {"name": "b/d"}), "allow_auto_topic_creation": True}
+    new, bad = clients.one(me, offer.METADATA, 9, asked)["topics"]
+    assert (len(new["partitions"]), new["error_code"], bad["error_code"]) == (3, 0, 17)
+    row = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
+    errors = [clients.one(me, offer.CREATE_TOPICS, 5, {"topics": (row | other,), "validate_only": False})["topics"][0][
+        "error_code"] for other in ({}, {"name": "two"}, {"name": "0", "num_partitions": 0},
+                                    {"name": "three", "replication_factor": 3})]
+    assert errors == [36, 0, 37, 38]
+    gone = clients.one(me, offer.DELETE_TOPICS, 4, {"topic_names": ("new", "new")})["responses"]
+    assert [topic["error_code"] for topic in gone] == [0, 3]
+    left = clients.one(me, offer.METADATA, 9, {"topics": None})["topics"]
+    assert [topic["name"] for topic in left] == ["t", "two"]
+
+
+CLUSTERS = [("3.5.2", 0), ("3.9.2", 1), ("4.0.0", 2), ("4.2.0", 2), ("4.4.0", 1), ("4.4.0", 2)]
+
+
+@pytest.mark.parametrize(("release", "level"), CLUSTERS)
+def test_every_api_that_is_offered_is_answered_in_every_version(release: str, level: int) -> None:
+    """An empty request of each API and version that is announced gets an answer, and the connection stays open."""
+    for api, (first, last) in Host(Settings(release, level), {}, 0).offer.ranges.items():
+        for version in range(first, last + 1):
+            clients = Talk(Host(Settings(release, level), {"t": 1}, 0))
+            me = clients.connect()
+            if api == offer.API_VERSIONS:
+                continue
+            asked = {"session_timeout": 10_000, "acks": 1, "group_id": "g"}
+            assert list(clients.ask(me, api, version, asked)) == [me], (api, version)
+
+
+def test_connections_end_when_their_requests_are_answered() -> None:
+    """What is no request closes a connection behind the answers that it waits for; the broker forgets its fetches."""
+    clients = talk()
+    me, other = clients.connect(), clients.connect()
+    assert clients.ask(me, offer.FETCH, 12, fetched(0, wait=500)) == {}
+    assert clients.give(Arrived(me, b"\xff" * 4, clients.now)) == []
+    assert clients.ask(other, offer.FETCH, 12, fetched(0, wait=900)) == {}
+    clients.now += 500
+    answer, closed = clients.give(Passed(clients.now))
+    assert isinstance(answer, Write) and isinstance(closed, Close) and closed.connection == answer.connection == me
+    assert (len(clients.host.broker.fetches), clients.host.connections) == (1, 1)
+    clients.give(Gone(other, clients.now))
+    assert (len(clients.host.broker.fetches), clients.host.connections) == (0, 0)
+
+
+def test_the_same_inputs_give_the_same_outputs() -> None:
+    """A run is its inputs: given to another host they lead to the same bytes."""
+    clients = talk()
+    me = clients.connect()
+    begun(clients, me)
+    clients.wait(2000)
+    again = Host(Settings(), {"t": 2}, 1_000_000)
+    assert [again.take(given) for given in clients.inputs] == clients.outputs
+    assert again.broker == clients.host.broker
