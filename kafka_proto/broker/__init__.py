@@ -1,6 +1,9 @@
 """One broker in process: all roles of a version on logs that are replicated at once, run to rest after each request."""
 
 from kafka_proto.broker.node import deliver_held, elect, handle, new_node, next_deadline, pass_time
-from kafka_proto.broker.state import Node
+from kafka_proto.broker.state import Node, NodeState, running, state_of
 
-__all__ = ["Node", "deliver_held", "elect", "handle", "new_node", "next_deadline", "pass_time"]
+__all__ = [
+    "Node", "NodeState", "deliver_held", "elect", "handle", "new_node", "next_deadline", "pass_time", "running",
+    "state_of",
+]

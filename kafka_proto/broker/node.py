@@ -31,7 +31,7 @@ OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
 def new_node(version: BrokerVersion, partitions: Iterable[str], config: CoordinatorConfig | None = None) -> Node:
     """Return a node with empty partitions of these names, and one of the offsets topic."""
     leaders = FrozenMap((name, Leader()) for name in (*partitions, OFFSETS_PARTITION))
-    node = Node(version, leaders)
+    node = Node(leaders, version=version)
     if config is not None:
         node = attrs.evolve(node, coordinator=attrs.evolve(node.coordinator, config=config))
     return refill(node)
@@ -39,8 +39,7 @@ def new_node(version: BrokerVersion, partitions: Iterable[str], config: Coordina
 
 def handle(node: Node, request: object) -> tuple[Node, object]:
     """Answer a request, and carry on until the node is at rest. Raises TypeError for one that it does not know."""
-    node = refill(attrs.evolve(node, now=node.now + 1))
-    carried: Carried = answer_of(node, request)
+    carried: Carried = answer_of(refill(node), request)
     return settle(carried.node), carried.response
 
 

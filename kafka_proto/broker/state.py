@@ -1,4 +1,4 @@
-"""What a node of one broker keeps."""
+"""What a node of one broker keeps, and the same without the decisions: a value that an actor may have as its state."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from kafka_proto.versions import BrokerVersion
 
 
 @attrs.frozen
-class Node:
-    version: BrokerVersion
+class NodeState:
+    """All that a node keeps; which version decides is known to whoever runs it."""
+
     leaders: FrozenMap[str, Leader]
     """By partition."""
     coordinator: Coordinator = Coordinator()
@@ -28,3 +29,23 @@ class Node:
     holds_markers: bool = False
     held: tuple[Markers, ...] = ()
     """Markers on their way: held, or to a partition that does not exist (yet)."""
+
+
+@attrs.frozen
+class Node(NodeState):
+    """A node's state with the decisions of its version."""
+
+    version: BrokerVersion = attrs.field(kw_only=True)
+
+
+FIELDS = tuple(field.name for field in attrs.fields(NodeState))
+
+
+def running(version: BrokerVersion, state: NodeState) -> Node:
+    """Return a state as a node that decides as a version does."""
+    return Node(version=version, **{name: getattr(state, name) for name in FIELDS})
+
+
+def state_of(node: Node) -> NodeState:
+    """Return what a node keeps."""
+    return NodeState(**{name: getattr(node, name) for name in FIELDS})
