@@ -216,6 +216,18 @@ class KernelLoop:
             self._raise(count)
         return [states[2 * n] | states[2 * n + 1] << 64 for n in found[:count]]
 
+    @property
+    def distinct(self) -> int:
+        return self.ends[-1]
+
+    @property
+    def depth(self) -> int:
+        return len(self.ends)
+
+    def size(self, number: int) -> int:
+        number %= len(self.ends)
+        return self.ends[number] - (self.ends[number - 1] if number else 0)
+
     def outside(self) -> list[int]:
         count = self._counts()[4]
         if count == self.out_done:
@@ -328,7 +340,7 @@ class KernelLoop:
         number = self.numbers.get(found)
         if number is None:
             children = [self._look_up(child) for child in found.children]
-            words = [sum(edge.step.ways for edge in found.edges), len(found.answers), len(children), *children]
+            words = [found.ways, len(found.answers), len(children), *children]
             words.append(len(found.edges))
             for edge in found.edges:
                 words += [*_words(edge.delta), len(edge.channels), *(self._channel(c) for c in edge.channels)]

@@ -20,7 +20,7 @@ class TableEntry:
     `hits` counts the states that it was found for.
     """
 
-    __slots__ = ("answers", "children", "edges", "hits")
+    __slots__ = ("answers", "children", "edges", "hits", "ways")
 
     def __init__(
         self, edges: tuple[PackedEdge, ...], children: tuple[LookUp, ...] = (), answers: tuple[Answer, ...] = ()
@@ -28,6 +28,7 @@ class TableEntry:
         self.edges = edges
         self.children = children
         self.answers = answers
+        self.ways = sum([edge.step.ways for edge in edges])
         self.hits = 0
 
 

@@ -17,7 +17,7 @@ from typing import Protocol
 import attrs
 
 from harness.explore.packed.footprints import Answer, PackedEdge
-from harness.explore.packed.look_ups import LookUp
+from harness.explore.packed.look_ups import LookUp, TableEntry
 from harness.explore.packed.space import Space
 from harness.explore.packed.spool import Spool, to_words
 from harness.explore.reduction.symmetry import Symmetry
@@ -100,6 +100,17 @@ class Loop(Protocol):
     def sizes(self) -> list[int]:
         """Return how many states each level has."""
 
+    @property
+    def distinct(self) -> int:
+        """The states seen so far, within bounds."""
+
+    @property
+    def depth(self) -> int:
+        """The levels there are, one that is being made included."""
+
+    def size(self, number: int) -> int:
+        """Return how many states a level has; -1 is the last one."""
+
     def sources(self, level: int, targets: set[int]) -> list[int]:
         """Return the states of a level from which a step leads to one of the targets (given as keys)."""
 
@@ -126,24 +137,34 @@ def expand(
 
     Without `answered` nothing is counted.
     """
+    for found, key, mask, bucket in look_up(space, states, answered):
+        for edge in found.edges:
+            yield follow(edge, key, mask, bucket), bucket, edge
+
+
+def look_up(
+    space: Space, states: Sequence[int], answered: Answered | None
+) -> Iterator[tuple[TableEntry, int, int, list[int]]]:
+    """Yield the entries with edges that are found for some states: each with the bits that it was looked up by, their
+    mask, and the states that have these bits."""
     work: list[tuple[LookUp, Sequence[int]]] = [(root, states) for root in space.roots]
     while work:
         pending: dict[LookUp, list[int]] = {}
-        for look_up, several in work:
-            mask, table = look_up.mask, look_up.table
+        for table_of, several in work:
+            mask, table = table_of.mask, table_of.table
             buckets: defaultdict[int, list[int]] = defaultdict(list)
             for state in several:
                 buckets[state & mask].append(state)
             for key, bucket in buckets.items():
                 found = table.get(key)
                 if found is None:
-                    found = look_up.fill(bucket[0])
+                    found = table_of.fill(bucket[0])
                 if answered is not None:
                     found.hits += len(bucket)
                     if found.answers:
                         answered(found.answers, bucket)
-                for edge in found.edges:
-                    yield follow(edge, key, mask, bucket), bucket, edge
+                if found.edges:
+                    yield found, key, mask, bucket
                 for child in found.children:
                     if child in pending:
                         pending[child] += bucket
@@ -176,11 +197,16 @@ class PythonLoop:
 
     name = "python"
     contexts: Mapping[int, int] = MappingProxyType({2_000: 500, 20_000: 6_000, 100_000: 50_000})
+    contexts_of_actors: Mapping[int, int] = MappingProxyType({2_000: 500})
+    """The same where local states have so many values that few states would share an entry of a larger context."""
 
     def __init__(self, space: Space, options: LoopOptions) -> None:
         self.space = space
+        if space.model.actors:
+            self.contexts = self.contexts_of_actors
         self.options = options
         self.generated = 0
+        self.distinct = 0
         self.position = 0
         self.seen: set[int] = set()
         self.levels: list[list[int]] = []
@@ -191,12 +217,14 @@ class PythonLoop:
     def start(self, states: Sequence[int]) -> None:
         self.generated = len(states)
         self.levels = [self._new(dict.fromkeys(states))]
+        self.distinct = len(self.levels[0])
         self.out = []
 
     def restore(self, levels: Iterable[Sequence[int]], position: int, generated: int) -> None:
         for level in levels:
             self.seen.update(self._mark(state) for state in level)
             self.levels.append(list(level))
+            self.distinct += len(level)
         if self.spool is not None:
             for done in self.levels[: -2 if position else -1]:
                 self.spool.put(done, self.width)
@@ -214,14 +242,26 @@ class PythonLoop:
             successors: set[int] = set()
             take = successors.update
             alive: set[int] = set()
-            for batch, bucket, edge in expand(self.space, piece, answered):
-                take(batch)
-                self.generated += edge.step.ways * len(batch)
+            add = successors.add
+            for found, key, mask, bucket in look_up(self.space, piece, answered):
+                self.generated += found.ways * len(bucket)
+                if len(bucket) == 1:
+                    (state,) = bucket
+                    for edge in found.edges:
+                        after_edge = state + edge.delta
+                        for channel in edge.channels:
+                            after_edge += channel[state & channel.field.mask]
+                        add(after_edge)
+                else:
+                    for edge in found.edges:
+                        take(follow(edge, key, mask, bucket))
                 if self.options.deadlocks:
                     alive.update(bucket)
             if self.options.deadlocks and (dead := [state for state in piece if state not in alive]):
                 answered(DEADLOCK, dead)
-            after += self._new(successors)
+            new = self._new(successors)
+            after += new
+            self.distinct += len(new)
             self.position += len(piece)
             yield self.position
         self.position = 0
@@ -295,6 +335,16 @@ class PythonLoop:
     def sizes(self) -> list[int]:
         spooled = self.spool.sizes if self.spool is not None else []
         return [*spooled, *(len(level) for level in self.levels[len(spooled) :])]
+
+    @property
+    def depth(self) -> int:
+        return len(self.levels)
+
+    def size(self, number: int) -> int:
+        number %= len(self.levels)
+        if self.spool is not None and number < self.spool.count:
+            return self.spool.sizes[number]
+        return len(self.levels[number])
 
     def sources(self, level: int, targets: set[int]) -> list[int]:
         found: set[int] = set()

@@ -274,29 +274,28 @@ class Search:
 
     def _levels(self) -> None:
         loop = self.loop
-        while (loop.position or loop.sizes()[-1]) and not self._is_decided():
+        while (loop.position or loop.size(-1)) and not self._is_decided():
             self._rearrange(loop)
-            depth = len(loop.sizes()) - (loop.position > 0)
-            size = loop.sizes()[depth - 1]
+            depth = loop.depth - (loop.position > 0)
+            size = loop.size(depth - 1)
             for done in loop.expand(partial(self._answered, depth)):
                 for state in loop.outside():
                     self._answered(depth + 1, self.space.answers(state), [state])
-                sizes = loop.sizes()
-                self.progress(sum(sizes), loop.generated, depth, size - done + sizes[-1])
-                if done < size and self._ends_early(sum(sizes)):
+                self.progress(loop.distinct, loop.generated, depth, size - done + loop.size(-1))
+                if done < size and self._ends_early():
                     return self.save()
             self.hits.update(self.fresh)
             self.fresh.clear()
             self._settle()
-            if loop.sizes()[-1] and self._ends_early(sum(loop.sizes())):
+            if loop.size(-1) and self._ends_early():
                 return self.save()
             if self.due():
                 self.save()
         self.save()
 
-    def _ends_early(self, states: int) -> bool:
+    def _ends_early(self) -> bool:
         """Say whether the search ends here, with states that are not expanded, and note why."""
-        if self.states and states >= self.states:
+        if self.states and self.loop.distinct >= self.states:
             self.limit = "states"
         elif self.memory and self.loop.bytes() > self.memory:
             self.limit = "memory"
@@ -311,7 +310,7 @@ class Search:
 
     def _rearrange(self, loop: Loop) -> None:
         """Allow contexts more entries as the search gets longer, so that fewer look-ups are left."""
-        most = max((most for states, most in loop.contexts.items() if states < sum(loop.sizes())), default=0)
+        most = max((most for states, most in loop.contexts.items() if states < loop.distinct), default=0)
         if most > self.space.most:
             self.space.most = most
             self.space.arrange()
