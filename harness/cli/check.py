@@ -128,10 +128,12 @@ def check(
         watch = Watch(search, report, looks=not most)
         search.progress = watch.progress
         result = search.run()
+        search_cpu = time.process_time() - cpu
         watch.look_back()
     lassos = _lassos(search, temporal, fairness) if isinstance(search, Search) and temporal and result.complete else {}
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-    summary = _summary(asked, built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu)
+    summary = _summary(asked, built, result, search.interrupted, seconds, cpu_seconds + search.worker_cpu,
+                       search_cpu + search.worker_cpu)
     summary["reductions"] = list(reduce)
     summary |= watch.summary({"states": most, "memory": memory})
     if result.keys:
@@ -287,7 +289,8 @@ def _trail(
 
 
 def _summary(
-    asked: SearchTarget, model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float
+    asked: SearchTarget, model: Model, result: Result, interrupted: bool, seconds: float, cpu_seconds: float,
+    search_cpu: float,
 ) -> dict[str, Any]:
     from harness.record.trail import faults_to_json
 
@@ -308,7 +311,7 @@ def _summary(
             for prop in model.properties if prop.form == "sometimes"
         },
         "actions": dict(result.actions), "seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3),
-        "distinct_per_second": round(result.distinct / max(cpu_seconds, 1e-9)), "peak_memory_bytes": peak,
+        "distinct_per_second": round(result.distinct / max(search_cpu, 1e-9)), "peak_memory_bytes": peak,
         "engine": result.engine,
     }
 
