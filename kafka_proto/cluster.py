@@ -30,7 +30,7 @@ from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.controller import ClusterState, StackController
 from kafka_proto.stack.properties import properties
 from kafka_proto.stack.refinement import refinement
-from kafka_proto.stack.replicated_log import REPLICA, Disk, ReplicatedLog
+from kafka_proto.stack.replicated_log import REPLICA, ReplicatedLog
 from kafka_proto.stack.roles import Role, owners
 from kafka_proto.stack.state import METADATA, Metadata
 from kafka_proto.transactions import coordinator_role, messages, producer
@@ -78,21 +78,17 @@ def build(
     constants = Names.of(sizes)
     home = spread(constants.transactional_ids, constants.txn_log_partitions)
     roles = {
-        b: (
-            CoordinatorRole(b, n, constants.txn_log_partitions, home, REPAIRED),
-            *(make(b) for make in ROLES),
-        )
+        b: (CoordinatorRole(b, n, constants.txn_log_partitions, home, REPAIRED), *(make(b) for make in ROLES))
         for n, b in enumerate(constants.brokers)
     }
     partitions = tuple(owners(roles[constants.brokers[0]]))
     hosts = replicas_of(constants.brokers, partitions, sizes["replication-factor"])
-    disk = Disk(settings["disk"] != "unflushed", settings["disk"] == "lost")
     controller = StackController(
         hosts, constants.brokers, constants.elections, settings["election"], sizes["min-insync-replicas"]
     )
     rules = {
         p: {
-            b: Replica(b, KIP_320, sizes["min-insync-replicas"], disk.flushes_each, p, CONTROLLER)
+            b: Replica(b, KIP_320, sizes["min-insync-replicas"], settings["disk"] != "unflushed", p, CONTROLLER)
             for b in replicas
         }
         for p, replicas in hosts.items()
@@ -100,7 +96,7 @@ def build(
     brokers = []
     for b in constants.brokers:
         replicas = {p: rules[p][b] for p in hosts if b in rules[p]}
-        log = ReplicatedLog(b, replicas, roles[b], disk, waits_for_min_isr=settings["election"] == "elr")
+        log = ReplicatedLog(b, replicas, roles[b], settings["disk"] == "lost", settings["election"] == "elr")
         brokers.append(Broker(b, log, roles[b]))
     producers = [
         producer.TransactionalProducer(

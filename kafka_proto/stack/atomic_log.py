@@ -7,12 +7,11 @@ the epochs that it learns, and serves a partition again when it has the committe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import attrs
 
-from harness.model import Local, Message, Part, Parts, Turn, persisted, volatile
-from kafka_proto.stack.roles import Append, Role, owners
+from harness.model import Local, Message, Parts, Turn, persisted, volatile
+from kafka_proto.stack.roles import Append, Log, Role
 from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
@@ -34,41 +33,20 @@ COPY = Parts("copy", Copy)
 """By partition: its copies."""
 
 
-class AtomicLog:
+class AtomicLog(Log):
     """The copies of one broker."""
-
-    numbered: tuple[Part[Any], ...] = ()
 
     def __init__(
         self, name: str, roles: Iterable[Role], must_follow: Callable[[str, str, int, str, int], bool]
     ) -> None:
-        self.name = name
-        self.roles = owners(roles)
+        super().__init__(name, roles)
         self.must_follow = must_follow
-        self.parts: tuple[Part[Any], ...] = tuple(COPY[p] for p in self.roles)
+        self.parts = tuple(COPY[p] for p in self.roles)
         self.disk = (METADATA, *self.parts)
         """What a flush makes durable, an incarnation that was not yet so included."""
 
     def registration(self, local: Local) -> Message:
         return RegisterBroker(source=self.name, dest=CONTROLLER)
-
-    def restarted(self, local: Local) -> Local:
-        return local
-
-    def may_append(self, local: Local, p: str) -> bool:
-        return True
-
-    def step(self, local: Local) -> Iterable[Turn[Local]]:
-        return ()
-
-    def resend(self, local: Local) -> tuple[Message, ...]:
-        return ()
-
-    def timers(self, local: Local) -> tuple[str, ...]:
-        return ()
-
-    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
-        return ()
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         match message:

@@ -8,61 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from harness.model import Actor, FrozenMap, Local, Message, Part, Turn, Value
-from kafka_proto.stack.roles import Append, Outcome, Role, owners
+from kafka_proto.stack.roles import Log, Outcome, Role, owners
 from kafka_proto.stack.state import METADATA, Metadata
 from kafka_proto.transactions.records import NOBODY, LogMetadata
-
-EMPTY: Mapping[Part[Any], Value] = {}
-
-
-class Log(Protocol):
-    """The log partitions of a broker, and the roles to which they belong."""
-
-    @property
-    def parts(self) -> tuple[Part[Any], ...]:
-        """What it keeps."""
-        ...
-
-    @property
-    def numbered(self) -> tuple[Part[Any], ...]:
-        """The parts in which the number of an incarnation must be durable before the controller hears of it."""
-        ...
-
-    def registration(self, local: Local) -> Message:
-        """Return what tells the controller that the broker was started again."""
-        ...
-
-    def restarted(self, local: Local) -> Local:
-        """Return the state in which its partitions start again from what is on disk."""
-        ...
-
-    def may_append(self, local: Local, p: str) -> bool:
-        """Say whether a partition takes a record here."""
-        ...
-
-    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
-        """Return a turn in which a record is appended, too, with all that follows from it at once."""
-        ...
-
-    def step(self, local: Local) -> Iterable[Turn[Local]]:
-        """Yield what it does of its own accord."""
-        ...
-
-    def receive(self, local: Local, message: Message) -> Turn[Local] | None:
-        """Take a message, or return None where it is not about the log."""
-        ...
-
-    def resend(self, local: Local) -> tuple[Message, ...]:
-        """Return what was sent and not answered: it may have been lost."""
-        ...
-
-    def timers(self, local: Local) -> tuple[str, ...]: ...
-    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]: ...
 
 
 class Broker(Actor[Local]):
@@ -70,9 +23,7 @@ class Broker(Actor[Local]):
 
     may_crash = True
 
-    def __init__(
-        self, name: str, log: Log, roles: tuple[Role, ...], asks_again: bool = True
-    ) -> None:
+    def __init__(self, name: str, log: Log, roles: tuple[Role, ...], asks_again: bool = True) -> None:
         self.name = name
         self.log = log
         self.roles = roles
@@ -81,7 +32,7 @@ class Broker(Actor[Local]):
         first = Local.first(name, METADATA, *(part for role in roles for part in role.parts), *log.parts)
         self.initial = first.put(METADATA, Metadata(FrozenMap({p: NOBODY for p in owners(roles)})))
 
-    def started(self, known: Mapping[str, LogMetadata], replicas: Mapping[Part[Any], Value] = EMPTY) -> Local:
+    def started(self, known: Mapping[str, LogMetadata], replicas: Mapping[Part[Any], Value] = FrozenMap()) -> Local:
         """Return the state at the start: everybody has heard of the first election; `replicas` are parts of its log."""
         local = self.initial.put(METADATA, Metadata(FrozenMap(known)))
         for part, value in replicas.items():

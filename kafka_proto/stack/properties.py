@@ -5,7 +5,7 @@ Which of the transaction protocol's properties cannot be meant the same way is s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import cast
 
@@ -20,11 +20,11 @@ from kafka_proto.stack.controller import ClusterState
 from kafka_proto.stack.replicated_log import REPLICA, log_of
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions import properties as transactions
+from kafka_proto.transactions.actors import ActorState, record_of
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.messages import Error, Response
-from kafka_proto.transactions.producer import Producer
-from kafka_proto.transactions.records import ClientRecord, LogMetadata, TxnMetadata, TxnRecord
+from kafka_proto.transactions.properties import Logged
 from kafka_proto.transactions.specs.names import Names
 
 NOT_MEANT_HERE = ("FollowersHoldNoUncommitted",)
@@ -48,36 +48,17 @@ def high_watermark_of(state: ReplicaState) -> int:
     return state.high_watermark
 
 
-def record_of(client: Producer) -> ClientRecord:
-    """Return what the protocol's properties look at of a client."""
-    return client.record
-
-
-class StackState:
+class StackState(ActorState):
     """Where the stack keeps what the transaction protocol's properties speak of."""
-
-    actors = True
 
     def __init__(self, hosts: Mapping[str, tuple[str, ...]]) -> None:
         self.hosts = hosts
 
-    def client(self, view: View, c: str) -> ClientRecord:
-        return view.derived(c, record_of)
-
-    def log(self, view: View, b: str, p: str) -> tuple[TxnRecord, ...]:
+    def log(self, view: View, b: str, p: str) -> Sequence[Logged]:
         return REPLICA[p].derived(view, b, log_of) if b in self.hosts[p] else ()
 
     def hwm(self, view: View, b: str, p: str) -> int:
         return REPLICA[p].derived(view, b, high_watermark_of) if b in self.hosts[p] else 0
-
-    def believes(self, view: View, b: str, p: str) -> LogMetadata:
-        return METADATA.of(view, b).known[p]
-
-    def serves(self, view: View, b: str, p: str) -> bool:
-        return p in COORDINATOR.of(view, b).loaded
-
-    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
-        return COORDINATOR.of(view, b).metadata.get(tid)
 
 
 def properties(

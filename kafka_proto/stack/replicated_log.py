@@ -11,12 +11,12 @@ from typing import Any
 
 import attrs
 
-from harness.model import Local, Message, Part, Parts, Turn, Value
+from harness.model import Local, Message, Parts, Turn, Value
 from kafka_proto.replication import leading, partition
 from kafka_proto.replication.messages import Error as ReplicationError
 from kafka_proto.replication.messages import LeaderAndIsr, LeaderAndIsrResponse, PartitionMessage, RegisterBroker
 from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
-from kafka_proto.stack.roles import Append, Effect, Role, owners
+from kafka_proto.stack.roles import Append, Effect, Log, Role
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.records import NOBODY, LogMetadata
@@ -24,47 +24,40 @@ from kafka_proto.transactions.records import NOBODY, LogMetadata
 REPLICA = Parts("replica", ReplicaState)
 """By partition: the replicas that a broker hosts."""
 
+Followed = tuple[Local, tuple[Message, ...], bool]
+"""The broker's state after something, messages, and whether its persisted fields must be on disk before they leave."""
+
 
 def log_of(state: ReplicaState) -> tuple[Any, ...]:
     """Return what the records of a replica carry."""
     return tuple(entry.value for entry in state.log)
 
 
-@attrs.frozen
-class Disk:
-    """What a crash does to a broker's disk."""
-
-    flushes_each: bool = True
-    """Whether a record is on disk before anything leaves the broker that depends on it, or when a timer fires."""
-    is_lost: bool = False
-    """Whether a broker that crashed starts again with an empty disk."""
-
-
-class ReplicatedLog:
+class ReplicatedLog(Log):
     """The replicas of one broker."""
 
     def __init__(
-        self, name: str, hosts: Mapping[str, Replica], roles: Iterable[Role], disk: Disk,
+        self, name: str, hosts: Mapping[str, Replica], roles: Iterable[Role], loses_disk: bool = False,
         waits_for_min_isr: bool = False,
     ) -> None:
-        self.name = name
+        super().__init__(name, roles)
         self.hosts = hosts
         """The constants of each replica here, by partition."""
-        self.roles = owners(roles)
-        self.disk = disk
+        self.loses_disk = loses_disk
+        """Whether a broker that crashed starts again with an empty disk."""
         self.waits_for_min_isr = waits_for_min_isr
         """KIP-966: whether the high watermark stays while the ISR is smaller than `min.insync.replicas`."""
-        self.parts: tuple[Part[Any], ...] = tuple(REPLICA[p] for p in hosts)
-        self.numbered: tuple[Part[Any], ...] = (METADATA, *self.parts)
+        self.parts = tuple(REPLICA[p] for p in hosts)
+        self.numbered = (METADATA, *self.parts)
 
     def registration(self, local: Local) -> Message:
         return RegisterBroker(local[METADATA].incarnation, source=self.name, dest=CONTROLLER)
 
     def restarted(self, local: Local) -> Local:
         """Start again from what is on disk, or from nothing where the disk is lost."""
-        for p in self.hosts:
-            survivor = partition.restarted(local[REPLICA[p]], loses_tail=not self.disk.flushes_each)
-            if self.disk.is_lost:
+        for p, k in self.hosts.items():
+            survivor = partition.restarted(local[REPLICA[p]], loses_tail=not k.flushes_each)
+            if self.loses_disk:
                 survivor = ReplicaState(incarnation=survivor.incarnation)
             local = local.put(REPLICA[p], survivor)
         return local
@@ -138,35 +131,40 @@ class ReplicatedLog:
         return Turn(action, who, local, (heard,) if announced.again else ())
 
     def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
+        local, sent, flush = self.appended(turn.local, wanted)
+        return attrs.evolve(turn, local=local, sent=(*turn.sent, *sent), flush=turn.flush or flush)
+
+    def appended(self, local: Local, wanted: Append) -> Followed:
         """Produce a record with `acks=all`; the role hears of it unless the log refuses it."""
-        p, state = wanted.partition, turn.local[REPLICA[wanted.partition]]
+        p, state = wanted.partition, local[REPLICA[wanted.partition]]
         outcome = self.produce(self.hosts[p], state, wanted.record, wanted.callback)
         if outcome.state.log != state.log:
-            turn = attrs.evolve(turn, local=self.roles[p].appended(turn.local, p, wanted.record))
-        return self.followed(turn, p, outcome)
+            local = self.roles[p].appended(local, p, wanted.record)
+        return self.followed(local, p, outcome)
 
     def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
         return partition.produce(k, state, record, "all", callback)
 
     def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: Outcome) -> Turn[Local]:
         """Return the turn that an outcome of a replica is, with all that follows from it at once."""
-        return self.followed(Turn(action, who, local), p, outcome)
+        return Turn(action, who, *self.followed(local, p, outcome))
 
-    def followed(self, turn: Turn[Local], p: str, outcome: Outcome) -> Turn[Local]:
-        """Return a turn in which an outcome of a replica is carried out, too.
+    def followed(self, local: Local, p: str, outcome: Outcome) -> Followed:
+        """Return what follows at once from an outcome of a replica.
 
         Callbacks of records that failed run, the high watermark rises as far as it may, and the role learns what it
         passes.
         """
         k, part, role = self.hosts[p], REPLICA[p], self.roles[p]
-        turn = self.carried_out(attrs.evolve(turn, local=turn.local.put(part, outcome.state)), p, outcome)
-        while self.may_raise(k, turn.local[part]):
-            raised = partition.increase_high_watermark(k, turn.local[part])
-            local = turn.local.put(part, raised.state)
+        local, sent, flush = self.carried_out(local.put(part, outcome.state), p, outcome)
+        while self.may_raise(k, local[part]):
+            raised = partition.increase_high_watermark(k, local[part])
+            local = local.put(part, raised.state)
             if role.serves(local, p):
                 local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
-            turn = self.carried_out(attrs.evolve(turn, local=local), p, raised)
-        return turn
+            local, more, flushes = self.carried_out(local, p, raised)
+            sent, flush = (*sent, *more), flush or flushes
+        return local, sent, flush
 
     def may_raise(self, k: Replica, state: ReplicaState) -> bool:
         """Say whether the high watermark may pass a record."""
@@ -174,15 +172,16 @@ class ReplicatedLog:
             return False
         return partition.may_increase_high_watermark(k, state)
 
-    def carried_out(self, turn: Turn[Local], p: str, outcome: Outcome) -> Turn[Local]:
-        """Return a turn with an outcome's messages, in which its callbacks have run, too."""
-        turn = attrs.evolve(turn, sent=(*turn.sent, *outcome.sent), flush=turn.flush or outcome.flush)
+    def carried_out(self, local: Local, p: str, outcome: Outcome) -> Followed:
+        """Return an outcome's messages and flush after its callbacks have run."""
+        sent, flush = outcome.sent, outcome.flush
         for done in outcome.completed:
-            effect = self.called_back(turn.local, p, done)
-            turn = attrs.evolve(turn, local=effect.local, sent=(*turn.sent, *effect.sent))
+            effect = self.called_back(local, p, done)
+            local, sent = effect.local, (*sent, *effect.sent)
             for wanted in effect.appends:
-                turn = self.append(turn, wanted)
-        return turn
+                local, more, flushes = self.appended(local, wanted)
+                sent, flush = (*sent, *more), flush or flushes
+        return local, sent, flush
 
     def called_back(self, local: Local, p: str, done: Completed) -> Effect:
         """Run the callback of a record that is committed, or failed."""
@@ -190,26 +189,21 @@ class ReplicatedLog:
             return self.roles[p].failed(local, p, done.callback)
         return self.roles[p].completed(local, p, local[REPLICA[p]].log[done.offset].value, done.callback)
 
-    def flushed(self, local: Local) -> Local:
-        """Return the state in which all records are on disk."""
-        for p in self.hosts:
-            state = local[REPLICA[p]]
-            local = local.put(REPLICA[p], attrs.evolve(state, flushed=len(state.log)))
-        return local
-
     def resend(self, local: Local) -> tuple[Message, ...]:
         return tuple(message for p in self.hosts for message in partition.resend(local[REPLICA[p]]))
 
     def timers(self, local: Local) -> tuple[str, ...]:
         states = [(k, local[REPLICA[p]]) for p, k in self.hosts.items()]
         lags = any(partition.lagging(k, state) for k, state in states)
-        dirty = not self.disk.flushes_each and any(state.flushed < len(state.log) for _, state in states)
+        dirty = any(not k.flushes_each and state.flushed < len(state.log) for k, state in states)
         return (*(("ReplicaLagTime",) if lags else ()), *(("LogFlushInterval",) if dirty else ()))
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         """Flush the logs, or propose to go on without a follower that lags."""
         if timer == "LogFlushInterval":
-            yield Turn("FlushLog", (self.name,), self.flushed(local), flush=True)
+            for part in self.parts:
+                local = local.put(part, attrs.evolve(local[part], flushed=len(local[part].log)))
+            yield Turn("FlushLog", (self.name,), local, flush=True)
             return
         for p, k in self.hosts.items():
             state = local[REPLICA[p]]

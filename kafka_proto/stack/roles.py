@@ -1,4 +1,4 @@
-"""What a broker is made of: roles, each with parts of the broker's state, which are pure functions of that state.
+"""What a broker is made of: roles, each pure functions of the broker's state with parts of their own, and a log.
 
 The broker hands messages to its roles, asks what they do of their own accord, and carries outcomes out: it sends their
 messages and appends their records to its log. A role to which a log partition belongs learns from the log what becomes
@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Local, Message, Part, Value
+from harness.model import Local, Message, Part, Turn, Value
 
 
 @attrs.frozen
@@ -100,3 +100,49 @@ class Role:
 def owners(roles: Iterable[Role]) -> Mapping[str, Role]:
     """Return to whom of some roles each log partition belongs."""
     return {p: role for role in roles for p in role.partitions}
+
+
+class Log:
+    """The log partitions of a broker: how records are replicated and committed, and how it hears who leads."""
+
+    parts: tuple[Part[Any], ...]
+    numbered: tuple[Part[Any], ...] = ()
+    """The parts whose incarnation must be durable before the controller hears of it."""
+
+    def __init__(self, name: str, roles: Iterable[Role]) -> None:
+        self.name = name
+        self.roles = owners(roles)
+
+    def registration(self, local: Local) -> Message:
+        """Return what tells the controller that the broker was started again."""
+        raise NotImplementedError
+
+    def restarted(self, local: Local) -> Local:
+        """Return the state in which its partitions start again from what is on disk."""
+        return local
+
+    def may_append(self, local: Local, p: str) -> bool:
+        """Say whether a partition takes a record here."""
+        return True
+
+    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
+        """Return a turn in which a record is appended, too, with all that follows from it at once."""
+        raise NotImplementedError
+
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        """Yield what it does of its own accord."""
+        return ()
+
+    def receive(self, local: Local, message: Message) -> Turn[Local] | None:
+        """Take a message, or return None where it is not about the log."""
+        return None
+
+    def resend(self, local: Local) -> tuple[Message, ...]:
+        """Return what was sent and not answered: it may have been lost."""
+        return ()
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        return ()
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
+        return ()

@@ -7,7 +7,7 @@ and the controller over reliable links, which can be cut off and lose nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.model import NO_FAULTS, RELIABLE, Faults, Model, Network, Process, View, both_ways, departed
 from kafka_proto.stack.atomic_log import COPY, AtomicLog, Copy
@@ -17,13 +17,18 @@ from kafka_proto.transactions import controller, coordinator_role, log, messages
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.coordinator_role import COORDINATOR, CoordinatorRole
-from kafka_proto.transactions.properties import actor_message_type, properties
-from kafka_proto.transactions.records import ClientRecord, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.properties import Logged, actor_message_type, properties
+from kafka_proto.transactions.records import ClientRecord, LogMetadata, TxnMetadata
 from kafka_proto.transactions.refinement import refinement
 from kafka_proto.transactions.specs.names import Names, spread
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.version import Version
+
+
+def record_of(client: producer.Producer) -> ClientRecord:
+    """Return what the protocol's properties look at of a client."""
+    return client.record
 
 
 class ActorState:
@@ -32,10 +37,9 @@ class ActorState:
     actors = True
 
     def client(self, view: View, c: str) -> ClientRecord:
-        local: producer.Producer = view[c]
-        return local.record
+        return view.derived(c, record_of)
 
-    def log(self, view: View, b: str, p: str) -> tuple[Entry, ...]:
+    def log(self, view: View, b: str, p: str) -> Sequence[Logged]:
         return COPY[p].of(view, b).log
 
     def hwm(self, view: View, b: str, p: str) -> int:

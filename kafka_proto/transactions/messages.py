@@ -76,13 +76,6 @@ def answer(request: Request, code: Error) -> Response:
     return AddPartitionsToTxnResponse(code, **back)  # type: ignore[arg-type]
 
 
-def brief_answer(response: Response) -> str:
-    """Return what tells two responses of one kind apart, for labels."""
-    if isinstance(response, InitPidResponse):
-        return f"{response.code} pid={response.pid} epoch={response.pepoch}"
-    return f"{response.code} {{{','.join(sorted(response.partitions))}}}"
-
-
 PARTITION_ERRORS = frozenset((Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING))
 """What the answer to an AddPartitionsToTxnRequest may carry besides the codes of an InitPidResponse."""
 
