@@ -18,6 +18,7 @@ from harness.model.network import FIFO
 from harness.model.values import FrozenMap, Value, canonical_sort
 from harness.model.view import State, parts
 
+BESIDE = "beside"
 SPECIAL = (-1, 0)
 """Numbers that are never renamed."""
 Namespace = tuple[str, str]
@@ -34,7 +35,8 @@ class Number:
     """Whether it counts which of two is greater, or equality only; a new number is greater than all either way."""
     per: tuple[str, ...] = ()
     """Whose they are: `self` (the actor in whose state they stand), `key` (of the map in which they or their record
-    stand), or fields of their record that say so, as `source` and `dest` of a message; none for one namespace."""
+    stand), `beside` (the text that begins their tuple; others stay), or fields of their record that say so, as
+    `source` and `dest` of a message; none for one namespace."""
 
 
 def fresh(sort: str, *per: str) -> dict[str, Any]:
@@ -145,6 +147,8 @@ class _Renaming:
                 return value
             return self.rename((number.sort, " ".join(key if name == "key" else name for name in whose)), value)
         if isinstance(value, tuple):
+            if BESIDE in whose:
+                return self.of_tuple(value, number, whose, key)
             return tuple(self.of(item, number, whose, key) for item in value)
         if isinstance(value, frozenset):
             return frozenset(self.of(item, number, whose, key) for item in value)
@@ -157,12 +161,20 @@ class _Renaming:
                    for field in attrs.fields(type(value))}
         return attrs.evolve(value, **changes)
 
+    def of_tuple(self, value: tuple[Any, ...], number: Number | None, whose: tuple[str, ...], key: str) -> Value:
+        """Return a tuple in which numbers are of the text that begins it, if one does."""
+        if value and isinstance(value[0], str):
+            owner = str(value[0])
+            return tuple(self.of(item, number, tuple(owner if w == BESIDE else w for w in whose), key)
+                         for item in value)
+        return tuple(item if isinstance(item, int) else self.of(item, number, whose, key) for item in value)
+
     def of_field(self, record: Any, field: attrs.Attribute[Any], value: Value, key: str = "") -> Value:
         """Return what a field of a record holds."""
         number: Number | None = field.metadata.get("number")
         return self.of(value, number, tuple(self._owner(record, name) for name in number.per) if number else (), key)
 
     def _owner(self, record: Any, name: str) -> str:
-        if name == "key":
+        if name in ("key", BESIDE):
             return name
         return self.owner if name == "self" else str(getattr(record, name))

@@ -142,6 +142,8 @@ class Model:
     """The links that there are, where that is not one between any two addresses, all by the network."""
     auxiliary: tuple[Auxiliary, ...] = ()
     """Variables that no process reads: what properties need to know of the past."""
+    companions: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Texts in states that go with an interchangeable name, as what it sends: a renaming renames them, one by one."""
     actors: Mapping[str, Actor[Any]] = attrs.field(init=False)
     addresses: tuple[str, ...] = attrs.field(init=False)
     routes: Routes = attrs.field(init=False)

@@ -53,7 +53,8 @@ def build(
         f"replication/{version.name}/actors", tuple(processes), ({},), network, faults,
         tuple(p for p in properties(known) if unclean or p.name != UNCLEAN),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=partial(waits_for, known), symmetric=(names, consumers),
+        waits_for=partial(waits_for, known), symmetric=(names, producers, consumers),
+        companions={p: tuple(f"{p}-{n + 1}" for n in range(sizes["records"])) for p in producers},
         refinement=held_against(version.name, sizes, settings, faults),
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
+from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value, fresh
 from kafka_proto.replication.messages import Error, Poll, PollResponse, Produce, ProduceResponse
 
 AT_ONCE = 3
@@ -41,7 +41,7 @@ class ProducerState:
     sent: int = 0
     sending: Sending | None = None
     awaits: bool = False
-    correlation: int = 0
+    correlation: int = attrs.field(default=0, metadata=fresh("produce", "self"))
     leader: str | None = None
     """Who leads, as the last answer had it."""
     tries: int = 0

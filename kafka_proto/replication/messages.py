@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap, Message, Value, absent_if_none, ordered
+from harness.model import FrozenMap, Message, Value, absent_if_none, fresh, ordered
 from kafka_proto.errors import ErrorCode
 from kafka_proto.replication.records import Entry, Isr
 from kafka_proto.replication.truncation import EpochEnd
@@ -152,7 +152,7 @@ class Produce(PartitionMessage):
 
     value: Value
     acks: str
-    correlation: int
+    correlation: int = attrs.field(metadata=fresh("produce", "source"))
 
 
 @attrs.frozen
@@ -161,7 +161,7 @@ class ProduceResponse(PartitionMessage):
 
     error: Error
     offset: int
-    correlation: int
+    correlation: int = attrs.field(metadata=fresh("produce", "dest"))
     leader: str | None = None
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import attrs
 
-from harness.model import FrozenMap, Message, Value, durable, ordered, persisted, volatile
+from harness.model import FrozenMap, Message, Value, durable, fresh, ordered, persisted, volatile
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.messages import (
     AlterPartition,
@@ -100,7 +100,7 @@ class ReplicaState:
     parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
     """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""
     proposal: AlterPartition | None = volatile(default=None)
-    callbacks: tuple[tuple[int, Value], ...] = volatile(default=())
+    callbacks: tuple[tuple[int, Value], ...] = volatile(default=(), metadata=fresh("produce", "beside"))
     """Offset and callback of the records whose commit somebody waits for."""
     flushed: int = persisted(default=0)
     """Up to which offset the log is safe from a crash, for a host that flushes its log later than it says so."""

@@ -28,7 +28,7 @@ class Quotient:
     def __init__(self, model: Model, of: SlotValues, *, numbers: bool, names: bool) -> None:
         self._closed = ClosedNumbers(model, of) if numbers else None
         groups = interchangeable(model) if names else ()
-        self.images = [NameImage(model, of, names) for names in renamings(groups) if names]
+        self.images = [NameImage(model, of, with_companions(model, names)) for names in renamings(groups) if names]
 
     def least(self, state: Ids) -> Ids:
         """Return the state that stands for the class of a state."""
@@ -159,6 +159,14 @@ class NameImage:
         of.used += BYTES_PER_IMAGE
         found = self._ids[n][value] = of.number(target, in_order(of.slots[target], after, of.slots[n] in self._fifo))
         return found
+
+
+def with_companions(model: Model, names: Renaming) -> Renaming:
+    """Return a renaming that renames what goes with a name, too."""
+    found = dict(names)
+    for one, other in names.items():
+        found |= dict(zip(model.companions.get(one, ()), model.companions.get(other, ()), strict=True))
+    return found
 
 
 def renamed_slot(name: str, names: Renaming) -> str:
