@@ -33,6 +33,8 @@ MODELS = {
     "replication/kip-320/actors": {"elections": 2, "fencings": 1}, "replication/async-isr/actors": {"fencings": 1},
     "cluster": {}, "compaction/pulsar/actors": {}, "compaction/pulsar-trimming/actors": {},
 }
+UNUSED = {"cluster": {"produce"}}
+"""Sorts that a replica declares for clients of its own, where what waits for its records are transitions."""
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -47,7 +49,7 @@ def test_what_a_protocol_declares_is_only_compared(name: str) -> None:
         for state in walk(model, seed, 80):
             seen |= {sort for sort, _ in numbers(model, state)}
             assert not list(departures(model, state, chance))
-    assert seen == set(declared(base.types))
+    assert seen == set(declared(base.types)) - UNUSED.get(name, set())
 
 
 @attrs.frozen
