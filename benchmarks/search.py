@@ -141,7 +141,7 @@ CASES = (
     Case("kip-actors", "replication/kip-320/actors", {"replicas": 2}, (), (344_742, 1_368_048, 41),
          rates(250_000, 1_000_000), ("--timers", "1")),
     Case("kip-actors-3", "replication/kip-320/actors", {"replicas": 3}, (), (506_558, 1_847_329, 39),
-         rates(250_000, 1_000_000), ("--timers", "0")),
+         rates(250_000, 1_000_000), ("--timers", "0", "--states", "1000000")),
     Case("txn-actors", "transactions/repaired/actors", {"clients": 1, "brokers": 2}, (), (308_792, 1_062_791, 37),
          rates(250_000, 1_000_000), ("--timers", "1", "--states", "300000"), verdict="limited"),
     Case("2pc-7", "two-phase-commit", {"resource-managers": 7}, ("TCConsistent",), (296_448, 2_744_706, 23),
