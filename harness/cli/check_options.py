@@ -64,13 +64,17 @@ def refuse_together(
 def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[str, ...]:
     """Return the reductions that are asked for, or of `all` those that the model has something for. Raises Refusal."""
     named = [name for text in given for name in text.split(",") if name]
-    has = {NUMBERS: bool(declared(model.types)), SYMMETRY: bool(model.symmetric)}
+    has = {NUMBERS: bool(declared(model.types)) and not model.auxiliary, SYMMETRY: bool(model.symmetric)}
     if symmetry and not model.symmetric:
         raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
     chosen = {SYMMETRY} if symmetry else set()
     for name in named:
         if name not in (*REDUCTIONS, ALL_OF_THEM, NONE):
             raise Refusal(unknown(f"there is no reduction {name!r}", name, (*REDUCTIONS, ALL_OF_THEM, NONE), "give"))
+        if name == NUMBERS and model.auxiliary:
+            kept = ", ".join(variable.name for variable in model.auxiliary)
+            raise Refusal(f"{model.name} has auxiliary variables ({kept}), in which numbers are not renamed; leave "
+                          f"--reduce {name} out")
         if not has.get(name, True):
             lacks = "interchangeable names" if name == SYMMETRY else "numbers that are only compared"
             raise Refusal(f"{model.name} declares no {lacks}, so there is nothing that --reduce {name} could do; "

@@ -26,6 +26,8 @@ class Quotient:
     """Finds the state that stands for a state's class; `numbers` and `names` say what is renamed."""
 
     def __init__(self, model: Model, of: SlotValues, *, numbers: bool, names: bool) -> None:
+        if numbers and model.auxiliary:
+            raise ValueError("what an auxiliary variable holds is not declared, so that numbers in it are not renamed")
         self._closed = ClosedNumbers(model, of) if numbers else None
         groups = interchangeable(model) if names else ()
         self.images = [NameImage(model, of, with_companions(model, names)) for names in renamings(groups) if names]
