@@ -30,10 +30,3 @@ def check_marker_strictly(known: ProducerState, marker: RecordBatch, transaction
     if marker.coordinator_epoch < known.coordinator_epoch:
         return Error.TRANSACTION_COORDINATOR_FENCED
     return Error.NONE
-
-
-def check_marker_new_epoch(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
-    """As `check_marker_strictly`, without the exception for retries (as KIP-1228 was first shipped)."""
-    if transaction_version >= 2 and marker.producer_epoch <= known.producer_epoch:
-        return Error.INVALID_PRODUCER_EPOCH
-    return check_marker(known, marker, transaction_version)

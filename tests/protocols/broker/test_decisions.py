@@ -297,6 +297,18 @@ def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
     assert early.error is Error.INVALID_PRODUCER_EPOCH and early.asks is None
 
 
+@pytest.mark.parametrize("version", [KIP_360, KIP_890_PART_1, KIP_890, KIP_890_4_4], ids=lambda version: version.name)
+def test_idempotent_producer_needs_no_verification(version: BrokerVersion) -> None:
+    """Without transaction nobody is asked: in order it is taken, again it is a duplicate, with a gap it is refused."""
+    node = new_node(version, ("T-0",))
+    for sequence, error, offset in ((0, Error.NONE, 0), (1, Error.NONE, 1), (0, Error.NONE, 0),
+                                    (3, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)):
+        asked = ProduceRequest(9, None, -1, "T-0", RecordBatch(("x",), 7, 0, sequence))
+        node, made = handle(node, asked)
+        assert (made.error, made.base_offset) == (error, offset)  # type: ignore[attr-defined]
+    assert len(node.leaders["T-0"].log.batches) == 2
+
+
 def test_verification_whose_batch_never_came_is_forgotten() -> None:
     """After `producer.id.expiration.ms`, as a producer is."""
     leader = admit(KIP_890.leader, Leader(), ProduceRequest(11, "tid", -1, "T-0", batch()), now=10).leader
