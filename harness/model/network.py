@@ -138,6 +138,40 @@ class Fifo:
         return self._with(inbox, message.source, kept, tuple(queues[-1]))
 
 
+class Connections:
+    """First in, first out on each connection, which a message names as its `connection`; connections are unordered.
+
+    Who opens a new connection sends on it from then on. What is under way on an old one may arrive any time later.
+    Inbox: (source, connection) -> queue.
+    """
+
+    name = "connections"
+    empty: Value = FrozenMap()
+    is_reliable = False
+
+    def put(self, inbox: Value, message: Message) -> Value:
+        key = self._key(message)
+        return inbox.set(key, (*inbox.get(key, ()), message))
+
+    def take(self, inbox: Value, message: Message) -> Value:
+        key = self._key(message)
+        queue: list[Message] = list(inbox[key])
+        queue.remove(message)
+        return inbox.set(key, tuple(queue)) if queue else inbox.without(key)
+
+    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(canonical_sort([queue[0] for queue in inbox.values()]))
+
+    def contents(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(message for queue in inbox.values() for message in queue)
+
+    def each(self, inbox: Value) -> Iterable[Message]:
+        return self.contents(inbox)
+
+    def _key(self, message: Message) -> tuple[str, int]:
+        return message.source, getattr(message, "connection", 0)
+
+
 class Reliable:
     """A queue per connection inside a machine, or to a service modelled as atomic: first in, first out, each once.
 
@@ -168,6 +202,7 @@ class Reliable:
 UNORDERED_SET = UnorderedSet()
 BAG = Bag()
 FIFO = Fifo()
+CONNECTIONS = Connections()
 RELIABLE = Reliable()
-NETWORKS: dict[str, Network] = {network.name: network for network in (UNORDERED_SET, BAG, FIFO)}
+NETWORKS: dict[str, Network] = {network.name: network for network in (UNORDERED_SET, BAG, FIFO, CONNECTIONS)}
 """Those that can be chosen for a run: for all links that the model gives no other semantics."""

@@ -1,0 +1,220 @@
+"""The producer's actor: it carries out an application's commands, keeps connections, says which timers are armed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
+from kafka_proto import producer as producers
+from kafka_proto.exactly_once.ghosts import record
+from kafka_proto.exactly_once.messages import Request, Response
+from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.producer import Family, Producer, ProducerStatus
+from kafka_proto.producer.answers import backs_off, delivery_timed_out, rested, without_end
+from kafka_proto.producer.sending import ends_unasked
+from kafka_proto.producer.state import COMPLETING
+from kafka_proto.requests import ProduceRequest
+
+RETRY_BACKOFF, REQUEST_TIMEOUT, DELIVERY_TIMEOUT = "RetryBackoff", "RequestTimeout", "DeliveryTimeout"
+IDLE = ""
+
+
+@attrs.frozen
+class Sent:
+    """A request that is not answered, and to whom it went."""
+
+    dest: str
+    request: Value
+
+
+@attrs.frozen
+class Written:
+    """A ghost: a record that a leader acknowledged, and the partition where it is."""
+
+    partition: str
+    record: str
+
+
+@attrs.frozen
+class ClientState:
+    """A producer with its connections; and, as ghosts, what the application did and was told."""
+
+    producer: Producer = Producer()
+    opened: FrozenMap[str, int] = FrozenMap()
+    """By broker: the number of the connection in use."""
+    correlation: int = 0
+    asked: FrozenMap[int, Sent] = FrozenMap()
+    operation: str = IDLE
+    """What the application waits for: `init`, `commit`, `abort`, or nothing."""
+    transactions: int = 0
+    """How many the application began."""
+    sends: int = 0
+    """How many records it wrote in the present one."""
+    acknowledged: tuple[Written, ...] = ()
+    outcomes: FrozenMap[str, str] = FrozenMap()
+    """By transaction: `commit` or `abort`, once that was acknowledged."""
+    verdicts: frozenset[str] = frozenset()
+    """The verdicts that it took."""
+
+
+class Client(Actor[ClientState]):
+    """The actor of one producer."""
+
+    def __init__(
+        self, name: str, family: Family, placement: Placement, *, transactions: int, records: int, in_flight: int,
+        timeouts: frozenset[str],
+    ) -> None:
+        self.name = name
+        self.family = family
+        self.placement = placement
+        self.tid = placement.tid_of(name)
+        self.coordinator = placement.coordinator(self.tid)
+        self.transactions = transactions
+        self.records = records
+        self.in_flight = in_flight
+        self.timeouts = timeouts
+        self.initial = ClientState()
+
+    def transaction(self, local: ClientState) -> str:
+        """Return the ghost of the present transaction."""
+        return f"{self.name}.{local.transactions}"
+
+    def step(self, local: ClientState) -> Iterable[Turn[ClientState]]:
+        """The application's choices."""
+        status = local.producer.status
+        if local.operation:
+            return
+        if status is ProducerStatus.UNINITIALIZED:
+            yield self.command(local, "InitTransactions", "init", producers.init_transactions(local.producer))
+        elif status is ProducerStatus.READY and local.transactions < self.transactions:
+            begun = producers.begin_transaction(local.producer)
+            after = attrs.evolve(local, producer=begun, transactions=local.transactions + 1, sends=0)
+            yield Turn("BeginTransaction", (self.name,), after, kind=Kind.COMMAND)
+        elif status is ProducerStatus.IN_TRANSACTION:
+            if local.sends < self.records:
+                for partition in self.placement.partitions:
+                    yield self.send(local, partition)
+            if local.sends:
+                committing = producers.commit_transaction(local.producer)
+                yield self.command(local, "CommitTransaction", "commit", committing)
+                yield self.abort(local)
+        elif status is ProducerStatus.ABORTABLE_ERROR:
+            yield self.abort(local)
+
+    def abort(self, local: ClientState) -> Turn[ClientState]:
+        return self.command(local, "AbortTransaction", "abort", producers.abort_transaction(local.producer))
+
+    def send(self, local: ClientState, partition: str) -> Turn[ClientState]:
+        written = record(self.transaction(local), local.sends + 1)
+        sending = producers.send(local.producer, partition, written, adds_partitions=self.family.adds_partitions)
+        after, sent = self.advanced(attrs.evolve(local, producer=sending, sends=local.sends + 1))
+        return Turn("Send", (self.name, partition), after, sent, kind=Kind.COMMAND)
+
+    def command(self, local: ClientState, action: str, operation: str, producer: Producer) -> Turn[ClientState]:
+        """Begin an operation; one for which nobody needs to be asked ends at once."""
+        value = self.tid if operation == "init" else self.transaction(local)
+        invoked = Op(self.name, operation, "invoke", value)
+        after, sent = self.advanced(attrs.evolve(local, producer=producer, operation=operation))
+        if after.producer.status is ProducerStatus.READY and not sent:
+            return Turn(action, (self.name,), self.ended(after, operation), kind=Kind.COMMAND)
+        return Turn(action, (self.name,), after, sent, kind=Kind.COMMAND, op=invoked)
+
+    def timers(self, local: ClientState) -> tuple[str, ...]:
+        found = [RETRY_BACKOFF] if backs_off(local.producer) else []
+        if "request" in self.timeouts:
+            found += [f"{REQUEST_TIMEOUT} {b}" for b in sorted({asked.dest for asked in local.asked.values()})]
+        if "delivery" in self.timeouts and any(batch.was_sent for batch in local.producer.batches):
+            found.append(DELIVERY_TIMEOUT)
+        return tuple(found)
+
+    def timer_fired(self, local: ClientState, timer: str) -> Iterable[Turn[ClientState]]:
+        kind, _, broker = timer.partition(" ")
+        if kind == REQUEST_TIMEOUT:
+            after, sent = self.advanced(self.reconnected(local, broker))
+            yield Turn(kind, (self.name, broker), after, sent)
+            return
+        if kind == DELIVERY_TIMEOUT:
+            expired = delivery_timed_out(self.family, local.producer)
+            yield self.turn(attrs.evolve(local, producer=expired), kind, (self.name,))
+            return
+        after, sent = self.advanced(attrs.evolve(local, producer=rested(local.producer)))
+        yield Turn(kind, (self.name,), after, sent)
+
+    def reconnected(self, local: ClientState, broker: str) -> ClientState:
+        """Give the connection to a broker up: what was in it may still arrive."""
+        lost = [asked.request for asked in local.asked.values() if asked.dest == broker]
+        partitions = [request.partition for request in lost if isinstance(request, ProduceRequest)]
+        called = any(not isinstance(request, ProduceRequest) for request in lost)
+        left = FrozenMap((n, asked) for n, asked in local.asked.items() if asked.dest != broker)
+        return attrs.evolve(
+            local, producer=producers.broker_lost(local.producer, partitions, was_called=called), asked=left,
+            opened=local.opened.set(broker, local.opened.get(broker, 0) + 1),
+        )
+
+    def on_message(self, local: ClientState, message: Message) -> Iterable[Turn[ClientState]]:
+        assert isinstance(message, Response)
+        who = (self.name, message.source)
+        asked = local.asked.get(message.correlation)
+        if asked is None or message.connection != local.opened.get(message.source, 0):
+            yield Turn("IgnoreResponse", who, local)
+            return
+        found = producers.answered(self.family, local.producer, asked.request, message.response)
+        acknowledged = local.acknowledged
+        if isinstance(asked.request, ProduceRequest):
+            acknowledged += tuple(Written(asked.request.partition, text) for text in found.acknowledged)
+        after = attrs.evolve(
+            local, producer=found.producer, asked=local.asked.without(message.correlation), acknowledged=acknowledged,
+            verdicts=local.verdicts | {f"{asked_name(asked)} {found.verdict}"},
+        )
+        yield self.turn(after, f"Receive{message.type}", who)
+
+    def turn(self, local: ClientState, action: str, who: tuple[str, ...]) -> Turn[ClientState]:
+        """Return a turn that sends what may be sent, and ends the application's operation where it is over."""
+        after, sent = self.advanced(local)
+        status, operation = after.producer.status, after.operation
+        if not operation or status in (*COMPLETING, ProducerStatus.INITIALIZING):
+            return Turn(action, who, after, sent)
+        value = self.tid if operation == "init" else self.transaction(after)
+        if status is ProducerStatus.READY:
+            return Turn(action, who, self.ended(after, operation), sent, op=Op(self.name, operation, "ok", value))
+        failed = Op(self.name, operation, "info", after.producer.last_error.value)
+        return Turn(action, who, attrs.evolve(after, operation=IDLE), sent, op=failed)
+
+    def ended(self, local: ClientState, outcome: str) -> ClientState:
+        """Note that an operation succeeded."""
+        outcomes = local.outcomes
+        if outcome != "init":
+            outcomes = outcomes.set(self.transaction(local), outcome)
+        return attrs.evolve(local, operation=IDLE, outcomes=outcomes)
+
+    def advanced(self, local: ClientState) -> tuple[ClientState, tuple[Message, ...]]:
+        """Send what may be sent: batches, and the next transactional request."""
+        producer, sent = local.producer, list[Message]()
+        for place, produce in producers.next_produces(self.family, producer, self.tid, self.in_flight):
+            producer = producers.sent_batch(producer, place, produce)
+            local = self._asked(local, self.placement.leader(produce.partition), produce, sent)
+        if ends_unasked(producer):
+            producer = without_end(producer)
+        call = producers.next_call(self.family, producer, self.tid)
+        if call is not None:
+            producer = producers.sent_call(producer, call)
+            local = self._asked(local, self.called(call), call, sent)
+        return attrs.evolve(local, producer=producer), tuple(sent)
+
+    def called(self, request: Value) -> str:
+        """Return the broker that a transactional request goes to."""
+        return self.placement.brokers[0] if hasattr(request, "group_id") else self.coordinator
+
+    def _asked(self, local: ClientState, dest: str, request: Value, sent: list[Message]) -> ClientState:
+        number = local.correlation + 1
+        sent.append(Request(
+            request, number, local.opened.get(dest, 0), self.transaction(local), source=self.name, dest=dest
+        ))
+        return attrs.evolve(local, correlation=number, asked=local.asked.set(number, Sent(dest, request)))
+
+
+def asked_name(asked: Sent) -> str:
+    """Return the name of a request."""
+    return type(asked.request).__name__

@@ -1,0 +1,141 @@
+"""The models `exactly-once/*`: a version of the brokers each, with clients of any family that there is beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import attrs
+
+from harness.model import Faults, Model, ModelSpec, Network, Process, Setting, Size, Value, View, durable
+from kafka_proto import requests, versions
+from kafka_proto.consumer import Consumer
+from kafka_proto.coordinator import role
+from kafka_proto.coordinator.outcome import Answer, Outcome
+from kafka_proto.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata
+from kafka_proto.exactly_once import broker_state, client, ghosts, messages, reader
+from kafka_proto.exactly_once.broker import Broker
+from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.exactly_once.properties import properties
+from kafka_proto.group.membership import Group
+from kafka_proto.group.offsets import Committed, OffsetRecord, Offsets
+from kafka_proto.group.role import GroupCoordinator
+from kafka_proto.leader.state import Verification
+from kafka_proto.log import PartitionLog, RecordBatch
+from kafka_proto.log.chunks import Chunks
+from kafka_proto.log.producer_state import ProducerState, RememberedBatch
+from kafka_proto.log.transactions import AbortedTransaction, EndedTransaction, OpenTransaction
+from kafka_proto.producer import FAMILIES, Batch, Call, Producer
+from kafka_proto.producer.state import OffsetsToCommit
+from kafka_proto.requests import IsolationLevel
+from kafka_proto.versions import BrokerVersion
+
+SIZES = {
+    "producers": Size(1, maximum=4, doc="transactional producers"),
+    "brokers": Size(2, maximum=5, doc="brokers: coordinators, and leaders of partitions"),
+    "partitions": Size(2, maximum=4, doc="partitions of the topic"),
+    "transactional-ids": Size(1, maximum=4, doc="transactional ids, which the producers have in turn"),
+    "transactions": Size(2, maximum=9, doc="transactions that a producer begins"),
+    "records": Size(2, maximum=9, doc="records that it writes in each, at most"),
+    "in-flight": Size(1, maximum=5, doc="batches of a partition that may be under way"),
+    "consumers": Size(0, minimum=0, maximum=4, doc="consumers of all partitions"),
+}
+TIMEOUTS = ("request", "delivery", "transaction")
+LOGS = ("at-once", "later")
+
+TYPES: tuple[type, ...] = (
+    *broker_state.TYPES, messages.Request, messages.Response, client.ClientState, client.Sent, client.Written,
+    reader.ReaderState, reader.Fetching, Consumer, Producer, Batch, Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause,
+    role.Coordinator, role.CoordinatorConfig, role.Waiting, role.Logged, Outcome, Answer, ProducerIds, Block,
+    CachedTransaction, TransactionMetadata, PartitionLog, RecordBatch, Chunks, ProducerState, RememberedBatch,
+    AbortedTransaction, EndedTransaction, OpenTransaction, Verification, GroupCoordinator, Group, Offsets, Committed,
+    OffsetRecord,
+    *(kind for name, kind in vars(requests).items() if name.endswith(("Request", "Response")) and attrs.has(kind)),
+)
+
+
+def build(
+    name: str, releases: Mapping[str, BrokerVersion], sizes: Mapping[str, int], settings: Mapping[str, str],
+    network: Network, faults: Faults, history_variables: bool,
+) -> Model:
+    """Build the model of a release at a size."""
+    placement = Placement.of(sizes)
+    timeouts = frozenset(settings["timeouts"].split(","))
+    brokers = [
+        Broker(
+            b, releases[settings["release"]], placement, logs_at_once=settings["log"] == "at-once",
+            times_out="transaction" in timeouts,
+        )
+        for b in placement.brokers
+    ]
+    clients = [
+        client.Client(
+            c, FAMILIES[settings["client"]], placement, transactions=sizes["transactions"], records=sizes["records"],
+            in_flight=sizes["in-flight"], timeouts=timeouts,
+        )
+        for c in placement.producers
+    ]
+    readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
+    processes: list[Process] = [*clients, *brokers, *readers]
+    initial = {slot: value for b in brokers for slot, value in started(b).items()}
+    return Model(
+        name, tuple(processes), (initial,), network, faults, properties(placement, network),
+        history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
+        waits_for=partial(waits_for, placement),
+    )
+
+
+def started(broker: Broker) -> dict[str, Value]:
+    """Return the slots of a broker that has loaded its log for the first time, which is durable."""
+    layout = broker.layout
+    values = layout.values(broker.start)
+    return {**values, **{disk: durable(values[slot]) for slot, disk in layout.disks.items()}}
+
+
+def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
+    """Say who waits for whom."""
+    found = []
+    for c in placement.producers:
+        state: client.ClientState = view[c]
+        found += [f"{c} waits for {asked.dest} ({type(asked.request).__name__})" for asked in state.asked.values()]
+    return tuple(found)
+
+
+def model(name: str, title: str, clients: tuple[str, ...], **releases: BrokerVersion) -> ModelSpec:
+    """Return the model of a version; the first client and the first release are its defaults."""
+    by_name = {release.removeprefix("v").replace("_", "."): version for release, version in releases.items()}
+    settings = {
+        "client": Setting(clients, clients[0], doc="the family of the clients: which versions of requests they speak"),
+        "release": Setting(tuple(by_name), next(iter(by_name)), doc="the release of Kafka that the brokers are"),
+        "timeouts": Setting(
+            TIMEOUTS, "request", several=True,
+            doc="what may time out: requests, the delivery of a batch, transactions at their coordinator",
+        ),
+        "log": Setting(LOGS, LOGS[0], doc="when an entry of the transaction log is committed: in the same turn or not"),
+        "isolation": Setting(
+            tuple(level.value for level in IsolationLevel), IsolationLevel.READ_COMMITTED.value,
+            doc="what consumers want to read",
+        ),
+    }
+    return ModelSpec(
+        f"exactly-once/{name}", title, partial(build, f"exactly-once/{name}", by_name), SIZES, settings,
+        ("connections", "bag"), may_fault=True,
+    )
+
+
+MODELS = (
+    model("kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka",), v2_3=versions.KIP_98),
+    model(
+        "kip-360", "whole transactions with brokers as Kafka 2.5 to 3.5", ("java35", "rdkafka", "aiokafka"),
+        v3_5=versions.KIP_360,
+    ),
+    model(
+        "kip-890-part-1", "whole transactions with brokers as Kafka 3.9", ("java39", "java35", "rdkafka", "aiokafka"),
+        v3_9=versions.KIP_890_PART_1, v4_4=versions.KIP_890_4_4_LEVEL_1,
+    ),
+    model(
+        "kip-890", "whole transactions with brokers as Kafka 4", ("tv2", "java39", "java35", "rdkafka", "aiokafka"),
+        v4_0=versions.KIP_890, v4_2=versions.KIP_890_4_2, v4_4=versions.KIP_890_4_4,
+    ),
+)

@@ -1,0 +1,283 @@
+"""The properties of whole transactions, on states: logs, what applications were told, what consumers got.
+
+Each is written over the ghosts: which of the application's transactions a record, an end, a marker belongs to. Every
+reason names who and where, so that it can be checked by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from harness.model import Network, Property, Reason, View, always, eventually, sometimes
+from kafka_proto.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
+from kafka_proto.exactly_once.broker_state import COORDINATOR, LEADER, CoordinatorState, LeaderState
+from kafka_proto.exactly_once.client import ClientState
+from kafka_proto.exactly_once.ghosts import Ghosts, Span, spans, transaction_of
+from kafka_proto.exactly_once.messages import Response
+from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.exactly_once.reader import ReaderState
+from kafka_proto.log import Marker, PartitionLog
+from kafka_proto.producer import ProducerStatus
+from kafka_proto.requests import Error, FetchResponse, IsolationLevel
+
+INVARIANTS = (
+    "MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead", "NoHangingTransaction",
+    "AcknowledgedOnce", "FencedForAReason", "ReadBound", "ProducerStateGrows",
+)
+LIVENESS = ("OperationsEnd", "NothingStaysOpen")
+WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "ProducerBumped", "ProducerIsFenced",
+             "AbortedRecordSkipped", "MarkersUnderWay")
+
+
+def log_of(state: LeaderState) -> PartitionLog:
+    return state.log
+
+
+def spans_of(state: LeaderState) -> tuple[Span, ...]:
+    return spans(state.log)
+
+
+def entries_of(state: CoordinatorState) -> tuple[TransactionMetadata, ...]:
+    return tuple(state.log.values())
+
+
+def ghosts_of(state: CoordinatorState) -> Ghosts:
+    return state.ghosts
+
+
+class Facts:
+    """Where the properties look: the parts of brokers, clients and consumers."""
+
+    def __init__(self, placement: Placement, network: Network) -> None:
+        self.placement = placement
+        self.network = network
+
+    def log(self, view: View, partition: str) -> PartitionLog:
+        return LEADER[partition].derived(view, self.placement.leader(partition), log_of)
+
+    def spans(self, view: View, partition: str) -> tuple[Span, ...]:
+        return LEADER[partition].derived(view, self.placement.leader(partition), spans_of)
+
+    def entries(self, view: View) -> Iterator[TransactionMetadata]:
+        for b in self.placement.brokers:
+            yield from COORDINATOR.derived(view, b, entries_of)
+
+    def client(self, view: View, c: str) -> ClientState:
+        state: ClientState = view[c]
+        return state
+
+    def ends(self, view: View) -> Iterator[tuple[str, str, str, Span]]:
+        """Yield each record with its transaction, its partition and the span that it is in."""
+        for partition in self.placement.partitions:
+            for span in self.spans(view, partition):
+                for text in span.records:
+                    yield transaction_of(text), text, partition, span
+
+    def marker_attribution(self, view: View, partition: str) -> Reason:
+        """P1: a marker closes only records of the transaction whose end, or time-out, caused it."""
+        for span in self.spans(view, partition):
+            foreign = [text for text in span.records if span.marker and transaction_of(text) != span.cause]
+            if foreign:
+                return (
+                    f"the {span.marker} of {partition} at offset {span.marker_at} was caused by {span.cause}, "
+                    f"but ends {', '.join(foreign)}"
+                )
+        return None
+
+    def atomicity(self, view: View, c: str) -> Reason:
+        """P2: of a transaction's acknowledged records all are committed or none."""
+        acknowledged = {written.record for written in self.client(view, c).acknowledged}
+        ends: dict[str, dict[Marker, str]] = {}
+        for transaction, text, partition, span in self.ends(view):
+            if span.marker is not None and text in acknowledged:
+                ends.setdefault(transaction, {})[span.marker] = f"{text} of {partition}"
+        for transaction, found in sorted(ends.items()):
+            if len(found) > 1:
+                committed, aborted = found[Marker.COMMIT], found[Marker.ABORT]
+                return f"of {transaction}, {committed} is committed, but {aborted} is aborted"
+        return None
+
+    def outcome(self, view: View, c: str) -> Reason:
+        """P3: what was committed for the application is not aborted, and what was aborted is never committed."""
+        state = self.client(view, c)
+        acknowledged = {written.record for written in state.acknowledged}
+        for transaction, text, partition, span in self.ends(view):
+            told = state.outcomes.get(transaction)
+            if told == "abort" and span.marker is Marker.COMMIT:
+                return f"{c} was told that {transaction} is aborted, but {text} of {partition} is committed"
+            if told == "commit" and span.marker is Marker.ABORT and text in acknowledged:
+                return f"{c} was told that {transaction} is committed, but {text} of {partition} is aborted"
+        return None
+
+    def intermediate_read(self, view: View, r: str) -> Reason:
+        """P4: a consumer of committed records gets those of decided transactions only."""
+        state: ReaderState = view[r]
+        if state.consumer.isolation_level is not IsolationLevel.READ_COMMITTED:
+            return None
+        committed = frozenset[str]().union(
+            *(COORDINATOR.derived(view, b, ghosts_of).committed for b in self.placement.brokers)
+        )
+        for partition, seen in state.seen.items():
+            for text in seen:
+                if transaction_of(text) not in committed:
+                    return f"{r} got {text} of {partition}, but no commit of {transaction_of(text)} was decided"
+        return None
+
+    def hanging(self, view: View, partition: str) -> Reason:
+        """P5: a transaction that is open in a partition is under way at its coordinator, and lists the partition."""
+        for span in self.spans(view, partition):
+            if span.marker is None and not any(is_of(entry, span, partition) for entry in self.entries(view)):
+                return (
+                    f"{span.records[0]} of {partition} is in a transaction of producer id {span.producer_id}, epoch "
+                    f"{span.producer_epoch}, that is open there, but no coordinator has it under way"
+                )
+        return None
+
+    def once(self, view: View, partition: str) -> Reason:
+        """P6: each acknowledged record is in its partition once, and in the order in which they were written."""
+        at: dict[str, int] = {}
+        for span in self.spans(view, partition):
+            for text, offset in zip(span.records, span.offsets, strict=True):
+                if text in at:
+                    return f"{text} is in {partition} twice, at the offsets {at[text]} and {offset}"
+                at[text] = offset
+        for c in self.placement.producers:
+            before = ""
+            for written in self.client(view, c).acknowledged:
+                if written.partition != partition:
+                    continue
+                if written.record not in at:
+                    return f"{written.record} was acknowledged, but is not in {partition}"
+                if before and at[before] > at[written.record] and transaction_of(before) == transaction_of(
+                    written.record
+                ):
+                    return f"{before} was acknowledged before {written.record}, but is after it in {partition}"
+                before = written.record
+        return None
+
+    def fenced(self, view: View, c: str) -> Reason:
+        """P7: a producer fails for good only where its coordinator has another epoch for its transactional id."""
+        producer = self.client(view, c).producer
+        if producer.status is not ProducerStatus.FATAL_ERROR:
+            return None
+        tid = self.placement.tid_of(c)
+        entry = COORDINATOR.of(view, self.placement.coordinator(tid)).log.get(tid)
+        mine = producer.producer_id, producer.producer_epoch
+        if entry is not None and (entry.producer_id, entry.producer_epoch) != mine:
+            return None
+        return (
+            f"{c} failed by {producer.last_error.value} with producer id {mine[0]}, epoch {mine[1]}, but nobody "
+            f"has fenced it"
+        )
+
+    def read_bound(self, view: View, r: str) -> Reason:
+        """P9: an answer ends below the last stable offset and lists each aborted transaction that overlaps it."""
+        for message in self.network.contents(view.at("inbox", r)):
+            assert isinstance(message, Response)
+            answer = message.response
+            if not isinstance(answer, FetchResponse) or answer.aborted_transactions is None or not answer.batches:
+                continue
+            last = answer.batches[-1].last_offset
+            if last >= answer.last_stable_offset:
+                return f"{r} is sent records up to offset {last}, the last stable offset is {answer.last_stable_offset}"
+            listed = {(txn.producer_id, txn.first_offset) for txn in answer.aborted_transactions}
+            texts = {text for batch in answer.batches if batch.marker is None for text in batch.records}
+            for partition in self.placement.partitions:
+                for span in self.spans(view, partition):
+                    hit = span.marker is Marker.ABORT and texts & set(span.records)
+                    if hit and (span.producer_id, span.offsets[0]) not in listed:
+                        return f"{r} is sent {sorted(hit)[0]} of {partition} without being told that it is aborted"
+        return None
+
+    def grows(self, view: View, partition: str) -> Reason:
+        """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older."""
+        epochs: dict[int, int] = {}
+        coordinators: dict[int, int] = {}
+        for batch in self.log(view, partition).batches:
+            producer_id = batch.producer_id
+            if batch.producer_epoch < epochs.get(producer_id, -1):
+                return (
+                    f"{partition} has epoch {batch.producer_epoch} of producer id {producer_id} at offset "
+                    f"{batch.base_offset}, after epoch {epochs[producer_id]}"
+                )
+            epochs[producer_id] = batch.producer_epoch
+            if batch.marker is None:
+                continue
+            if batch.coordinator_epoch < coordinators.get(producer_id, -1):
+                return f"{partition} has the marker of an older coordinator at offset {batch.base_offset}"
+            coordinators[producer_id] = batch.coordinator_epoch
+        return None
+
+    def pending(self, view: View) -> Reason:
+        """P8: what applications wait for ends, and what is prepared is completed."""
+        waiting = [c for c in self.placement.producers if self.client(view, c).operation]
+        if waiting:
+            return ", ".join(f"{c} waits for {self.client(view, c).operation}" for c in waiting)
+        prepared = [entry for entry in self.entries(view) if entry.state in PREPARED]
+        return f"producer id {prepared[0].producer_id} stays in {prepared[0].state}" if prepared else None
+
+    def stays_open(self, view: View) -> Reason:
+        """P5 at rest: where no transaction is under way, committed readers reach the end of each partition."""
+        if any(entry.state is TxnState.ONGOING for entry in self.entries(view)):
+            return None
+        for partition in self.placement.partitions:
+            log = self.log(view, partition)
+            if log.last_stable_offset < log.high_watermark:
+                return (
+                    f"the last stable offset of {partition} is {log.last_stable_offset}, "
+                    f"its high watermark {log.high_watermark}"
+                )
+        return None
+
+
+def is_of(entry: TransactionMetadata, span: Span, partition: str) -> bool:
+    """Say whether an entry of a coordinator's log is of the transaction that a span is a part of."""
+    if entry.producer_id != span.producer_id or partition not in entry.partitions:
+        return False
+    if entry.state is TxnState.ONGOING:
+        return entry.producer_epoch == span.producer_epoch
+    return entry.state in PREPARED and entry.producer_epoch >= span.producer_epoch
+
+
+def properties(placement: Placement, network: Network) -> tuple[Property, ...]:
+    """Return every property of the composition."""
+    facts = Facts(placement, network)
+    partitions, producers, consumers = placement.partitions, placement.producers, placement.consumers
+
+    def some(check: Callable[[ClientState], bool]) -> Callable[[View], bool]:
+        return lambda view: any(check(facts.client(view, c)) for c in producers)
+
+    def skipped(view: View) -> bool:
+        """Whether a consumer of committed records is past a record that is aborted."""
+        for r in consumers:
+            reader: ReaderState = view[r]
+            for partition in partitions:
+                past = reader.consumer.positions.get(partition, 0)
+                for span in facts.spans(view, partition):
+                    seen = reader.seen.get(partition, ())
+                    if span.marker is Marker.ABORT and span.offsets[0] < past and span.records[0] not in seen:
+                        return True
+        return False
+
+    return (
+        always("MarkerAttribution", facts.marker_attribution, over=partitions, source="ours: P1"),
+        always("Atomicity", facts.atomicity, over=producers, source="ours: P2"),
+        always("AcknowledgedOutcome", facts.outcome, over=producers, source="ours: P3"),
+        always("NoIntermediateRead", facts.intermediate_read, over=consumers, source="ours: P4"),
+        always("NoHangingTransaction", facts.hanging, over=partitions, source="ours: P5"),
+        always("AcknowledgedOnce", facts.once, over=partitions, source="ours: P6"),
+        always("FencedForAReason", facts.fenced, over=producers, source="ours: P7"),
+        always("ReadBound", facts.read_bound, over=consumers, source="ours: P9"),
+        always("ProducerStateGrows", facts.grows, over=partitions, source="ours: P11"),
+        eventually("OperationsEnd", facts.pending, source="ours: P8"),
+        eventually("NothingStaysOpen", facts.stays_open, source="ours: P5"),
+        sometimes("TransactionCommitted", some(lambda state: "commit" in state.outcomes.values())),
+        sometimes("TransactionAborted", some(lambda state: "abort" in state.outcomes.values())),
+        sometimes("RequestRepeated", some(lambda state: any(state.opened.values()) and bool(state.outcomes))),
+        sometimes("ProducerBumped", some(lambda state: state.producer.is_ended)),
+        sometimes("ProducerIsFenced", some(
+            lambda state: state.producer.last_error in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
+        )),
+        sometimes("AbortedRecordSkipped", skipped),
+        sometimes("MarkersUnderWay", lambda view: any(e.state in PREPARED for e in facts.entries(view))),
+    )

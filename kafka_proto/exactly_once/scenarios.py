@@ -1,0 +1,82 @@
+"""The scenarios of whole transactions as one table. A row that must fail and its twin differ in the version only.
+
+No row encodes an interleaving: a row says what may happen, the scheduler decides what does.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from harness.model import NO_FAULTS, Faults, Rule, Scenario
+from kafka_proto.exactly_once.properties import INVARIANTS, LIVENESS
+
+ALL = (*INVARIANTS, *LIVENESS)
+WORKLOAD = "each producer begins transactions, writes, and commits or aborts"
+ONE = {"producers": 1, "brokers": 1, "partitions": 1, "transactions": 2, "records": 1}
+APART = {**ONE, "brokers": 2}
+TWO = {"producers": 1, "brokers": 2, "partitions": 2, "transactions": 2, "records": 2}
+
+
+def row(
+    name: str, title: str, version: str, sizes: dict[str, int] = TWO, faults: Faults = NO_FAULTS,
+    claims: tuple[str, ...] = ALL, timeouts: int = 0, runs: int = 60, steps: int = 90, **rest: object,
+) -> Scenario:
+    """Return a row."""
+    return Scenario(
+        name, title, f"exactly-once/{version}", sizes, faults=faults, claims=claims, timeouts=timeouts,
+        workload=WORKLOAD, steps=steps, runs=runs, **rest,  # type: ignore[arg-type]
+    )
+
+
+MIXED = ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "OperationsEnd")
+LATE_END = row(
+    "late-end", "an EndTxn is late in an abandoned connection, and ends a later transaction (KAFKA-17754)", "kip-360",
+    ONE, Faults(rules=(Rule("delay", message="EndTxnRequest", nth=1, delay_ms=110),)), MIXED, mode="timed", runs=400,
+    expected="MarkerAttribution", repaired="late-end-repaired",
+)
+LATE_PRODUCE = Faults(rules=(Rule("delay", message="ProduceRequest", nth=1, delay_ms=200),))
+HANGING = row(
+    "hanging-transaction", "a batch is late and given up: it opens a transaction that nobody ends (KAFKA-14402)",
+    "kip-360", APART, LATE_PRODUCE, ("NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400,
+    settings={"timeouts": "request,delivery"}, expected="NoHangingTransaction", repaired="hanging-transaction-repaired",
+)
+JOINING = row(
+    "late-batch-joins", "a batch is late and given up: it becomes a part of the next transaction (KIP-890)",
+    "kip-890-part-1", APART, LATE_PRODUCE, ("AcknowledgedOutcome", "OperationsEnd"), mode="timed", runs=400,
+    settings={"timeouts": "request,delivery", "client": "aiokafka"}, expected="AcknowledgedOutcome",
+    repaired="late-batch-joins-repaired",
+)
+FAILING = (LATE_END, HANGING, JOINING)
+TWINS = (
+    attrs.evolve(
+        LATE_END, name="late-end-repaired", title="each end has an epoch of its own (KIP-890)",
+        model="exactly-once/kip-890", expected=None, repaired=None,
+    ),
+    attrs.evolve(
+        HANGING, name="hanging-transaction-repaired", title="the leader asks the coordinator first (KIP-890 part 1)",
+        model="exactly-once/kip-890-part-1", expected=None, repaired=None,
+    ),
+    attrs.evolve(
+        JOINING, name="late-batch-joins-repaired", title="each end has an epoch of its own (KIP-890)",
+        model="exactly-once/kip-890", settings={"timeouts": "request,delivery"}, expected=None, repaired=None,
+    ),
+)
+ENDED = ("TransactionCommitted", "TransactionAborted")
+
+SCENARIOS: tuple[Scenario, ...] = (
+    row("exactly-once-commits", "commits and aborts, nothing goes wrong", "kip-890", {**TWO, "consumers": 1},
+        witnesses=(*ENDED, "AbortedRecordSkipped")),
+    row("exactly-once-interleaved", "two producers write to the same partitions", "kip-890",
+        {**TWO, "producers": 2, "transactional-ids": 2, "consumers": 1}, witnesses=(*ENDED, "AbortedRecordSkipped")),
+    row("exactly-once-zombie", "two producers have one transactional id: the later one fences the other", "kip-890",
+        {**TWO, "producers": 2, "consumers": 1}, witnesses=(*ENDED, "ProducerIsFenced")),
+    row("exactly-once-late-answers", "requests and answers are late, and asked again", "kip-890", TWO,
+        Faults(delay=3), timeouts=3, witnesses=("RequestRepeated",)),
+    row("exactly-once-lost-answers", "requests and answers are lost, and asked again", "kip-890", TWO,
+        Faults(drop=3), timeouts=3, witnesses=("RequestRepeated",)),
+    row("exactly-once-time-outs", "transactions time out at their coordinator", "kip-890", TWO, timeouts=2,
+        settings={"timeouts": "request,transaction", "release": "4.4"}, witnesses=("ProducerIsFenced",)),
+    row("exactly-once-crashes", "brokers crash in each state of a transaction, whose log is slow", "kip-890",
+        TWO, Faults(crash=2, targets=("b1", "b2")), timeouts=3, settings={"log": "later"}, witnesses=ENDED),
+    *FAILING, *TWINS,
+)

@@ -1,0 +1,112 @@
+"""Whole transactions as actors: silent where they should be, flawed where they must be, and what a consumer gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import pytest
+
+from harness.model import Scenario, View, find_model, find_scenario, model_of
+from harness.simulate.plan import plan_of
+from harness.simulate.run import Run
+from harness.simulate.session import run_plain
+from harness.simulate.strategy import PctStrategy, RandomStrategy
+from harness.simulate.tables import Tables
+from kafka_proto.exactly_once.reader import ReaderState
+from kafka_proto.exactly_once.scenarios import FAILING, SCENARIOS, TWINS
+from kafka_proto.producer import FAMILIES
+
+STRATEGIES = {"random": RandomStrategy, "pct": PctStrategy}
+SILENT = [row for row in SCENARIOS if row.expected is None]
+PLAIN = [row for row in SILENT if row not in TWINS]
+
+
+def runs_of(scenario: Scenario, strategy: str, count: int) -> Iterator[Run]:
+    """Yield runs of a scenario by one strategy."""
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    for seed in range(count):
+        yield run_plain(tables, plan, STRATEGIES[strategy](seed))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
+def test_scenario_is_silent(scenario: Scenario, strategy: str) -> None:
+    """Whatever a scenario lets happen, what it claims holds in every run, the fair ending included."""
+    for run in runs_of(scenario, strategy, 15):
+        assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
+def test_scenario_is_silent_for_long(scenario: Scenario, strategy: str) -> None:
+    """So it is in many more runs."""
+    for run in runs_of(scenario, strategy, 500):
+        assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
+
+
+@pytest.mark.parametrize("scenario", PLAIN, ids=lambda scenario: scenario.name)
+def test_witnesses_of_a_scenario_are_reached(scenario: Scenario) -> None:
+    """What is worth reaching is reached in few runs."""
+    missing = set(scenario.witnesses)
+    for run in runs_of(scenario, "random", 40):
+        missing -= run.witnessed
+        if not missing:
+            return
+    pytest.fail(f"{scenario.name} did not reach {', '.join(sorted(missing))}")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scenario", FAILING, ids=lambda scenario: scenario.name)
+def test_published_bug_is_found_by_each_strategy(scenario: Scenario, strategy: str) -> None:
+    """From nothing but the version, the sizes and one late message."""
+    found = [run for run in runs_of(scenario, strategy, 150) if not run.verdict.ok]
+    assert found
+    assert {run.verdict.violated for run in found} <= set(scenario.claims)
+
+
+@pytest.mark.parametrize(("model", "client"), [
+    (f"exactly-once/{version}", client)
+    for version in ("kip-98", "kip-360", "kip-890-part-1", "kip-890")
+    for client in FAMILIES if client in find_model(f"exactly-once/{version}").settings["client"].values
+])
+def test_each_client_gets_through_with_each_version_of_brokers(model: str, client: str) -> None:
+    """Where nothing goes wrong every claim holds, whoever speaks to whom."""
+    plain = attrs.evolve(SCENARIOS[0], model=model, settings={"client": client})
+    ends = set[str]()
+    for run in runs_of(plain, "random", 8):
+        assert run.verdict.ok, (model, client, run.trail.seed, run.verdict)
+        ends |= run.witnessed
+    assert {"TransactionCommitted", "TransactionAborted"} <= ends
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_consumer_gets_what_its_isolation_level_lets_it_see(isolation: str) -> None:
+    """Of an aborted transaction nothing, or all of it."""
+    scenario = attrs.evolve(SCENARIOS[0], settings={"isolation": isolation})
+    tables, plan = Tables(model_of(scenario)), plan_of(scenario)
+    seen, skipped = 0, False
+    for seed in range(12):
+        run = run_plain(tables, plan, RandomStrategy(seed))
+        skipped |= "AbortedRecordSkipped" in run.witnessed
+        seen += sum(len(texts) for texts in _reader(scenario, run).seen.values())
+    assert seen
+    assert skipped is (isolation == "read_committed")
+
+
+def _reader(scenario: Scenario, run: Run) -> ReaderState:
+    """Return the consumer at the end of a run."""
+    model = model_of(scenario)
+    state = model.initial_states()[0]
+    for chosen in run.trail.choices:
+        choice = next(choice for choice in model.choices(state) if choice.label == chosen.label)
+        state = model.apply(state, choice)
+    found: ReaderState = View(state)["r1"]
+    return found
+
+
+def test_scenarios_are_registered() -> None:
+    """By the system that the command line knows."""
+    for row in SCENARIOS:
+        assert find_scenario(row.name) is row

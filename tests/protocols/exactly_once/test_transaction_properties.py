@@ -1,0 +1,169 @@
+"""Each property of whole transactions fails on a bad state, and holds in its repaired twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
+from kafka_proto.consumer import Consumer
+from kafka_proto.coordinator.transaction import TransactionMetadata, TxnState
+from kafka_proto.exactly_once.broker_state import CoordinatorState, LeaderState
+from kafka_proto.exactly_once.client import ClientState, Written
+from kafka_proto.exactly_once.ghosts import Cause, Ghosts
+from kafka_proto.exactly_once.messages import Response
+from kafka_proto.exactly_once.properties import INVARIANTS, LIVENESS
+from kafka_proto.exactly_once.reader import ReaderState
+from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
+from kafka_proto.log.transactions import AbortedTransaction
+from kafka_proto.producer import Producer, ProducerStatus
+from kafka_proto.requests import Error, FetchResponse, IsolationLevel
+
+COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
+Change = tuple[str, Value]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    """One producer, two brokers, two partitions (b2 leads T-0), one consumer."""
+    return find_model("exactly-once/kip-360").make({"consumers": 1})
+
+
+def data(text: str, epoch: int = 0, sequence: int = 0) -> RecordBatch:
+    return RecordBatch((text,), 0, epoch, sequence, is_transactional=True)
+
+
+def marker(kind: Marker, cause: str, epoch: int = 0, coordinator_epoch: int = 1) -> RecordBatch:
+    return attrs.evolve(marker_batch(0, epoch, kind, coordinator_epoch), records=(Cause(kind, cause),))
+
+
+def log(partition: str, *batches: RecordBatch) -> Change:
+    """Return the change that gives a partition's leader a log, all of it replicated."""
+    made = EMPTY_LOG
+    for batch in batches:
+        made = append(made, batch)
+    return f"{'b2' if partition == 'T-0' else 'b1'}[leader][{partition}]", LeaderState(
+        with_high_watermark(made, made.log_end_offset)
+    )
+
+
+def client(*acknowledged: str, **outcomes: str) -> Change:
+    """Return the change to what the application knows: acknowledged records, and outcomes by transaction."""
+    written = tuple(Written(*text.split()) for text in acknowledged)
+    told = FrozenMap({f"c1.{name.removeprefix('g')}": outcome for name, outcome in outcomes.items()})
+    return "c1", ClientState(Producer(ProducerStatus.READY, 0, 0), acknowledged=written, outcomes=told)
+
+
+def failed(error: Error) -> Change:
+    return "c1", ClientState(Producer(ProducerStatus.FATAL_ERROR, 0, 0, last_error=error))
+
+
+def entry(state: TxnState, *partitions: str, epoch: int = 0, committed: tuple[str, ...] = ()) -> Change:
+    known = TransactionMetadata(0, state, epoch, partitions=partitions)
+    return "b1[coordinator]", CoordinatorState(
+        log=FrozenMap({"tid1": known}), ghosts=Ghosts(committed=frozenset(committed))
+    )
+
+
+def saw(*records: str) -> Change:
+    return "r1", ReaderState(Consumer(IsolationLevel.READ_COMMITTED), seen=FrozenMap({"T-0": records}))
+
+
+def answer(last_stable_offset: int, *aborted: AbortedTransaction) -> Change:
+    """Return a fetch of T-0's first batch on its way to the consumer."""
+    batch = attrs.evolve(data("c1.1#1"), base_offset=0)
+    fetched = FetchResponse(Error.NONE, 2, last_stable_offset, 0, aborted, (batch,))
+    return "inbox[r1]", CONNECTIONS.put(CONNECTIONS.empty, Response(fetched, 1, 1, source="b2", dest="r1"))
+
+
+ABORTED = log("T-0", data("c1.1#1"), marker(ABORT, "c1.1"))
+CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
+    "MarkerAttribution": (
+        [log("T-0", data("c1.2#1"), marker(COMMIT, "c1.1"))], [log("T-0", data("c1.2#1"), marker(COMMIT, "c1.2"))],
+        "the COMMIT of T-0 at offset 1 was caused by c1.1, but ends c1.2#1",
+    ),
+    "Atomicity": (
+        [client("T-0 c1.1#1", "T-1 c1.1#2"), log("T-0", data("c1.1#1"), marker(COMMIT, "c1.1")),
+         log("T-1", data("c1.1#2"), marker(ABORT, "c1.1"))],
+        [client("T-0 c1.1#1", "T-1 c1.1#2"), log("T-0", data("c1.1#1"), marker(ABORT, "c1.1")),
+         log("T-1", data("c1.1#2"), marker(ABORT, "c1.1"))],
+        "of c1.1, c1.1#1 of T-0 is committed, but c1.1#2 of T-1 is aborted",
+    ),
+    "AcknowledgedOutcome": (
+        [client(g1="abort"), log("T-0", data("c1.1#1"), marker(COMMIT, "c1.1"))], [client(g1="abort"), ABORTED],
+        "c1 was told that c1.1 is aborted, but c1.1#1 of T-0 is committed",
+    ),
+    "NoIntermediateRead": (
+        [saw("c1.1#1"), entry(TxnState.ONGOING, "T-0")],
+        [saw("c1.1#1"), entry(TxnState.PREPARE_COMMIT, "T-0", committed=("c1.1",))],
+        "r1 got c1.1#1 of T-0, but no commit of c1.1 was decided",
+    ),
+    "NoHangingTransaction": (
+        [log("T-0", data("c1.1#1")), entry(TxnState.COMPLETE_ABORT)],
+        [log("T-0", data("c1.1#1")), entry(TxnState.ONGOING, "T-0")],
+        "c1.1#1 of T-0 is in a transaction of producer id 0, epoch 0, that is open there, but no coordinator",
+    ),
+    "AcknowledgedOnce": (
+        [log("T-0", data("c1.1#1"), data("c1.1#1", sequence=1))],
+        [log("T-0", data("c1.1#1"), data("c1.1#2", sequence=1)), client("T-0 c1.1#1", "T-0 c1.1#2")],
+        "c1.1#1 is in T-0 twice, at the offsets 0 and 1",
+    ),
+    "FencedForAReason": (
+        [failed(Error.PRODUCER_FENCED), entry(TxnState.EMPTY, epoch=0)],
+        [failed(Error.PRODUCER_FENCED), entry(TxnState.EMPTY, epoch=1)],
+        "c1 failed by PRODUCER_FENCED with producer id 0, epoch 0, but nobody has fenced it",
+    ),
+    "ReadBound": (
+        [ABORTED, answer(2)], [ABORTED, answer(2, AbortedTransaction(0, 0, 1, 2))],
+        "r1 is sent c1.1#1 of T-0 without being told that it is aborted",
+    ),
+    "ProducerStateGrows": (
+        [log("T-0", data("c1.1#1", epoch=1), marker(ABORT, "c1.1", epoch=0))],
+        [log("T-0", data("c1.1#1", epoch=0), marker(ABORT, "c1.1", epoch=1))],
+        "T-0 has epoch 0 of producer id 0 at offset 1, after epoch 1",
+    ),
+    "OperationsEnd": ([entry(TxnState.PREPARE_ABORT)], [entry(TxnState.COMPLETE_ABORT)], "producer id 0 stays in"),
+    "NothingStaysOpen": (
+        [log("T-0", data("c1.1#1"))], [ABORTED], "the last stable offset of T-0 is 0, its high watermark 1",
+    ),
+}
+MORE: list[tuple[str, list[Change], str]] = [
+    ("AcknowledgedOnce", [client("T-0 c1.1#1")], "c1.1#1 was acknowledged, but is not in T-0"),
+    ("AcknowledgedOnce", [
+        client("T-0 c1.1#1", "T-0 c1.1#2"), log("T-0", data("c1.1#2"), data("c1.1#1", sequence=1)),
+    ], "c1.1#1 was acknowledged before c1.1#2, but is after it in T-0"),
+    ("AcknowledgedOutcome", [client("T-0 c1.1#1", g1="commit"), ABORTED], "told that c1.1 is committed"),
+    ("ReadBound", [answer(0)], "r1 is sent records up to offset 0, the last stable offset is 0"),
+    ("ProducerStateGrows", [
+        log("T-0", marker(ABORT, "c1.1", coordinator_epoch=2), marker(ABORT, "c1.1", coordinator_epoch=1)),
+    ], "T-0 has the marker of an older coordinator at offset 1"),
+]
+
+
+def why(model: Model, name: str, changes: list[Change]) -> Any:
+    """Return why a property does not hold in the initial state with some slots changed."""
+    state: State = {**model.initial_states()[0], **dict(changes)}
+    assert state.keys() == model.initial_states()[0].keys()
+    return model.property(name).reason(View(state))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_property_fails_on_a_bad_state_and_holds_in_its_repaired_twin(model: Model, name: str) -> None:
+    """And says who, what and where."""
+    bad, repaired, said = CASES[name]
+    assert said in (why(model, name, bad) or "")
+    assert why(model, name, repaired) is None
+
+
+@pytest.mark.parametrize(("name", "bad", "said"), MORE)
+def test_property_fails_for_each_of_its_reasons(model: Model, name: str, bad: list[Change], said: str) -> None:
+    """Where it has several."""
+    assert said in (why(model, name, bad) or "")
+
+
+def test_every_property_has_its_bad_state() -> None:
+    """None is left out."""
+    assert set(CASES) == {*INVARIANTS, *LIVENESS}
