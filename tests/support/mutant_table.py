@@ -57,8 +57,8 @@ CLIENT = edits(f"{DECISIONS}/client.py", (
     ("concurrent-is-fatal", "if response.code.is_retriable:", "if response.code is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 20),
 ))
-BROKER = edits("kafka_proto/stack/state.py", (
-    ("incarnation-forgotten", "incarnation: int = persisted(default=0,", "incarnation: int = volatile(default=0,",
+BROKER = edits("kafka_proto/stack/broker.py", (
+    ("incarnation-forgotten", "incarnation=metadata.incarnation + 1)", "incarnation=1)",
      REFINEMENT, "coordinator-crash", 25),
 ))
 
