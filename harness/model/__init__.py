@@ -23,7 +23,7 @@ from harness.model.local_state import Local, Part, Parts, durable, nested, persi
 from harness.model.message import Message, brief_input, brief_value
 from harness.model.model import Choice, Command, Effects, Model, OperationFailed
 from harness.model.network import BAG, CONNECTIONS, FIFO, NETWORKS, RELIABLE, UNORDERED_SET, Network
-from harness.model.process import Actor, Process, Turn
+from harness.model.process import Actor, Decided, Process, Turn
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes
 from harness.model.protocol_command import CommandOption, Printed, ProtocolCommand
 from harness.model.refinement import Refinement, refinement_of
@@ -64,8 +64,8 @@ from harness.model.view import State, View, parts, slot
 
 __all__ = [
     "BAG", "CONNECTIONS", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "RELIABLE", "UNORDERED_SET", "Actor", "Answered",
-    "Auxiliary", "Call", "Called", "Calls", "Checked", "Choice", "Command", "CommandOption", "Departure", "Effects",
-    "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization", "Link", "Local", "Message", "Model",
+    "Auxiliary", "Call", "Called", "Calls", "Checked", "Choice", "Command", "CommandOption", "Decided", "Departure",
+    "Effects", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization", "Link", "Local", "Message", "Model",
     "ModelSpec", "Network", "Op", "Operation", "OperationFailed", "Part", "Parts", "Printed", "Process", "Property",
     "ProtocolCommand", "Reason", "Refinement", "Refusal", "Rule", "Scenario", "Setting", "Size", "State", "Step",
     "System", "Timed", "Tour", "Turn", "Value", "View", "absent_if_none", "always", "both_ways", "brief_input",

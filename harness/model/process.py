@@ -63,6 +63,18 @@ class Turn(Generic[L]):
         return Step(self.action, self.args, detail=self.detail).label
 
 
+class Decided:
+    """What a part of an actor decided that is a turn of the actor: to inherit from, where turns are made elsewhere.
+
+    When guards are explained, a turn that is made of it counts as made where this was.
+    """
+
+    __slots__ = ()
+
+    def __attrs_post_init__(self) -> None:
+        """Be seen by whoever watches protocol code decide."""
+
+
 class Actor(Process, Generic[L]):
     """A process with one local state that nobody else reads or writes, and an inbox.
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import attrs
 
-from harness.model import Step, Turn
+from harness.model import Decided, Step, Turn
 from harness.model.spec import Action, Change
 from harness.simulate.guards import source_of
 
 _OF_SPEC = Action.steps.__code__
 _MAKERS = (Step.__init__.__code__, Turn.__init__.__code__)
-_CHANGE = Change.__init__.__code__
+_CHANGES = (Change.__init__.__code__, Decided.__attrs_post_init__.__code__)
 
 
 class Call:
@@ -75,7 +75,7 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
     calls: list[Call] = []
     by_frame: dict[FrameType, Call] = {}
     yielded: list[Call] = []  # of a spec's action: the harness makes a step of each change
-    changes: dict[int, tuple[Call, int]] = {}
+    changes: dict[int, tuple[Call, int, object]] = {}  # what was decided lives on, so that its id stays its own
 
     def owner(frame: FrameType | None) -> Call | None:
         while frame is not None:
@@ -86,21 +86,24 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
 
     def on_call(frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
-        if code is _CHANGE:
+        if code in _CHANGES:
             if (call := owner(frame.f_back)) is not None:
-                changes[id(frame.f_locals["self"])] = (call, len(call.lines))
+                changes[id(frame.f_locals["self"])] = (call, len(call.lines), frame.f_locals["self"])
             return None
         if code in _MAKERS:
             call = owner(frame.f_back)
             if call is None and yielded and frame.f_back is not None and frame.f_back.f_code is _OF_SPEC:
                 call = yielded[-1]
-                maker, at = changes.get(id(frame.f_back.f_locals["change"]), (call, len(call.lines)))
+                change = frame.f_back.f_locals["change"]
+                maker, at, _ = changes.get(id(change), (call, len(call.lines), None))
                 maker.decided.append((frame.f_locals["action"], tuple(frame.f_locals["args"]), at))
             if call is not None:
                 made = frame.f_locals
+                of = next((id(value) for value in call.given.values() if id(value) in changes), None)
+                call, at, _ = changes[of] if of is not None else (call, len(call.lines), None)
                 open_ = [c for _, c in call.calls if c.is_generator and not c.is_over and c.gave]
                 call.made.append((made["action"], tuple(made["args"]), open_[-1] if open_ else None))
-                call.made_at.append(len(call.lines))
+                call.made_at.append(at)
             return None
         if source_of(frame) is None:
             return None

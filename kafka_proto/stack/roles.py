@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Local, Message, Part, Turn, Value
+from harness.model import Decided, Local, Message, Part, Turn, Value
 
 
 @attrs.frozen
@@ -34,7 +34,7 @@ class Effect:
 
 
 @attrs.frozen(kw_only=True)
-class Outcome(Effect):
+class Outcome(Effect, Decided):
     """An effect that is a step of its own."""
 
     action: str

@@ -52,7 +52,7 @@ def refused(*arguments: object) -> str:
     ("arguments", "said"),
     [
         ((), "expected a command"),
-        (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, demo, graph, hunt,"),
+        (("frobnicate",), "no command 'frobnicate'; the commands are campaign, check, compare, conformance, demo,"),
         (("--frobnicate",), "no such option"),
         (("list", "xyzzy"), "no model, scenario or tour has 'xyzzy' in what it is called or about; kafka-proto list"),
         (("hunt", "nope"), "there is no scenario 'nope'"),

@@ -60,6 +60,7 @@ def bootstrap(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
                           capture_output=True, text=True, check=False)
 
 
+@pytest.mark.large
 def test_extra_that_pip_cannot_install_is_left_out_with_a_sentence(tmp_path: Path) -> None:
     """The others are there, commands run, and those that need what is left out say that."""
     folder = project(tmp_path, 'Requires-Dist: numpy>=1.26; extra == "search"', 'Requires-Dist: nose; extra == "test"')

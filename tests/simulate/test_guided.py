@@ -123,7 +123,9 @@ def test_guided_reaches_more_turns_than_random_in_as_many_steps(name: str) -> No
     assert abs(guided.steps - random.steps) <= 400
 
 
-@pytest.mark.parametrize("name", ["compaction/pulsar/actors", "replication/kip-320/actors"])
+@pytest.mark.parametrize(
+    "name", ["compaction/pulsar/actors", pytest.param("replication/kip-320/actors", marks=pytest.mark.large)]
+)
 def test_guided_reaches_more_states_than_random_in_as_many_steps(name: str) -> None:
     """A tenth more, at least: states of the spec where the model names a refinement, else its own."""
     guided, random = reached(name, "guided", 6_000), reached(name, "random", 6_000)

@@ -36,7 +36,7 @@ def test_replay_gives_one_digest_per_trail(runtime: str, hash_seed: str, trails:
     assert run_in(sys.executable, runtime, folder, hash_seed)[0] == digests
 
 
-@pytest.mark.parametrize("what", ["plain", "trio", "made"])
+@pytest.mark.parametrize("what", ["plain", *(pytest.param(what, marks=pytest.mark.large) for what in ("trio", "made"))])
 def test_another_python_gives_the_same_digests(what: str, trails: tuple[Path, Digests]) -> None:
     """The newest other Python of this machine replays all trails, and makes all runs, to the same digests."""
     found = others()

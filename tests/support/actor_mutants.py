@@ -46,8 +46,10 @@ class Mutant(Actor[Any]):
         return [turn for turn in found if turn is not None]
 
 
-def knowing(turn: Turn[Any], part: Part[Any], **wrong: Any) -> Turn[Any]:
-    """Return a turn after which a part of the local state is another one in these fields."""
+def knowing(turn: Turn[Any], part: Part[Any] | None = None, **wrong: Any) -> Turn[Any]:
+    """Return a turn after which the local state, or a part of it, is another one in these fields."""
+    if part is None:
+        return attrs.evolve(turn, local=attrs.evolve(turn.local, **wrong))
     return attrs.evolve(turn, local=turn.local.put(part, attrs.evolve(turn.local[part], **wrong)))
 
 
