@@ -5,13 +5,15 @@ Sizes and counts are bounded: connections, bytes of a request, requests under wa
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import attrs
 import trio
 
+from kafka_proto.gateway.broker import Settings
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Input, Opened, Output, Passed, Write
 
 MOST_CONNECTIONS = 1_000
@@ -134,6 +136,45 @@ class Server:
             if outbox.ends:
                 client.cancel()
                 return
+
+
+@attrs.define
+class Served:
+    """What a server has served: connections, and bytes that came."""
+
+    connections: int = 0
+    received: int = 0
+
+    def see(self, given: Input, outputs: list[Output]) -> None:
+        """Count an input."""
+        self.connections += isinstance(given, Opened)
+        self.received += len(given.data) if isinstance(given, Arrived) else 0
+
+
+def serve_until_signal(settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None]) -> Served:
+    """Serve a broker until SIGTERM or SIGINT; `announce` is told its address once clients can connect.
+
+    Raises OSError where the port is taken, ValueError for a release and level that no version stands for.
+    """
+    served = Served()
+
+    async def run() -> None:
+        listener = await listen(settings.host, settings.port)
+        here = attrs.evolve(settings, port=port_of(listener))
+        try:
+            host = Host(here, topics, wall_clock_ms())
+        except ValueError:
+            await listener.aclose()
+            raise
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(Server(host, served.see).serve, listener)
+                announce(f"{here.host}:{here.port}")
+                await anext(signals)
+                nursery.cancel_scope.cancel()
+
+    trio.run(run)
+    return served
 
 
 async def listen(host: str, port: int) -> trio.SocketListener:

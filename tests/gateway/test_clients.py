@@ -3,42 +3,84 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.wire import request_bytes, responses
+
+from harness.model import Refusal
+from kafka_proto.gateway.command import serve
+from kafka_proto.gateway.offer import METADATA
+
 SERVE = """
-import sys, trio
-from kafka_proto.gateway.broker import Settings
-from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.server import Server, listen, port_of, wall_clock_ms
+from harness.cli.plugged import as_click
+from kafka_proto.gateway.command import serve
 
-async def main():
-    listener = await listen("127.0.0.1", 0)
-    port = port_of(listener)
-    print(f"127.0.0.1:{port}", flush=True)
-    settings = Settings(sys.argv[1], int(sys.argv[2]), port=port)
-    await Server(Host(settings, {}, wall_clock_ms())).serve(listener)
-
-trio.run(main)
+as_click("serve", serve)()
 """
+ASKED = request_bytes(METADATA, 9, {"topics": None})
 CLUSTERS = [("3.5.2", 0), ("3.9.2", 1), ("4.4.0", 2)]
 
 
 @pytest.fixture(scope="module", params=CLUSTERS, ids=lambda cluster: f"{cluster[0]} level {cluster[1]}")
 def served(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a broker of a release, in a process of its own."""
-    words = [sys.executable, "-c", SERVE, *map(str, request.param)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    release, level = request.param
+    with serving("--release", release, "--transaction-version", str(level)) as (address, _):
+        yield address
+
+
+@contextmanager
+def serving(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run the command, and yield the address that its first line has."""
+    with subprocess.Popen([sys.executable, "-c", SERVE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        name, _, address = process.stdout.readline().strip().partition("=")
+        assert name == "bootstrap.servers", process.communicate()
+        yield address, process
         process.terminate()
+
+
+def test_serve_ends_in_order_when_it_is_told_to() -> None:
+    """SIGTERM ends it with what it served and exit code 0, connected clients or not."""
+    with serving("orders=3") as (address, process):
+        host, port = address.split(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(ASKED)
+            size = int.from_bytes(client.recv(4), "big")
+            answer = client.recv(size, socket.MSG_WAITALL)
+            ((_, found),) = responses(size.to_bytes(4, "big") + answer, (METADATA, 9))
+            assert [(topic["name"], len(topic["partitions"])) for topic in found["topics"]] == [("orders", 3)]
+            assert [(broker["host"], str(broker["port"])) for broker in found["brokers"]] == [(host, port)]
+            process.send_signal(signal.SIGTERM)
+            said, errors = process.communicate(timeout=20)
+        assert (errors, process.returncode) == ("", 0)
+        assert said == f"ended after 1 connections and {len(ASKED)} bytes received\n"
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--release", "4.4"), "there is no release '4.4'; expected one of 3.5.2, 3.9.2, 4.0.0, 4.2.0, 4.4.0"),
+    (("--release", "3.5.2", "--transaction-version", "1"), "--transaction-version should be a number from 0 to 0"),
+    (("--port", "70000"), "--port should be a number from 0 to 65535, not '70000'"),
+    (("orders",), "'orders' is no topic; expected its name and how many partitions it has, as orders=3"),
+])
+def test_serve_refuses_what_cannot_be_in_one_sentence(words: tuple[str, ...], said: str) -> None:
+    """Bad options end it before it listens."""
+    with pytest.raises(Refusal, match=re.escape(said)):
+        options = dict.fromkeys(("--release", "--transaction-version", "--port"))
+        given = dict(zip(words[::2], words[1::2], strict=True)) if words[0].startswith("--") else {}
+        serve.run(() if given else words, {**options, **given})
 
 
 def test_confluent_kafka_commits_aborts_and_sends_offsets(served: str) -> None:

@@ -11,7 +11,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.wire import Talk, request_bytes
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.broker import Settings
+from kafka_proto.gateway.broker import Settings, with_topic
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
 from kafka_proto.gateway.records import Record, read_header, read_records, split, write_batch
 
@@ -105,6 +105,22 @@ def test_bad_batches_and_unknown_partitions_are_answered_by_their_codes() -> Non
     lost = {"topics": ({"name": "t", "partitions": ({"partition_index": 7, "timestamp": -1, "offset": 0},)},)}
     for api, version in ((offer.LIST_OFFSETS, 6), (offer.DELETE_RECORDS, 2)):
         assert partition(clients.one(me, api, version, {"replica_id": -1, **lost}), "topics")["error_code"] == 3
+
+
+def test_a_partition_below_0_is_none() -> None:
+    """`t` at -1 is not `t-` at 1, nor anything else, however low the number; each is answered where it was asked."""
+    clients = talk()
+    clients.host.broker = with_topic(clients.host.broker, "t-", 2)
+    me = clients.connect()
+    indexes = (-1, -(2**31))
+    topics = ({"name": "t", "partitions": indexes, "partition_indexes": indexes},)
+    (added,) = clients.one(me, offer.ADD_PARTITIONS_TO_TXN, 3, {
+        "v3_and_below_transactional_id": "tid", "v3_and_below_topics": topics})["results_by_topic_v3_and_below"]
+    assert [(p["partition_index"], p["partition_error_code"]) for p in added["results_by_partition"]] == [
+        (index, 3) for index in indexes]
+    marker = {"producer_id": 1, "producer_epoch": 0, "coordinator_epoch": 0, "topics": topics}
+    (written,) = clients.one(me, offer.WRITE_TXN_MARKERS, 1, {"markers": (marker,)})["markers"]
+    assert [p["error_code"] for p in written["topics"][0]["partitions"]] == [3, 3]
 
 
 def begun(clients: Talk, me: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import attrs
 from kafka_proto.broker import handle
 from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, code
 from kafka_proto.gateway.codec import Fields
-from kafka_proto.requests import Error, partition_index, topic_of
+from kafka_proto.requests import Error, partition_index, partition_name, topic_of
 
 NO_ERROR = 0
 
@@ -44,6 +44,14 @@ def each(
             results.append(result)
         found.append((topic[name], tuple(results)))
     return broker, found
+
+
+def named(topic: str, index: int) -> str:
+    """Return the name of a partition that a client speaks of; a number below 0 is in no name that a partition has.
+
+    `t` at -1 would be called as `t-` at 1.
+    """
+    return partition_name(topic, index) if index >= 0 else f"{topic}/{index}"
 
 
 def by_topic(names: Iterable[str]) -> list[tuple[str, tuple[int, ...]]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafka_proto.gateway.apis.asking import answered, ask, by_topic, each, number
+from kafka_proto.gateway.apis.asking import answered, ask, by_topic, each, named, number
 from kafka_proto.gateway.broker import Broker, Token, Turn, code
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.group.rebalance import GroupState
-from kafka_proto.requests import OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest, partition_name
+from kafka_proto.requests import OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest
 
 
 def offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
@@ -22,7 +22,7 @@ def offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
         index = partition["partition_index"]
         asked = OffsetCommitRequest(
-            request.version, message["group_id"], partition_name(topic, index), partition["committed_offset"],
+            request.version, message["group_id"], named(topic, index), partition["committed_offset"],
             message["generation_id_or_member_epoch"], message["member_id"], message.get("group_instance_id"),
         )
         if rebalances and group is not None and asked.member_id in group.members:
@@ -42,7 +42,7 @@ def txn_offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
         index = partition["partition_index"]
         asked = TxnOffsetCommitRequest(
             request.version, message["transactional_id"], message["group_id"], message["producer_id"],
-            message["producer_epoch"], partition_name(topic, index), partition["committed_offset"],
+            message["producer_epoch"], named(topic, index), partition["committed_offset"],
             message.get("generation_id", -1), message.get("member_id", ""), message.get("group_instance_id"),
         )
         broker, response = ask(broker, asked)
@@ -76,6 +76,6 @@ def _fetched(broker: Broker, version: int, group_id: str, topics: Iterable[Field
 
 
 def _offset(broker: Broker, version: int, group_id: str, topic: str, index: int, stable: bool) -> Fields:
-    _, response = ask(broker, OffsetFetchRequest(version, group_id, partition_name(topic, index), stable))
+    _, response = ask(broker, OffsetFetchRequest(version, group_id, named(topic, index), stable))
     return {"partition_index": index, "committed_offset": response.committed_offset, "metadata": "",
             "error_code": number(response.partition_error)}

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, by_topic, each, number
+from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, named, number
 from kafka_proto.gateway.broker import Broker, Token, Turn, code, has_partition
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
@@ -52,15 +52,15 @@ def add_partitions_to_txn(broker: Broker, request: Request, token: Token) -> Tur
 
 
 def _add(broker: Broker, version: int, transaction: Fields) -> tuple[Broker, tuple[Fields, ...]]:
-    names = {partition_name(topic["name"], index) for topic in transaction["topics"] for index in topic["partitions"]}
+    names = {named(topic["name"], index) for topic in transaction["topics"] for index in topic["partitions"]}
     broker, response = ask(broker, AddPartitionsToTxnRequest(
         version, transaction["transactional_id"], transaction["producer_id"], transaction["producer_epoch"],
         tuple(sorted(names)), transaction.get("verify_only", False)))
     return broker, tuple(
-        {"name": topic, "results_by_partition": tuple(
-            {"partition_index": index, "partition_error_code": number(response.errors[partition_name(topic, index)])}
-            for index in indexes)}
-        for topic, indexes in by_topic(response.errors))
+        {"name": topic["name"], "results_by_partition": tuple(
+            {"partition_index": index, "partition_error_code": number(response.errors[named(topic["name"], index)])}
+            for index in topic["partitions"])}
+        for topic in transaction["topics"])
 
 
 def add_offsets_to_txn(broker: Broker, request: Request, token: Token) -> Turn:
@@ -85,15 +85,15 @@ def write_txn_markers(broker: Broker, request: Request, token: Token) -> Turn:
     """Write markers to partitions, as an operator who ends a hanging transaction does."""
     found = []
     for marker in request.message["markers"]:
-        names = {partition_name(topic["name"], index) for topic in marker["topics"]
+        names = {named(topic["name"], index) for topic in marker["topics"]
                  for index in topic["partition_indexes"]}
         broker, response = ask(broker, WriteTxnMarkersRequest(
             request.version, marker["producer_id"], marker["producer_epoch"], marker["coordinator_epoch"],
             marker["transaction_result"], tuple(sorted(names)), marker.get("transaction_version", 0)))
         errors = dict(response.errors)
-        topics = tuple({"name": topic, "partitions": tuple(
-            {"partition_index": index, "error_code": number(errors[partition_name(topic, index)])} for index in indexes
-        )} for topic, indexes in by_topic(errors))
+        topics = tuple({"name": topic["name"], "partitions": tuple(
+            {"partition_index": index, "error_code": number(errors[named(topic["name"], index)])}
+            for index in topic["partition_indexes"])} for topic in marker["topics"])
         found.append({"producer_id": marker["producer_id"], "topics": topics})
     return answered(broker, token, {"markers": tuple(found)})
 
