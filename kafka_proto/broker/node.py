@@ -22,10 +22,8 @@ from kafka_proto.coordinator.transaction import TxnState
 from kafka_proto.group.offsets import load as load_offsets
 from kafka_proto.leader.state import Leader
 from kafka_proto.log import rebuild
-from kafka_proto.requests import GROUP_TOPIC, Error, partition_name
+from kafka_proto.requests import OFFSETS_PARTITION, Error
 from kafka_proto.versions import BrokerVersion
-
-OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
 
 
 def new_node(version: BrokerVersion, partitions: Iterable[str], config: CoordinatorConfig | None = None) -> Node:

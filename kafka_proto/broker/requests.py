@@ -14,10 +14,11 @@ from kafka_proto.group import role as group
 from kafka_proto.leader import fetching
 from kafka_proto.leader.role import admit
 from kafka_proto.leader.state import NO_GUARD, Operation, Origin
-from kafka_proto.log import Marker, PartitionLog, marker_batch
+from kafka_proto.leader.verification import verification_request
+from kafka_proto.log import PartitionLog
 from kafka_proto.log.records import NO_SEQUENCE
 from kafka_proto.requests import (
-    GROUP_TOPIC,
+    OFFSETS_PARTITION,
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -43,12 +44,7 @@ from kafka_proto.requests import (
     TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
-    partition_name,
 )
-
-OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
-VERIFY_VERSION = 5
-"""Of the AddPartitionsToTxn that brokers send each other."""
 
 
 @attrs.frozen
@@ -85,10 +81,7 @@ def _ask_about(node: Node, request: ProduceRequest | TxnOffsetCommitRequest, nam
                producer: tuple[int, int]) -> tuple[Node, Error]:
     """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
     assert request.transactional_id is not None
-    verify = AddPartitionsToTxnRequest(
-        VERIFY_VERSION, request.transactional_id, *producer, (name,), asks is not Operation.ADD_PARTITION
-    )
-    carried = _add_partitions(node, verify)
+    carried = _add_partitions(node, verification_request(asks, request.transactional_id, *producer, name))
     assert isinstance(carried.response, AddPartitionsToTxnResponse)
     return carried.node, node.version.leader.unverified(carried.response.errors[name], asks)
 
@@ -112,9 +105,7 @@ def _produce(node: Node, request: ProduceRequest) -> Carried:
 
 
 def _write_markers(node: Node, request: WriteTxnMarkersRequest) -> Carried:
-    marker = marker_batch(request.producer_id, request.producer_epoch,
-                          Marker.COMMIT if request.committed else Marker.ABORT, request.coordinator_epoch, node.now)
-    node, errors = write_markers(node, request.partitions, marker, request.transaction_version)
+    node, errors = write_markers(node, request)
     return Carried(node, WriteTxnMarkersResponse(tuple(errors.items())))
 
 

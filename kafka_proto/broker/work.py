@@ -10,11 +10,19 @@ from kafka_proto.coordinator import role as coordinator
 from kafka_proto.coordinator.answers import response
 from kafka_proto.coordinator.producer_ids import ProducerIds, allocate
 from kafka_proto.coordinator.role import Answered, Effect, Logged, Markers
-from kafka_proto.group.offsets import replay
-from kafka_proto.leader.role import append_batch, append_marker
+from kafka_proto.group.role import with_last_batch
+from kafka_proto.leader.marking import marker_of
+from kafka_proto.leader.role import append_batch, append_marker, replicated
 from kafka_proto.leader.state import Leader, Origin
-from kafka_proto.log import Marker, RecordBatch, marker_batch, with_high_watermark
-from kafka_proto.requests import GROUP_TOPIC, CoordinatorRequest, CoordinatorResponse, Error, topic_of
+from kafka_proto.log import RecordBatch
+from kafka_proto.requests import (
+    GROUP_TOPIC,
+    CoordinatorRequest,
+    CoordinatorResponse,
+    Error,
+    WriteTxnMarkersRequest,
+    topic_of,
+)
 
 
 def refill(node: Node) -> Node:
@@ -74,25 +82,20 @@ def _logged(node: Node, effect: Logged) -> Node:
 def carry(node: Node, markers: Markers) -> tuple[Node, FrozenMap[str, Error]]:
     """Deliver markers to their partitions, and the answers to the coordinator."""
     request = markers.request
-    node, errors = write_markers(node, request.partitions, marker_batch(
-        request.producer_id, request.producer_epoch, Marker.COMMIT if request.committed else Marker.ABORT,
-        request.coordinator_epoch, node.now,
-    ), request.transaction_version)
+    node, errors = write_markers(node, request)
     step = coordinator.marked(node.coordinator, markers.transactional_id, request, errors, now=node.now)
     node, _ = _work(node, *step)
     return node, errors
 
 
-def write_markers(
-    node: Node, partitions: tuple[str, ...], marker: RecordBatch, transaction_version: int
-) -> tuple[Node, FrozenMap[str, Error]]:
-    """Append a marker to each of some partitions, and say which took it."""
-    errors = {}
-    for name in partitions:
+def write_markers(node: Node, request: WriteTxnMarkersRequest) -> tuple[Node, FrozenMap[str, Error]]:
+    """Append a marker to each of the partitions, and say which took it."""
+    errors, marker, version = {}, marker_of(request, node.now), request.transaction_version
+    for name in request.partitions:
         if name not in node.leaders:
             errors[name] = Error.UNKNOWN_TOPIC_OR_PARTITION
             continue
-        leader, errors[name] = append_marker(node.version.leader, node.leaders[name], marker, transaction_version)
+        leader, errors[name] = append_marker(node.version.leader, node.leaders[name], marker, version)
         if errors[name] is Error.NONE:
             node = committed(node, name, leader)
     return node, FrozenMap(errors)
@@ -100,19 +103,14 @@ def write_markers(
 
 def append_to(node: Node, name: str, batch: RecordBatch, origin: Origin, guard: int) -> tuple[Node, Error, int]:
     """Append a batch to a partition: its error, or the offset that it has."""
-    leader, checked = append_batch(node.version.leader, node.leaders[name], batch, origin, guard)
-    if checked.error is not Error.NONE:
-        return node, checked.error, -1
-    if checked.duplicate_at is not None:
-        return node, Error.NONE, checked.duplicate_at
-    return committed(node, name, leader), Error.NONE, node.leaders[name].log.log_end_offset
+    before = node.leaders[name]
+    leader, checked = append_batch(node.version.leader, before, batch, origin, guard)
+    return (committed(node, name, leader) if checked.appends else node), *checked.answer(before.log)
 
 
 def committed(node: Node, name: str, leader: Leader) -> Node:
     """Replicate what was appended to a partition; the group coordinator replays what is in the offsets log."""
-    log = with_high_watermark(leader.log, leader.log.log_end_offset)
-    node = attrs.evolve(node, leaders=node.leaders.set(name, attrs.evolve(leader, log=log)))
+    node = attrs.evolve(node, leaders=node.leaders.set(name, replicated(leader)))
     if topic_of(name) != GROUP_TOPIC:
         return node
-    offsets = replay(node.groups.offsets, log.batches[len(log.batches) - 1])
-    return attrs.evolve(node, groups=attrs.evolve(node.groups, offsets=offsets))
+    return attrs.evolve(node, groups=with_last_batch(node.groups, leader.log))

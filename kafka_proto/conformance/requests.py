@@ -9,7 +9,7 @@ from kafka_proto import requests as kafka
 from kafka_proto.conformance.observing import batch_row
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.log import RecordBatch
-from kafka_proto.requests import GROUP_TOPIC, partition_index, partition_name
+from kafka_proto.requests import OFFSETS_PARTITION, partition_index, partition_name
 
 TOPIC = "T"
 Fields = Mapping[str, Any]
@@ -48,7 +48,7 @@ def _add(version: int, f: Fields, symbols: Symbols) -> object:
 
 
 def _add_offsets(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.AddOffsetsToTxnRequest(version, f["transactional_id"], partition=partition_name(GROUP_TOPIC, 0),
+    return kafka.AddOffsetsToTxnRequest(version, f["transactional_id"], partition=OFFSETS_PARTITION,
                                         **_producer(f, symbols))
 
 

@@ -115,7 +115,7 @@ class Coordinating:
         mine = local[COORDINATOR]
         tid, entry = logged.transactional_id, logged.entry
         log = mine.log.without(tid) if entry is None else mine.log.set(tid, entry)
-        ghosts = told(mine, logged)
+        ghosts = ghosts_after(mine, logged)
         cache, effects = role.appended(self.version.coordinator, mine.cache, tid, now=NOW)
         return self.carry(
             local.put(COORDINATOR, attrs.evolve(mine, log=log, cache=cache, ghosts=ghosts)), effects
@@ -133,7 +133,7 @@ class Coordinating:
         return local, sent
 
 
-def told(mine: CoordinatorState, logged: Logged) -> Ghosts:
+def ghosts_after(mine: CoordinatorState, logged: Logged) -> Ghosts:
     """Return the ghosts after an entry is in the log: whose transaction is ongoing, and who decided its end."""
     tid, entry, ghosts = logged.transactional_id, logged.entry, mine.ghosts
     if entry is None:

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from kafka_proto.requests import GROUP_TOPIC, partition_name
-
-OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
+from kafka_proto.requests import OFFSETS_PARTITION, partition_name
 
 
 @attrs.frozen

@@ -12,16 +12,17 @@ from kafka_proto.exactly_once.broker_state import COORDINATOR, GROUPS, LEADER, A
 from kafka_proto.exactly_once.coordinating import NOW, Done, ask
 from kafka_proto.exactly_once.ghosts import Cause
 from kafka_proto.exactly_once.messages import Request, Response
-from kafka_proto.exactly_once.placement import OFFSETS_PARTITION, Placement
+from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.group import role as group
-from kafka_proto.group.offsets import replay
 from kafka_proto.leader import fetching
-from kafka_proto.leader.role import admit, append_batch, append_marker
+from kafka_proto.leader.marking import marker_of
+from kafka_proto.leader.role import admit, append_batch, append_marker, replicated
 from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin
-from kafka_proto.log import Marker, RecordBatch, marker_batch, with_high_watermark
+from kafka_proto.leader.verification import verification_request
+from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.log.records import NO_SEQUENCE
 from kafka_proto.requests import (
-    AddPartitionsToTxnRequest,
+    OFFSETS_PARTITION,
     AddPartitionsToTxnResponse,
     Error,
     FetchRequest,
@@ -38,8 +39,6 @@ from kafka_proto.requests import (
     WriteTxnMarkersResponse,
 )
 from kafka_proto.versions import BrokerVersion
-
-VERIFY_VERSION = 5
 
 
 @attrs.frozen
@@ -91,8 +90,7 @@ class Serving:
     ) -> Done:
         """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
         tid = message.request.transactional_id
-        adds = operation is Operation.ADD_PARTITION
-        request = AddPartitionsToTxnRequest(VERIFY_VERSION, tid, *producer, (partition,), verify_only=not adds)
+        request = verification_request(operation, tid, *producer, partition)
         local, asked = ask(
             self.name, local, self.placement.coordinator(tid), request, message.transaction,
             client=message, guard=guard, operation=operation,
@@ -203,25 +201,18 @@ class Serving:
         """Append a batch to a partition: its error, or the offset that it has."""
         before = local[LEADER[name]]
         leader, checked = append_batch(self.version.leader, before.leader, batch, origin, guard)
-        if checked.error is not Error.NONE:
-            return local.put(LEADER[name], LeaderState.of(leader)), checked.error, -1
-        if checked.duplicate_at is not None:
-            return local, Error.NONE, checked.duplicate_at
-        return self.committed(local, name, leader), Error.NONE, before.log.log_end_offset
+        local = self.committed(local, name, leader) if checked.appends else local
+        return local, *checked.answer(before.log)
 
     def committed(self, local: Local, name: str, leader: Leader) -> Local:
         """Commit what was appended: the log is atomic. The group coordinator replays what is in the offsets log."""
-        log = with_high_watermark(leader.log, leader.log.log_end_offset)
-        local = local.put(LEADER[name], LeaderState.of(attrs.evolve(leader, log=log)))
+        local = local.put(LEADER[name], LeaderState.of(replicated(leader)))
         if name != OFFSETS_PARTITION:
             return local
-        groups = local[GROUPS].groups
-        offsets = replay(groups.offsets, log.batches[len(log.batches) - 1])
-        return local.put(GROUPS, GroupState(attrs.evolve(groups, offsets=offsets)))
+        return local.put(GROUPS, GroupState(group.with_last_batch(local[GROUPS].groups, leader.log)))
 
 
 def marked_by(request: WriteTxnMarkersRequest, transaction: str) -> RecordBatch:
     """Return the marker to append; its record tells the ghost of who caused it."""
     kind = Marker.COMMIT if request.committed else Marker.ABORT
-    batch = marker_batch(request.producer_id, request.producer_epoch, kind, request.coordinator_epoch, NOW)
-    return attrs.evolve(batch, records=(Cause(kind, transaction),))
+    return attrs.evolve(marker_of(request, NOW), records=(Cause(kind, transaction),))

@@ -8,7 +8,8 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.group.membership import CommitRequest, Group, join, leave
-from kafka_proto.group.offsets import OffsetRecord, Offsets
+from kafka_proto.group.offsets import OffsetRecord, Offsets, replay
+from kafka_proto.log.partition_log import PartitionLog
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.offsets import (
@@ -61,6 +62,11 @@ def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
     if group_id in state.groups:
         return state
     return attrs.evolve(state, groups=state.groups.set(group_id, Group()))
+
+
+def with_last_batch(state: GroupCoordinator, log: PartitionLog) -> GroupCoordinator:
+    """Return a coordinator that has replayed the last batch of its offsets log."""
+    return attrs.evolve(state, offsets=replay(state.offsets, log.batches[len(log.batches) - 1]))
 
 
 def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> OffsetFetchResponse:

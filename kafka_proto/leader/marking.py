@@ -1,10 +1,17 @@
-"""The checks of a marker before it is appended (`ProducerAppendInfo.appendEndTxnMarker`)."""
+"""A marker as a coordinator asks for it, and the checks before its append (`ProducerAppendInfo.appendEndTxnMarker`)."""
 
 from __future__ import annotations
 
 from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import RecordBatch
+from kafka_proto.log.records import Marker, RecordBatch, marker_batch
 from kafka_proto.requests.error import Error
+from kafka_proto.requests.records import WriteTxnMarkersRequest
+
+
+def marker_of(request: WriteTxnMarkersRequest, now: int) -> RecordBatch:
+    """Return the batch that a coordinator asks leaders to append."""
+    kind = Marker.COMMIT if request.committed else Marker.ABORT
+    return marker_batch(request.producer_id, request.producer_epoch, kind, request.coordinator_epoch, now)
 
 
 def check_marker(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:

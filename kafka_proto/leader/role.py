@@ -9,7 +9,7 @@ import attrs
 from kafka_proto.leader.appending import Checked, Checks, check_batch
 from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin, Verification
 from kafka_proto.leader.verification import Started
-from kafka_proto.log import PartitionLog, append
+from kafka_proto.log import PartitionLog, append, with_high_watermark
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
 from kafka_proto.requests.error import Error
@@ -67,9 +67,7 @@ def append_batch(
     """Append a batch if it may be; a transactional append ends the verification (`clearVerificationStateEntry`)."""
     checked = check_batch(leader, batch, origin, guard, check_verified=decisions.check_verified,
                           check_sequence=decisions.check_sequence)
-    if checked.error is not Error.NONE or checked.duplicate_at is not None:
-        return leader, checked
-    return _appended(leader, batch), checked
+    return (_appended(leader, batch) if checked.appends else leader), checked
 
 
 def append_marker(
@@ -78,6 +76,11 @@ def append_marker(
     """Append a marker if it may be, whether or not a transaction is open."""
     error = decisions.check_marker(leader.log.producer(marker.producer_id), marker, transaction_version)
     return (leader, error) if error is not Error.NONE else (_appended(leader, marker), error)
+
+
+def replicated(leader: Leader) -> Leader:
+    """Return a leader all of whose log is replicated."""
+    return attrs.evolve(leader, log=with_high_watermark(leader.log, leader.log.log_end_offset))
 
 
 def _appended(leader: Leader, batch: RecordBatch) -> Leader:

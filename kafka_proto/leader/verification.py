@@ -13,7 +13,10 @@ import attrs
 from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Verification
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.requests.error import Error
+from kafka_proto.requests.transactions import AddPartitionsToTxnRequest
 
+VERIFY_VERSION = 5
+"""Of the AddPartitionsToTxn that brokers send each other."""
 RETRIED_AS_FEW_REPLICAS = (
     Error.CONCURRENT_TRANSACTIONS, Error.NETWORK_EXCEPTION, Error.COORDINATOR_LOAD_IN_PROGRESS,
     Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR,
@@ -77,6 +80,15 @@ def start_unless_stale(
     return start(leader, producer_id, producer_epoch, sequence, operation, has_open, now=now)
 
 
+
+def verification_request(
+    operation: Operation, transactional_id: str, producer_id: int, producer_epoch: int, partition: str
+) -> AddPartitionsToTxnRequest:
+    """Return what a leader asks the coordinator: whether a partition is part of a transaction, or to make it so."""
+    verifies = operation is not Operation.ADD_PARTITION
+    return AddPartitionsToTxnRequest(
+        VERIFY_VERSION, transactional_id, producer_id, producer_epoch, (partition,), verifies
+    )
 
 
 def unverified(error: Error, operation: Operation) -> Error:

@@ -16,7 +16,7 @@ from kafka_proto.producer.state import (
     TransactionalRequest,
 )
 from kafka_proto.requests import (
-    GROUP_TOPIC,
+    OFFSETS_PARTITION,
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -24,10 +24,7 @@ from kafka_proto.requests import (
     InitProducerIdRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
-    partition_name,
 )
-
-OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
 
 
 def next_call(family: Family, producer: Producer, tid: str) -> TransactionalRequest | None:

@@ -6,7 +6,7 @@ classes; nothing here decides, and nothing here knows bytes.
 """
 
 from kafka_proto.requests.error import Error
-from kafka_proto.requests.names import GROUP_TOPIC, partition_index, partition_name, topic_of
+from kafka_proto.requests.names import GROUP_TOPIC, OFFSETS_PARTITION, partition_index, partition_name, topic_of
 from kafka_proto.requests.offsets import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -50,13 +50,13 @@ from kafka_proto.requests.transactions import (
 )
 
 __all__ = [
-    "GROUP_TOPIC", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse", "AddPartitionsToTxnRequest",
-    "AddPartitionsToTxnResponse", "CoordinatorRequest", "CoordinatorResponse", "DeleteRecordsRequest",
-    "DeleteRecordsResponse", "DescribeTransactionsRequest", "DescribeTransactionsResponse", "EndTxnRequest",
-    "EndTxnResponse", "Error", "FetchRequest", "FetchResponse", "InitProducerIdRequest", "InitProducerIdResponse",
-    "IsolationLevel", "JoinGroupRequest", "JoinGroupResponse", "LeaveGroupRequest", "LeaveGroupResponse",
-    "ListOffsetsRequest", "ListOffsetsResponse", "ListTransactionsRequest", "ListTransactionsResponse",
-    "OffsetCommitRequest", "OffsetCommitResponse", "OffsetFetchRequest", "OffsetFetchResponse", "ProduceRequest",
-    "ProduceResponse", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse", "WriteTxnMarkersRequest",
-    "WriteTxnMarkersResponse", "partition_index", "partition_name", "topic_of",
+    "GROUP_TOPIC", "OFFSETS_PARTITION", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse",
+    "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse", "CoordinatorRequest", "CoordinatorResponse",
+    "DeleteRecordsRequest", "DeleteRecordsResponse", "DescribeTransactionsRequest", "DescribeTransactionsResponse",
+    "EndTxnRequest", "EndTxnResponse", "Error", "FetchRequest", "FetchResponse", "InitProducerIdRequest",
+    "InitProducerIdResponse", "IsolationLevel", "JoinGroupRequest", "JoinGroupResponse", "LeaveGroupRequest",
+    "LeaveGroupResponse", "ListOffsetsRequest", "ListOffsetsResponse", "ListTransactionsRequest",
+    "ListTransactionsResponse", "OffsetCommitRequest", "OffsetCommitResponse", "OffsetFetchRequest",
+    "OffsetFetchResponse", "ProduceRequest", "ProduceResponse", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse",
+    "WriteTxnMarkersRequest", "WriteTxnMarkersResponse", "partition_index", "partition_name", "topic_of",
 ]

@@ -13,6 +13,10 @@ def partition_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
+OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
+"""The partition of the offsets topic that groups have where there is but one (Kafka has 50)."""
+
+
 def topic_of(name: str) -> str:
     """Return the topic of a partition's name."""
     return name.rpartition("-")[0]

@@ -11,7 +11,7 @@ from kafka_proto.gateway.broker import Broker, Token, Turn, code, has_partition
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.requests import (
-    GROUP_TOPIC,
+    OFFSETS_PARTITION,
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     DescribeTransactionsRequest,
@@ -23,8 +23,6 @@ from kafka_proto.requests import (
     partition_name,
     topic_of,
 )
-
-COORDINATED_OFFSETS = partition_name(GROUP_TOPIC, 0)
 
 
 def init_producer_id(broker: Broker, request: Request, token: Token) -> Turn:
@@ -68,7 +66,7 @@ def add_offsets_to_txn(broker: Broker, request: Request, token: Token) -> Turn:
     message = request.message
     broker, response = ask(broker, AddOffsetsToTxnRequest(
         request.version, message["transactional_id"], message["producer_id"], message["producer_epoch"],
-        COORDINATED_OFFSETS))
+        OFFSETS_PARTITION))
     return answered(broker, token, {"error_code": number(response.error)})
 
 
