@@ -290,9 +290,13 @@ class HuntJob:
 
 
 def _worst(tried: Iterable[Tried]) -> Tried | None:
-    """Return what of several findings a row tells: an exception, else what took the fewest runs."""
+    """Return what of several findings a row shows: an exception, else what took the fewest runs.
+
+    Which worker was done first makes no difference.
+    """
     found = [one for one in tried if one.found_at]
-    return min(found, key=lambda one: (one.violated != RAISED, one.found_at or 0), default=None)
+    return min(found, key=lambda one: (one.violated != RAISED, one.found_at or 0, NAMES.index(one.strategy)),
+               default=None)
 
 
 def _missing(scenario: Scenario, tried: Iterable[Tried]) -> tuple[str, ...]:

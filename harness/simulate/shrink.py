@@ -50,6 +50,7 @@ def shrink(
 
     Sizes are reduced, too, unless they are to be kept.
     """
+    given = tables
     tables = tables or Tables(trail.build())
     target = violates or trail.violates
     if target is None:
@@ -71,7 +72,11 @@ def shrink(
             if smaller is best:
                 break
         best, tried = smaller, tried + search.tried
+        if search.tables is not given:
+            search.tables.close()
         search = _Search(Tables(best.trail.build()), best.trail, target)
+    if search.tables is not given:
+        search.tables.close()
     claims = trail.claims if target in (*trail.claims, RAISED) else (*trail.claims, target)
     had, has = len(perturbing_part(trail)), len(perturbing_part(best.trail))
     return Shrunk(attrs.evolve(best.trail, claims=claims, violates=target), had, has, tried + search.tried, proved)
@@ -169,13 +174,16 @@ class _Search:
     ) -> tuple[tuple[Chosen, ...] | None, bool]:
         """Return the choices to the nearest violation in fewer than `limit` steps, and whether the search got there.
 
-        `allowed` keeps to steps of these names; None allows all. At most `SEARCHED` states are looked at.
+        `allowed` keeps to steps of these names; None allows all. At most `SEARCHED` states are looked at: a level that
+        would not fit, as the levels have grown so far, is not begun.
         """
         start = self.tables.start(initial)
         came: dict[tuple[int, ...], tuple[tuple[int, ...], Chosen] | None] = {start.state: None}
-        level = [start]
+        before, level = 1, [start]
         for _ in range(limit - 1):
-            following: list[Node] = []
+            if len(came) + len(level) * len(level) // before > SEARCHED:
+                return None, False
+            before, following = len(level), list[Node]()
             for node in level:
                 for n, option in enumerate(node.options):
                     if allowed is not None and option.label.split(" ")[0] not in allowed:
@@ -192,6 +200,8 @@ class _Search:
                     following.append(after)
                     if len(came) > SEARCHED:
                         return None, False
+            if not following:
+                break
             level = following
         return None, True
 
@@ -297,6 +307,7 @@ def _smaller_sizes(run: Run, target: str) -> Run:
             if candidate.initial >= tables.initial_count:
                 break
             found = try_choices(tables, candidate, perturbing_part(candidate))
+            tables.close()
             kept = len(perturbing_part(found.trail)) == len(perturbing_part(candidate))
             if found.verdict.violated != target or not kept or not _is_alike(run, found):
                 break

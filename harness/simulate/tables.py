@@ -179,6 +179,19 @@ class Tables(SlotValues):
 
     def start_over(self) -> None:
         """Forget everything: nodes and ids that were given before mean nothing any more."""
+        self._forget_states()
+        self.renewals += 1
+        self._build()
+        gc.collect()
+        self._starts = tuple(self.intern(start) for start in self.model.initial_states())
+
+    def close(self) -> None:
+        """Let go of everything at once, without the garbage collector's help: the tables are of no use afterwards."""
+        self._forget_states()
+        for kept in (self._messages, self._inputs, self._units, self._checks, self._predicates):
+            kept.clear()
+
+    def _forget_states(self) -> None:
         for node in self._nodes.values():
             node.succ.clear()  # nodes lead to each other in circles, which nothing else would break
         self._nodes.clear()
@@ -186,10 +199,6 @@ class Tables(SlotValues):
         for turns in self.turns.values():
             turns.clear()
         self.forget_values()
-        self.renewals += 1
-        self._build()
-        gc.collect()
-        self._starts = tuple(self.intern(start) for start in self.model.initial_states())
 
     def start(self, n: int = 0) -> Node:
         """Return the node of initial state n."""

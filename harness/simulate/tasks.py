@@ -40,6 +40,9 @@ class Holding(Protocol):
     def make_room(self) -> None:
         """Let start over what takes too much memory, between two runs."""
 
+    def close(self) -> None:
+        """Let go of what was learned: it is of no use any more."""
+
     def shrunk(self, trail: Trail) -> tuple[Trail, str]:
         """Return a short trail whose last step leaves the spec as a given one does, and why it does."""
 
@@ -120,6 +123,8 @@ def carry_out_all(tasks: Sequence[Task], made: Any, hold: Hold | None = None) ->
             spec = shared.holding.spec if shared is not None and shared.holding is not None and tried.held else None
             done.append(attrs.evolve(tried, spec=spec, seconds=perf_counter() - began,
                                      cpu_seconds=process_time() - cpu))
+        if shared is not None:
+            shared.close()
     return done
 
 
@@ -137,6 +142,12 @@ class _Runs:
         guided = task.strategy == "guided"
         self.tables = Tables(model_of(self.scenario), Guards() if guided else None)
         self.holding = hold(self.tables) if hold is not None and task.held else None
+
+    def close(self) -> None:
+        """Let go of the tables: what they hold is of no use any more."""
+        self.tables.close()
+        if self.holding is not None:
+            self.holding.close()
 
     def carry_out(self, task: Task, made: Any) -> Tried:
         """Make the runs of a task."""
@@ -215,6 +226,7 @@ def _shrunk(trail: Trail, found: Tried, hold: Hold | None) -> tuple[Shrunk, str 
     holding = hold(Tables(trail.build())) if hold is not None else None
     assert holding is not None
     short, reason = holding.shrunk(trail)
+    holding.close()
     return Shrunk(short, len(perturbing_part(trail)), len(perturbing_part(short)), 0), reason
 
 

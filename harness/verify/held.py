@@ -31,6 +31,10 @@ class Held:
         """Let start over what takes too much memory, between two runs."""
         self._refiner.make_room()
 
+    def close(self) -> None:
+        """Let go of what was learned: it is of no use any more."""
+        self._refiner.close()
+
     def shrunk(self, trail: Trail) -> tuple[Trail, str]:
         """Return a short trail that leaves the spec by the same action of the actors, and why it does."""
         failures: list[Failure] = []

@@ -120,6 +120,13 @@ class Refiner:
         if len(self._abstraction.ghosts) >= MAX_GHOSTS:
             self._abstraction.forget_ghosts()
 
+    def close(self) -> None:
+        """Let go of what was learned at once: nothing can be judged any more."""
+        self.tables.close()
+        self.spec_tables.close()
+        self._ways.forget()
+        self._abstraction.forget()
+
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""
         self.make_room()

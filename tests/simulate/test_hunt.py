@@ -244,6 +244,16 @@ def test_hunt_in_other_processes_finds_the_same(rows: dict[str, ScoreboardRow], 
         assert (row.violated, row.steps_shrunk, row.reason) == (here.violated, here.steps_shrunk, here.reason)
 
 
+def test_row_does_not_depend_on_which_worker_was_done_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three strategies find this flaw in their second run."""
+    chosen, batches = chosen_scenarios(("fenced-by-own-duplicate",))[:1], Hunt._batches
+    row, = Hunt(chosen, tmp_path, 4, processes=0).run()
+    monkeypatch.setattr(Hunt, "_batches", lambda *arguments: batches(*arguments)[::-1])
+    other, = Hunt(chosen, tmp_path, 4, processes=0).run()
+    assert [one.found_at for one in row.tried] == [2, 2, 4, 2]
+    assert (row.steps_found, row.steps_shrunk, row.reason) == (other.steps_found, other.steps_shrunk, other.reason)
+
+
 def test_scoreboard_shows_the_length_of_the_flaw_in_the_spec(add: Add, tmp_path: Path) -> None:
     """A search finds it once for the row; a spec without the flaw is not as expected, whatever the runs find."""
     flawed = attrs.evolve(known("s4-copied-tail"), repaired=None)
