@@ -29,7 +29,7 @@ FENCING = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
 
 def init_transactions(producer: Producer) -> Producer:
     """Ask for a producer id and epoch, which fences whoever had the transactional id before."""
-    _fail_if_fatal(producer)
+    _fail_if_error(producer)
     if producer.status is not ProducerStatus.UNINITIALIZED:
         raise IllegalState(f"init_transactions is called once, first; the producer is {_words(producer)}")
     return attrs.evolve(producer, status=ProducerStatus.INITIALIZING)

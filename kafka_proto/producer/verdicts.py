@@ -51,6 +51,7 @@ TABLE = {
     },
     "ProduceRequest": {
         Error.NONE: Verdict.DONE,
+        Error.DUPLICATE_SEQUENCE_NUMBER: Verdict.DONE,
         Error.NOT_ENOUGH_REPLICAS: Verdict.RETRY,
         Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Verdict.RETRY,
         Error.REQUEST_TIMED_OUT: Verdict.RETRY,

@@ -94,7 +94,7 @@ def mutated(mutant: Mutant, folder: Path) -> Path:
 
 def python(root: Path, *arguments: object) -> str:
     """Run Python with the packages below `root` and return what it prints."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), str(ROOT / "tests"))),
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), str(ROOT / "tests"), str(ROOT))),
                    "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, *map(str, arguments)], cwd=root, env=environment, capture_output=True,
                           text=True, timeout=PATIENCE_S, check=False)

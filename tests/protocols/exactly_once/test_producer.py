@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 import pytest
@@ -26,11 +26,13 @@ from kafka_proto.producer import (
     next_call,
     next_produces,
     send,
+    send_offsets_to_transaction,
     sent_batch,
     sent_call,
     verdict,
 )
 from kafka_proto.producer.answers import delivery_timed_out, rested
+from kafka_proto.producer.state import OffsetsToCommit
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -45,6 +47,7 @@ from kafka_proto.requests import (
 JAVA, NEW, OLD = FAMILIES["java35"], FAMILIES["tv2"], FAMILIES["aiokafka"]
 READY = Producer(ProducerStatus.READY, 7, 0)
 BEGUN = begin_transaction(READY)
+OFFSETS = OffsetsToCommit("G", "T-0", 5, 3, "member-1")
 
 
 def flying(family: Family, *records: str, most: int = 5) -> Producer:
@@ -58,26 +61,50 @@ def flying(family: Family, *records: str, most: int = 5) -> Producer:
     return producer
 
 
-@pytest.mark.parametrize(("command", "producer", "raised", "said"), [
-    (begin_transaction, Producer(), IllegalState, "begin_transaction is called after init_transactions"),
-    (init_transactions, READY, IllegalState, "once"),
-    (begin_transaction, BEGUN, IllegalState, "the producer is in transaction"),
-    (commit_transaction, READY, IllegalState, "commit_transaction is called after begin_transaction"),
-    (abort_transaction, READY, IllegalState, "abort_transaction is called after begin_transaction"),
-    (lambda p: send(p, "T-0", "a", adds_partitions=True), READY, IllegalState, "send is called after"),
-    (commit_transaction, attrs.evolve(BEGUN, status=ProducerStatus.ABORTABLE_ERROR, last_error=Error.REQUEST_TIMED_OUT),
-     KafkaError, "REQUEST_TIMED_OUT; call abort_transaction"),
-    (begin_transaction, Producer(ProducerStatus.FATAL_ERROR, last_error=Error.PRODUCER_FENCED), ProducerFenced,
-     "another producer"),
-    (begin_transaction, Producer(ProducerStatus.FATAL_ERROR, last_error=Error.INVALID_TXN_STATE), KafkaError,
-     "INVALID_TXN_STATE; close it"),
-])
-def test_bad_use_raises_what_the_client_of_kafka_raises(
-    command: Callable[[Producer], Producer], producer: Producer, raised: type[Exception], said: str
+COMMANDS: Mapping[str, Callable[[Producer], Producer]] = {
+    "init_transactions": init_transactions,
+    "begin_transaction": begin_transaction,
+    "send": lambda producer: send(producer, "T-0", "a", adds_partitions=True),
+    "send_offsets_to_transaction": lambda producer: send_offsets_to_transaction(producer, OFFSETS),
+    "commit_transaction": commit_transaction,
+    "abort_transaction": abort_transaction,
+}
+ALLOWED = {
+    "init_transactions": (ProducerStatus.UNINITIALIZED,), "begin_transaction": (ProducerStatus.READY,),
+    "send": (ProducerStatus.IN_TRANSACTION,), "send_offsets_to_transaction": (ProducerStatus.IN_TRANSACTION,),
+    "commit_transaction": (ProducerStatus.IN_TRANSACTION,),
+    "abort_transaction": (ProducerStatus.IN_TRANSACTION, ProducerStatus.ABORTABLE_ERROR),
+}
+
+
+@pytest.mark.parametrize("status", ProducerStatus)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_in_each_state_is_taken_or_raises_what_the_client_of_kafka_raises(
+    command: str, status: ProducerStatus
 ) -> None:
-    """With one sentence that says what comes first."""
-    with pytest.raises(raised, match=said.replace(".", r"\.")):
-        command(producer)
+    """Outside its state, two at once, after an error: the exception of Kafka's client, with one sentence."""
+    producer = Producer(status, 7, 0, last_error=Error.INVALID_TXN_STATE)
+    if status in ALLOWED[command]:
+        assert COMMANDS[command](producer) != producer
+        return
+    raised: type[Exception] = IllegalState
+    said = f"{command} is called .*; the producer is {status.value.lower().replace('_', ' ')}"
+    if status is ProducerStatus.FATAL_ERROR:
+        raised, said = KafkaError, "failed by INVALID_TXN_STATE; close it and make another"
+    elif status is ProducerStatus.ABORTABLE_ERROR:
+        raised, said = KafkaError, "the transaction failed by INVALID_TXN_STATE; call abort_transaction"
+    with pytest.raises(raised, match=said) as found:
+        COMMANDS[command](producer)
+    assert type(found.value) is raised
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("error", [Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH])
+def test_a_fenced_producer_raises_that_it_is_fenced(command: str, error: Error) -> None:
+    """Whatever it is asked, from then on."""
+    with pytest.raises(ProducerFenced, match="another producer with the same transactional id was started"):
+        COMMANDS[command](Producer(ProducerStatus.FATAL_ERROR, 7, 0, last_error=error))
 
 
 def test_a_partition_is_added_before_anything_is_sent_to_it_and_all_is_resolved_before_the_end() -> None:

@@ -1,0 +1,302 @@
+"""Each decision of the producer by itself: its guards, its order, and what it keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.model import FrozenMap
+from kafka_proto.log.records import MAX_SEQUENCE
+from kafka_proto.producer import (
+    FAMILIES,
+    Batch,
+    Family,
+    Producer,
+    ProducerStatus,
+    Verdict,
+    abort_transaction,
+    answered,
+    begin_transaction,
+    broker_lost,
+    commit_transaction,
+    next_call,
+    next_produces,
+    send,
+    send_offsets_to_transaction,
+    sent_batch,
+    sent_call,
+    verdict,
+)
+from kafka_proto.producer.answers import backs_off, delivery_timed_out, failed, rested, without_end
+from kafka_proto.producer.sending import OFFSETS_PARTITION, ends_unasked
+from kafka_proto.producer.state import OffsetsToCommit
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    Error,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+
+JAVA, JAVA39, NEW, OLD = (FAMILIES[name] for name in ("java35", "java39", "tv2", "aiokafka"))
+BEGUN = begin_transaction(Producer(ProducerStatus.READY, 7, 0))
+OFFSETS = OffsetsToCommit("G", "T-0", 5, 3, "member-1")
+MORE = attrs.evolve(OFFSETS, partition="T-1", offset=6)
+E = Error
+COORDINATOR = {
+    Verdict.RETRY: {E.CONCURRENT_TRANSACTIONS, E.COORDINATOR_LOAD_IN_PROGRESS, E.UNKNOWN_TOPIC_OR_PARTITION},
+    Verdict.LOOK_UP: {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE, E.REQUEST_TIMED_OUT, E.NETWORK_EXCEPTION},
+    Verdict.ABORTABLE: {E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID, E.INVALID_PRODUCER_ID_MAPPING},
+}
+FENCED_BY_GROUP = {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.FENCED_INSTANCE_ID}
+KAFKAS: dict[str, dict[Verdict, set[Error]]] = {
+    "InitProducerIdRequest": {**COORDINATOR, Verdict.ABORTABLE: {E.TRANSACTION_ABORTABLE}},
+    "AddPartitionsToTxnRequest": {
+        **COORDINATOR, Verdict.ABORTABLE: COORDINATOR[Verdict.ABORTABLE] | {E.OPERATION_NOT_ATTEMPTED}},
+    "AddOffsetsToTxnRequest": COORDINATOR,
+    "EndTxnRequest": COORDINATOR,
+    "TxnOffsetCommitRequest": {**COORDINATOR, Verdict.ABORTABLE: COORDINATOR[Verdict.ABORTABLE] | FENCED_BY_GROUP},
+    "ProduceRequest": {
+        Verdict.RETRY: {E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, E.REQUEST_TIMED_OUT,
+                        E.KAFKA_STORAGE_ERROR, E.CONCURRENT_TRANSACTIONS},
+        Verdict.LOOK_UP: {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.NETWORK_EXCEPTION},
+        Verdict.FATAL: {E.PRODUCER_FENCED, E.INVALID_PRODUCER_ID_MAPPING, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+    },
+}
+"""What Kafka's client makes of a code; of any other a batch is given up, and a transactional request is fatal."""
+
+
+@pytest.mark.parametrize("api", KAFKAS)
+def test_codes_mean_what_they_mean_to_the_client_of_kafka(api: str) -> None:
+    """To the handler of each request."""
+    done = {E.NONE, E.DUPLICATE_SEQUENCE_NUMBER} if api == "ProduceRequest" else {E.NONE}
+    listed = {error: found for found, errors in KAFKAS[api].items() for error in errors} | dict.fromkeys(
+        done, Verdict.DONE)
+    other = Verdict.ABORTABLE if api == "ProduceRequest" else Verdict.FATAL
+    assert {error: verdict(api, error) for error in Error} == {error: listed.get(error, other) for error in Error}
+
+
+def in_flight(family: Family, *batches: str, most: int = 5) -> Producer:
+    """Return a producer of the partitions of some texts `T-0 a b`, all of whose batches are sent."""
+    producer = BEGUN
+    for text in batches:
+        name, *records = text.split()
+        producer = send(producer, name, *records, adds_partitions=family.adds_partitions)
+    known = tuple(sorted({*producer.partitions, *producer.new_partitions}))
+    return dispatched(family, attrs.evolve(producer, new_partitions=(), partitions=known), most)
+
+
+def dispatched(family: Family, producer: Producer, most: int = 5) -> Producer:
+    for place, request in next_produces(family, producer, "tid1", most):
+        producer = sent_batch(producer, place, request)
+    return producer
+
+
+def called(family: Family, producer: Producer, response: Any) -> Producer:
+    """Send the next transactional request and take its answer."""
+    call = next_call(family, producer, "tid1")
+    assert call is not None
+    return answered(family, sent_call(producer, call), call, response).producer
+
+
+def sequences(producer: Producer) -> list[tuple[str, int]]:
+    return [(batch.partition, batch.base_sequence) for batch in producer.batches]
+
+
+def test_sequences_count_records_by_partition_and_wrap() -> None:
+    """Each batch follows the one before it; after 2^31 - 1 comes 0."""
+    producer = in_flight(JAVA, "T-0 a b", "T-1 c", "T-0 d")
+    assert sequences(producer) == [("T-0", 0), ("T-1", 0), ("T-0", 2)]
+    assert dict(producer.next_sequence) == {"T-0": 3, "T-1": 1}
+    late = attrs.evolve(in_flight(JAVA), partitions=("T-0",), next_sequence=FrozenMap({"T-0": MAX_SEQUENCE}))
+    for text in "ab":
+        late = send(late, "T-0", text, adds_partitions=True)
+    late = dispatched(JAVA, late)
+    assert sequences(late) == [("T-0", MAX_SEQUENCE), ("T-0", 0)] and late.next_sequence["T-0"] == 1
+    ((_, request),) = next_produces(JAVA, send(attrs.evolve(BEGUN, partitions=("T-0",)), "T-0", "a",
+                                               adds_partitions=True), "tid1", 1)
+    assert (request.version, request.transactional_id, request.acks) == (9, "tid1", -1)
+    assert (request.batch.producer_id, request.batch.producer_epoch, request.batch.is_transactional) == (7, 0, True)
+
+
+def test_retried_batch_keeps_its_sequence_and_those_behind_it_wait() -> None:
+    """After a pause, one of a partition at a time, in order; another partition is not held up."""
+    producer = in_flight(JAVA, "T-0 a", "T-0 b", "T-1 c")
+    ((_, first),) = [one for one in enumerate(requests_of(producer)) if one[0] == 0]
+    producer = answered(JAVA, producer, first, ProduceResponse(E.NOT_ENOUGH_REPLICAS)).producer
+    assert producer.batches[0] == Batch("T-0", ("a",), 0, in_flight=False, backs_off=True)
+    waiting = send(producer, "T-0", "d", adds_partitions=True)
+    assert next_produces(JAVA, waiting, "tid1", 5) == () and backs_off(producer)
+    both = broker_lost(producer, ["T-0"], was_called=False)
+    assert [batch.in_flight for batch in both.batches] == [False, False, True]
+    ready = rested(both)
+    assert not backs_off(ready)
+    assert [(place, one.batch.base_sequence) for place, one in next_produces(JAVA, ready, "tid1", 5)] == [(0, 0)]
+    assert next_produces(JAVA, ready, "tid1", 1) != ()
+
+
+def requests_of(producer: Producer) -> list[Any]:
+    """Return the requests with which the batches were sent."""
+    unsent = tuple(attrs.evolve(batch, base_sequence=-1, in_flight=False) for batch in producer.batches)
+    anew = attrs.evolve(producer, batches=unsent, next_sequence=FrozenMap())
+    return [request for _, request in next_produces(JAVA, anew, "tid1", 9)]
+
+
+def test_nothing_is_sent_twice_or_before_its_partition_is_added() -> None:
+    """What is in flight stays so; a partition that is not part of the transaction waits."""
+    producer = in_flight(JAVA, "T-0 a")
+    assert next_produces(JAVA, producer, "tid1", 5) == ()
+    assert next_produces(JAVA, send(producer, "T-1", "b", adds_partitions=True), "tid1", 5) == ()
+    assert send(producer, "T-0", "b", adds_partitions=True).new_partitions == ()
+    assert send(BEGUN, "T-1", "b", adds_partitions=True).new_partitions == ("T-1",)
+    assert send(BEGUN, "T-1", "b", adds_partitions=False).partitions == ("T-1",)
+    dead = failed(producer, E.PRODUCER_FENCED)
+    assert dead == attrs.evolve(producer, status=ProducerStatus.FATAL_ERROR, last_error=E.PRODUCER_FENCED, batches=())
+    assert next_produces(JAVA, attrs.evolve(producer, status=dead.status, batches=(Batch("T-0", ("b",)),)),
+                         "tid1", 5) == ()
+    assert next_call(JAVA, attrs.evolve(producer, status=dead.status, new_partitions=("T-1",)), "tid1") is None
+
+
+def test_call_is_sent_once_and_again_as_it_was() -> None:
+    """Not while it is under way, after a pause, or on a new connection at once; one at a time."""
+    producer = commit_transaction(in_flight(JAVA))
+    producer = attrs.evolve(producer, partitions=("T-0",))
+    end = next_call(JAVA, producer, "tid1")
+    assert end == EndTxnRequest(3, "tid1", 7, 0, True)
+    under_way = sent_call(producer, end)
+    assert next_call(JAVA, under_way, "tid1") is None
+    for error in (E.CONCURRENT_TRANSACTIONS, E.NOT_COORDINATOR):
+        again = answered(JAVA, under_way, end, EndTxnResponse(error)).producer
+        assert next_call(JAVA, again, "tid1") is None and backs_off(again)
+        assert next_call(JAVA, rested(again), "tid1") is end
+    assert next_call(JAVA, broker_lost(under_way, (), was_called=True), "tid1") is end
+    assert next_call(JAVA, broker_lost(under_way, (), was_called=False), "tid1") is None
+    dead = answered(JAVA, under_way, end, EndTxnResponse(E.PRODUCER_FENCED))
+    assert (dead.producer.call, dead.error) == (None, E.PRODUCER_FENCED)
+
+
+def test_calls_come_in_the_order_of_kafkas_priorities() -> None:
+    """Partitions, offsets with their group, batches, the end; nothing after an abortable error."""
+    producer = send_offsets_to_transaction(send(BEGUN, "T-0", "a", adds_partitions=True), OFFSETS)
+    producer = commit_transaction(send_offsets_to_transaction(producer, MORE))
+    assert next_call(JAVA, producer, "tid1") == AddPartitionsToTxnRequest(3, "tid1", 7, 0, ("T-0",))
+    producer = called(JAVA, producer, AddPartitionsToTxnResponse(FrozenMap({"T-0": E.NONE})))
+    assert (producer.partitions, producer.new_partitions) == (("T-0",), ())
+    assert next_call(JAVA, producer, "tid1") == AddOffsetsToTxnRequest(3, "tid1", 7, 0, OFFSETS_PARTITION)
+    producer = called(JAVA, producer, AddOffsetsToTxnResponse(E.NONE))
+    for offsets in (OFFSETS, MORE):
+        assert next_call(JAVA, producer, "tid1") == TxnOffsetCommitRequest(
+            3, "tid1", "G", 7, 0, offsets.partition, offsets.offset, 3, "member-1")
+        producer = called(JAVA, producer, TxnOffsetCommitResponse(E.NONE))
+    assert (producer.offsets, producer.groups) == ((), ("G",))
+    assert next_call(JAVA, producer, "tid1") is None
+    producer = dispatched(JAVA, producer)
+    (request,) = requests_of(producer)
+    producer = answered(JAVA, producer, request, ProduceResponse(E.NONE, 0)).producer
+    assert next_call(JAVA, producer, "tid1") == EndTxnRequest(3, "tid1", 7, 0, True)
+    stopped = attrs.evolve(producer, status=ProducerStatus.ABORTABLE_ERROR, new_partitions=("T-1",))
+    assert next_call(JAVA, stopped, "tid1") is None
+    assert next_call(JAVA, attrs.evolve(BEGUN, partitions=("T-0",)), "tid1") is None
+    assert isinstance(next_call(NEW, send_offsets_to_transaction(BEGUN, OFFSETS), "tid1"), TxnOffsetCommitRequest)
+
+
+def test_one_refused_partition_of_several_decides() -> None:
+    """The first that is an error, whatever comes before it."""
+    producer = attrs.evolve(BEGUN, new_partitions=("T-0", "T-1"))
+    add = next_call(JAVA, producer, "tid1")
+    errors = FrozenMap({"T-0": E.NONE, "T-1": E.TRANSACTION_ABORTABLE})
+    found = answered(JAVA, sent_call(producer, add), add, AddPartitionsToTxnResponse(errors))
+    assert (found.verdict, found.error) == (Verdict.ABORTABLE, E.TRANSACTION_ABORTABLE)
+    assert (found.producer.status, found.producer.new_partitions) == (ProducerStatus.ABORTABLE_ERROR, ())
+
+
+def test_abort_gives_up_what_was_not_sent_and_asks_to_abort() -> None:
+    """Batches, partitions and offsets; one of which nobody knows ends unasked."""
+    producer = send(in_flight(JAVA, "T-0 a"), "T-1", "b", adds_partitions=True)
+    aborting = abort_transaction(send_offsets_to_transaction(producer, OFFSETS))
+    assert sequences(aborting) == [("T-0", 0)] and (aborting.new_partitions, aborting.offsets) == ((), ())
+    assert next_call(JAVA, attrs.evolve(aborting, batches=()), "tid1") == EndTxnRequest(3, "tid1", 7, 0, False)
+    unknown = abort_transaction(send(BEGUN, "T-0", "a", adds_partitions=True))
+    assert ends_unasked(unknown) and without_end(unknown) == Producer(ProducerStatus.READY, 7, 0)
+    for known in (aborting, attrs.evolve(unknown, groups=("G",)), attrs.evolve(unknown, offsets=(OFFSETS,)),
+                  attrs.evolve(unknown, batches=aborting.batches), attrs.evolve(unknown, is_ended=True),
+                  attrs.evolve(unknown, last_error=E.INVALID_PRODUCER_ID_MAPPING), BEGUN,
+                  sent_call(unknown, EndTxnRequest(3, "tid1", 7, 0, False))):
+        assert not ends_unasked(known)
+    bumped = without_end(attrs.evolve(unknown, needs_new_epoch=True))
+    assert bumped.is_ended and isinstance(next_call(JAVA, bumped, "tid1"), InitProducerIdRequest)
+
+
+def test_next_transaction_goes_on_with_its_sequences_or_begins_anew_with_its_epoch() -> None:
+    """EndTxn from version 5 brings an epoch, in which sequences are 0; before it they go on."""
+    ended = attrs.evolve(commit_transaction(in_flight(JAVA, "T-0 a")), batches=())
+    after = called(JAVA, ended, EndTxnResponse(E.NONE))
+    assert after == Producer(ProducerStatus.READY, 7, 0, next_sequence=FrozenMap({"T-0": 1}))
+    assert called(NEW, ended, EndTxnResponse(E.NONE, 8, 0)) == Producer(ProducerStatus.READY, 8, 0)
+    assert called(JAVA39, attrs.evolve(ended, needs_new_epoch=True), EndTxnResponse(E.NONE)).is_ended
+    fresh = called(JAVA, Producer(ProducerStatus.INITIALIZING, next_sequence=FrozenMap({"T-0": 1})),
+                   InitProducerIdResponse(E.NONE, 9, 3))
+    assert fresh == Producer(ProducerStatus.READY, 9, 3)
+
+
+@pytest.mark.parametrize(("family", "status", "bumps"), [
+    (JAVA, ProducerStatus.ABORTABLE_ERROR, True), (NEW, ProducerStatus.ABORTABLE_ERROR, False),
+    (OLD, ProducerStatus.FATAL_ERROR, False),
+])
+def test_unknown_mapping_is_aborted_by_a_new_epoch_where_the_client_can(
+    family: Family, status: ProducerStatus, bumps: bool
+) -> None:
+    """No EndTxn: the coordinator does not know the producer; an old client can only be closed."""
+    producer = attrs.evolve(BEGUN, new_partitions=("T-0",), partitions=("T-1",))
+    answer = AddPartitionsToTxnResponse(FrozenMap({"T-0": E.INVALID_PRODUCER_ID_MAPPING}))
+    after = called(family, producer, answer)
+    assert (after.status, after.needs_new_epoch) == (status, bumps)
+    if status is ProducerStatus.ABORTABLE_ERROR:
+        init = next_call(family, abort_transaction(after), "tid1")
+        assert init == InitProducerIdRequest(family.init_producer_id, "tid1", 60_000, 7, 0)
+
+
+def test_refused_batch_moves_those_behind_it_down() -> None:
+    """Of its partition, when they are not in flight; and the transaction has to be aborted, with a new epoch."""
+    producer = in_flight(JAVA, "T-0 a b", "T-1 c", "T-0 d", "T-0 e")
+    requests = requests_of(producer)
+    producer = answered(JAVA, producer, requests[2], ProduceResponse(E.NOT_ENOUGH_REPLICAS)).producer
+    unsent = send(producer, "T-0", "f", adds_partitions=True)
+    found = answered(JAVA, unsent, requests[0], ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    assert (found.verdict, found.producer.needs_new_epoch) == (Verdict.ABORTABLE, True)
+    assert sequences(found.producer) == [("T-1", 0), ("T-0", 0), ("T-0", 3)]
+    assert dict(found.producer.next_sequence) == {"T-0": 2, "T-1": 1}
+    waits = answered(JAVA, producer, requests[3], ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    assert waits.verdict is Verdict.RETRY
+    middle = answered(JAVA, producer, requests[2], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
+    assert sequences(middle) == [("T-0", 0), ("T-1", 0), ("T-0", 3)]
+    fatal = answered(JAVA, producer, requests[0], ProduceResponse(E.PRODUCER_FENCED)).producer
+    assert (fatal.status, fatal.batches) == (ProducerStatus.FATAL_ERROR, ())
+    done = answered(JAVA, producer, requests[1], ProduceResponse(E.NONE, 4))
+    assert done.acknowledged == ("c",) and sequences(done.producer) == [("T-0", 0), ("T-0", 2), ("T-0", 3)]
+    assert answered(JAVA, BEGUN, requests[1], ProduceResponse(E.NONE, 4)).producer == BEGUN
+
+
+def test_error_of_one_request_keeps_the_epoch_and_error_while_aborting_goes_on() -> None:
+    """Only a lost sequence needs a new epoch; once needed it stays so; an abort is not begun again."""
+    producer = attrs.evolve(BEGUN, partitions=("T-0",), offsets=(OFFSETS,), groups=("G",),
+                            batches=(Batch("T-0", ("a",)), Batch("T-0", ("b",), 4, in_flight=True)))
+    after = called(JAVA, producer, TxnOffsetCommitResponse(E.ILLEGAL_GENERATION))
+    assert (after.status, after.needs_new_epoch, after.offsets) == (ProducerStatus.ABORTABLE_ERROR, False, ())
+    assert sequences(after) == [("T-0", 4)]
+    needed = called(JAVA, attrs.evolve(producer, needs_new_epoch=True), TxnOffsetCommitResponse(E.ILLEGAL_GENERATION))
+    assert needed.needs_new_epoch
+    aborting = abort_transaction(in_flight(JAVA, "T-0 a"))
+    given_up = delivery_timed_out(JAVA, aborting)
+    assert (given_up.status, given_up.batches, given_up.needs_new_epoch) == (aborting.status, (), True)
+    assert [delivery_timed_out(family, in_flight(family, "T-0 a")).needs_new_epoch
+            for family in (JAVA, JAVA39, NEW, OLD)] == [True, True, False, False]
