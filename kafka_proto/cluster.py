@@ -25,6 +25,7 @@ from harness.model import (
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
+from kafka_proto.replication.topics import replica_log
 from kafka_proto.replication.versions.kip_320 import KIP_320
 from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.controller import ClusterState, StackController
@@ -37,7 +38,7 @@ from kafka_proto.transactions import coordinator_role, messages, producer
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import CoordinatorRole
-from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.records import LogMetadata, TxnRecord
 from kafka_proto.transactions.specs.names import Names, spread
 from kafka_proto.transactions.types import TYPES as SPEC_TYPES
 from kafka_proto.transactions.versions.repaired import REPAIRED
@@ -110,11 +111,18 @@ def build(
         properties(constants, hosts, home), history_variables=history_variables, sizes=sizes, settings=settings,
         types=TYPES, waits_for=lambda view: waits_for(constants, hosts, view), application=ProducerClient,
         symmetric=(constants.clients, constants.topic_partitions),
+        logs=lambda view: tuple(replica_log(p, b, REPLICA[p].of(view, b), entry) for p in hosts for b in hosts[p]),
         refinement=None if loses_records(settings) else lambda: refinement(
             REPAIRED, sizes, settings, network, faults != NO_FAULTS,
             {p: rules[p] for p in constants.txn_log_partitions}, home
         ),
     )
+
+
+def entry(record: Value) -> str:
+    """Return a record of the transaction log in words."""
+    assert isinstance(record, TxnRecord)
+    return f"{record.tid} {record.transition.state}"
 
 
 def loses_records(settings: Mapping[str, str]) -> bool:

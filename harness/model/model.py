@@ -28,6 +28,7 @@ from harness.model.faults import (
     NetworkFaults,
 )
 from harness.model.links import Inbox, Link, Routes
+from harness.model.logs import Logs
 from harness.model.message import Message, brief_input
 from harness.model.network import FIFO, UNORDERED_SET, Network
 from harness.model.process import Actor, Process
@@ -134,6 +135,8 @@ class Model:
     """Gives a state as the spec's variables where gathering the slots of one name does not."""
     waits_for: Callable[[View], tuple[str, ...]] | None = None
     """Says, for a state in which nothing happens any more, who waits for whom."""
+    logs: Logs | None = None
+    """Gives the logs in a state, for who looks at them, where the model has any."""
     application: Callable[[Command], Any] | None = None
     """Makes the client object that application code uses, from the awaitable that carries out its commands."""
     refinement: Callable[[], Any] | None = None

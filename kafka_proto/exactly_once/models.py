@@ -18,6 +18,7 @@ from kafka_proto.exactly_once import broker_state, client, ghosts, messages, rea
 from kafka_proto.exactly_once.broker import Broker
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.properties import properties
+from kafka_proto.exactly_once.topics import topics
 from kafka_proto.group.membership import Group
 from kafka_proto.group.offsets import Committed, OffsetRecord, Offsets
 from kafka_proto.group.role import GroupCoordinator
@@ -82,7 +83,7 @@ def build(
     return Model(
         name, tuple(processes), (initial,), network, faults, properties(placement, network),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=partial(waits_for, placement),
+        waits_for=partial(waits_for, placement), logs=partial(topics, placement),
     )
 
 

@@ -22,6 +22,7 @@ from kafka_proto.replication.refinement import NEXT, refinement
 from kafka_proto.replication.replica import PartitionReplica
 from kafka_proto.replication.replica_state import Version
 from kafka_proto.replication.specs.names import replicas
+from kafka_proto.replication.topics import replica_log
 from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
 
 TYPES: tuple[type, ...] = (*messages.TYPES, *replica_state.TYPES, *controller.TYPES, *clients.TYPES)
@@ -54,6 +55,7 @@ def build(
         tuple(p for p in properties(known) if unclean or p.name != UNCLEAN),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, known), symmetric=(names, producers, consumers),
+        logs=lambda view: tuple(replica_log("partition", name, view[name]) for name in names),
         companions={p: tuple(f"{p}-{n + 1}" for n in range(sizes["records"])) for p in producers},
         refinement=held_against(version.name, sizes, settings, faults),
     )

@@ -280,7 +280,7 @@ def test_small_windows_leave_nothing_out_of_reach(tab: Tab, size: tuple[int, int
     nine(tab, 60)
     page = tab.page
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    for view in ("now", "actors", "properties", "branches"):
+    for view in ("now", "actors", "topics", "properties", "branches"):
         page.evaluate("view => document.querySelector(`#tab-${view}`).click()", view)
         page.wait_for_timeout(120)
         found = page.evaluate(REACH)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Gate, Kind, Message, Model, Step, Value, parts, slot
+from harness.model import Gate, Kind, Log, Message, Model, Step, Value, View, parts, slot
 from harness.model.faults import FAULT_KINDS, LinkFaults
 from harness.render.changes import SILENT, brief, difference, message_fields
 from harness.render.in_flight import MessageChanges, MessagesInFlight, SentMessage
@@ -185,3 +185,21 @@ def _field_json(name: str, was: Value, value: Value) -> Json:
     if old != new:
         found["was"] = brief(old)
     return found
+
+
+def logs_json(model: Model, state: Mapping[str, Value]) -> list[Json]:
+    """Return the logs of a model in a state, none where it has none."""
+    return [_log_json(log) for log in model.logs(View(state))] if model.logs is not None else []
+
+
+def _log_json(log: Log) -> Json:
+    return {
+        "partition": log.partition, "holder": log.holder, "end": log.end,
+        "entries": [
+            {"offset": entry.offset, "text": entry.text, "kind": str(entry.kind), "note": entry.note,
+             "seen_by": list(entry.seen_by), "details": dict(entry.details)}
+            for entry in log.entries
+        ],
+        "marks": [{"name": mark.name, "label": mark.label, "offset": mark.offset} for mark in log.marks],
+        "details": dict(log.details),
+    }

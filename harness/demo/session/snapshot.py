@@ -57,6 +57,7 @@ def _frame(session: LiveSession) -> Json:
         "network": model.network.name, "mode": plan.mode, "lifelines": lanes, "budget": session.opened.budget,
         "kinds_of_lifeline": {name: as_json.kind_of_lifeline(model, name) for name in lanes},
         "possible_faults": as_json.possible_faults(model), "links": as_json.links(model),
+        "has_logs": model.logs is not None,
         "properties": [
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties

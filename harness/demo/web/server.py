@@ -69,7 +69,7 @@ class Routes:
             "/": self.page, "/static/{path:path}": self.static, "/api/events": self.events,
             "/api/state": self.state, "/api/trail": self.trail, "/api/catalogue": self.catalogue,
             "/api/step": self.step, "/api/why": self.why, "/api/properties": self.properties,
-            "/api/export": self.export, "/api/link": self.link,
+            "/api/export": self.export, "/api/link": self.link, "/api/logs": self.logs,
         }
         post: dict[str, Callable[[Request], Awaitable[None]]] = {
             "/api/take": self.take, "/api/run": self.run, "/api/pause": self.pause, "/api/rewind": self.rewind,
@@ -104,6 +104,10 @@ class Routes:
         before = self.session.state(step - 1) if step > 0 else None
         shown = as_json.state_json(self.session.lanes, before, after, actor)
         return json_response({"step": step, **shown})
+
+    async def logs(self, request: Request) -> Response:
+        step = number(request, "step", self.session.at)
+        return json_response({"step": step, "logs": as_json.logs_json(self.session.model, self.session.state(step))})
 
     async def trail(self, request: Request) -> Response:
         text = "".join(f"{line}\n" for line in self.session.trail().each_line())

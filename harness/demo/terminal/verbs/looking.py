@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from harness.demo.session import as_json
 from harness.demo.terminal.console import Console, Json, Verb, never, nothing
 from harness.demo.terminal.verbs.stepping import numbered
-from harness.model import OPEN, Refusal, tours
+from harness.model import OPEN, EntryKind, Refusal, tours
 from harness.record.counted import counted
 from harness.render.changes import brief
 
@@ -136,6 +136,37 @@ def states_of(console: Console, words: list[str]) -> Iterable[str]:
     return console.session.lanes if not words else ("at",) if len(words) == 1 else ()
 
 
+def topics(console: Console, words: list[str]) -> None:
+    """Show the logs: records, marks, what is known of their producers; now or at an earlier step."""
+    session = console.session
+    at = session.at
+    if words[:1] == ["at"] and len(words) == 2 and words[1].isdecimal():
+        at, words = int(words[1]), []
+    nothing(words, "topics [at N]")
+    if session.model.logs is None:
+        raise Refusal(f"{session.model.name} has no topics; those of exactly-once/* have")
+    console.said = []
+    for log in as_json.logs_json(session.model, session.state(at)):
+        console.said += [f"{log['partition']} at {log['holder']} after step {at}", *table(_log_rows(log)), ""]
+    console.said.pop()
+
+
+def _log_rows(log: Json) -> Iterable[tuple[str, str]]:
+    """Yield the lines of a log: a mark stands before the record at its offset."""
+    left = list(log["marks"])
+    for entry in (*log["entries"], None):
+        offset = entry["offset"] if entry is not None else log["end"]
+        here = [mark for mark in left if mark["offset"] <= offset or entry is None]
+        left = [mark for mark in left if mark not in here]
+        if here:
+            yield f"-- {', '.join(mark['label'] for mark in here)}", ", ".join(mark["name"] for mark in here)
+        if entry is not None:
+            known = [entry["note"], *([entry["kind"]] if entry["kind"] != EntryKind.PLAIN else [])]
+            known += [f"seen by {', '.join(entry['seen_by'])}"] if entry["seen_by"] else []
+            yield f"{offset:>3}  {entry['text']}", ", ".join(word for word in known if word)
+    yield from log["details"].items()
+
+
 def properties(console: Console, words: list[str]) -> None:
     """Tell how each property fares."""
     nothing(words, "properties")
@@ -212,6 +243,8 @@ LOOKING = (
     Verb("message", "message M", "all fields of message M", message, numbered, "looking"),
     Verb("state", "state [A] [at N]", "the state of A, or of everybody, now or after step N", state, states_of,
          "looking"),
+    Verb("topics", "topics [at N]", "partitions with their records, marks and producers, now or after step N", topics,
+         lambda console, words: () if words else ("at",), "looking"),
     Verb("properties", "properties", "which properties hold, fail, were reached", properties, never, "looking"),
     Verb("tours", "tours", "the guided tours there are", tours_, never, "looking"),
     Verb("branches", "branches", "all branches, the present one marked", branches, never, "looking"),

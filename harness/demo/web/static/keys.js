@@ -40,6 +40,7 @@ export const KEYS = [
     title: "Views and files",
     keys: [
       ["A S P B W", "actors, step, properties, branches, why not"],
+      ["Shift+T", "topics: ← → record, ↑ ↓ line"],
       ["O T F", "open, tours, find a violation"],
       ["L Shift+S", "load, save a trail"],
       ["X K", "export, link"],

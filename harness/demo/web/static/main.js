@@ -115,6 +115,7 @@ const KEY = {
   h: () => focus("#heads [tabindex='0']"),
   c: () => focus("#deed button"),
   a: () => goTo("actors", "#tab-actors"),
+  T: () => store.session.has_logs && goTo("topics", "[data-list=topics] [tabindex='0']"),
   s: () => goTo("step", "#tab-step"),
   p: () => goTo("properties", "[data-list=properties] [tabindex='0']"),
   b: () => goTo("branches", "[data-list=branches] [tabindex='0']"),

@@ -3,23 +3,31 @@
 import { h, render } from "./dom.js";
 import { light } from "./glyphs.js";
 import { changed, store } from "./store.js";
+import { putTipAway } from "./tips.js";
 import { drawNow } from "./view_now.js";
 import { drawActors } from "./view_actors.js";
 import { drawStep } from "./view_step.js";
 import { drawProperties, howIs } from "./view_properties.js";
+import { drawTopics } from "./view_topics.js";
 import { drawBranches } from "./view_branches.js";
 import { drawWhy } from "./view_why.js";
 import { drawFinding, drawOutcome } from "./finding.js";
 import { drawViolation } from "./violation.js";
 
 export const VIEWS = [
-  ["now", "Now", "m", drawNow],
-  ["actors", "Actors", "a", drawActors],
-  ["step", "Step", "s", drawStep],
-  ["properties", "Properties", "p", drawProperties],
-  ["branches", "Branches", "b", drawBranches],
-  ["why", "Why not?", "w", drawWhy],
+  ["now", "Now", "M", drawNow],
+  ["actors", "Actors", "A", drawActors],
+  ["topics", "Topics", "Shift+T", drawTopics],
+  ["step", "Step", "S", drawStep],
+  ["properties", "Properties", "P", drawProperties],
+  ["branches", "Branches", "B", drawBranches],
+  ["why", "Why not?", "W", drawWhy],
 ];
+
+/** The views that what is shown has: topics only where the model has any. */
+function views() {
+  return VIEWS.filter(([name]) => name !== "topics" || store.session.has_logs);
+}
 
 const lamps = document.getElementById("lamps");
 const tabs = document.getElementById("tabs");
@@ -29,21 +37,23 @@ const violation = document.getElementById("violation");
 /** Draw the panel as things stand. */
 export function drawPanel() {
   if (!store.session) return;
+  if (!views().some(([name]) => name === store.tab)) store.tab = "now";
   drawLamps();
   render(violation, drawViolation(), drawFinding(), drawOutcome());
   render(
     tabs,
-    VIEWS.map(([name, title, key]) =>
+    views().map(([name, title, key]) =>
       h(
         "button",
         {
           key: name, type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "body",
-          title: `${title} (${key.toUpperCase()})`, "aria-selected": store.tab === name ? "true" : "false",
+          title: `${title} (${key})`, "aria-selected": store.tab === name ? "true" : "false",
           tabindex: store.tab === name ? "0" : "-1", onclick: () => show(name),
         },
         title,
       )),
   );
+  tabs.className = views().length > 6 ? "many" : "";
   body.setAttribute("aria-labelledby", `tab-${store.tab}`);
   const view = VIEWS.find(([name]) => name === store.tab)[3];
   render(body, h("div", { key: store.tab, class: `view view-${store.tab}` }, view(space())));
@@ -59,6 +69,7 @@ function space() {
 
 /** Show a view. */
 export function show(name) {
+  if (store.tab !== name) putTipAway();
   store.tab = name;
   changed();
 }

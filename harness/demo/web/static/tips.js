@@ -54,6 +54,12 @@ export function showStepTip(x, y, step) {
   );
 }
 
+/** Show names and values under a heading and a line of what they are about. */
+export function showPairsTip(x, y, heading, line, pairs) {
+  wanted = "";
+  showTip(x, y, h("strong", {}, heading), h("p", { class: "tip-quiet" }, line), table(pairs));
+}
+
 /** Show the state of a lifeline after a step, and what that step changed in it. */
 export function showLaneTip(x, y, n, name) {
   const at = Math.min(n, store.steps.length);

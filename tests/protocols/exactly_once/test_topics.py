@@ -1,0 +1,79 @@
+"""The topics that are looked at: what each says is what its log, the markers and the consumers say."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from harness.model import EntryKind, Kind, Log, View, find_scenario, model_of
+from kafka_proto.exactly_once.ghosts import spans
+from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.exactly_once.reader import ReaderState
+from kafka_proto.exactly_once.topics import held, shown
+from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
+
+KINDS = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, None: EntryKind.OPEN}
+
+
+def check(placement: Placement, view: View, logs: tuple[Log, ...]) -> Counter[str]:
+    """Hold the logs of a state against its markers and its consumers; return how often each kind of entry is there."""
+    found: Counter[str] = Counter()
+    assert [log.partition for log in logs] == list(placement.partitions)
+    for log in logs:
+        ((holder, kept),) = held(placement, view, log.partition)
+        kinds = {text: KINDS[span.marker] for span in spans(kept) for text in span.records}
+        assert (log.holder, log.end) == (placement.leader(log.partition), len(log.entries)) and holder == log.holder
+        assert [entry.offset for entry in log.entries] == list(range(log.end))
+        records = [entry for entry in log.entries if "marker" not in entry.kind]
+        assert {entry.text: entry.kind for entry in records} == kinds
+        marks = {mark.label: mark.offset for mark in log.marks}
+        open_from = min((entry.offset for entry in records if entry.kind is EntryKind.OPEN), default=log.end)
+        assert (marks["HW"], marks["LSO"]) == (log.end, open_from)
+        state: ReaderState = view["r1"]
+        assert marks["r1"] == state.consumer.positions.get(log.partition, 0) <= marks["LSO"]
+        assert [entry.text for entry in log.entries if entry.seen_by] == list(state.seen.get(log.partition, ()))
+        found.update(entry.kind for entry in log.entries)
+        found["seen"] += sum(bool(entry.seen_by) for entry in log.entries)
+        found["open from"] += sum("open from offset" in value for _, value in log.details)
+    return found
+
+
+def test_logs_of_each_state_are_what_markers_and_consumers_say() -> None:
+    """Two producers that interleave, and a consumer of committed records: every kind of entry occurs."""
+    model = model_of(find_scenario("exactly-once-interleaved"))
+    placement, reached = Placement.of(model.sizes), Counter[str]()
+    assert model.logs is not None
+    for seed in range(4):
+        chance, state = random.Random(seed), model.initial_states()[0]
+        for _ in range(80):
+            choices = model.choices(state)
+            if not choices:
+                break
+            calm = [choice for choice in choices if choice.step.kind is not Kind.TIMER] or choices
+            state = model.apply(state, chance.choice(calm))
+            reached += check(placement, View(state), model.logs(View(state)))
+    assert set(reached) == {*EntryKind, "seen", "open from"} - {EntryKind.PLAIN}
+
+
+@pytest.mark.parametrize("high_watermark", [0, 2, 4])
+def test_marks_of_a_log_that_is_not_replicated_yet(high_watermark: int) -> None:
+    """The last stable offset is the first open record, and never above the high watermark; a plain record is plain."""
+    log = EMPTY_LOG
+    for batch in (
+        RecordBatch(("plain",)), RecordBatch(("a", "b"), 7, 0, 0, is_transactional=True),
+        marker_batch(7, 0, Marker.COMMIT, 3), RecordBatch(("c",), 8, 1, 0, is_transactional=True),
+    ):
+        log = append(log, batch)
+    found = shown("T-0", "b1", with_high_watermark(log, high_watermark), {"r1": (1, ("plain",))})
+    kinds = [str(entry.kind) for entry in found.entries]
+    assert kinds == ["plain", "committed", "committed", "commit marker", "open"]
+    # The marker at offset 3 counts once it is replicated.
+    stable = {0: 0, 2: 1, 4: 4}[high_watermark]
+    assert {mark.label: mark.offset for mark in found.marks} == {"LSO": stable, "HW": high_watermark, "r1": 1}
+    assert [entry.text for entry in found.entries if entry.seen_by] == ["plain"]
+    assert found.details == (
+        ("producer id 7", "epoch 0, last sequence 1, coordinator epoch 3, no open transaction"),
+        ("producer id 8", "epoch 1, last sequence 0, open from offset 4"),
+    )
