@@ -11,9 +11,9 @@ from harness.model import System
 
 
 def system() -> System:
-    """Return the model `cluster` and the models `exactly-once/*`, with their scenarios."""
+    """Return the model `cluster` and the models `exactly-once/*`, with their scenarios and tours."""
     from kafka_proto.cluster import MODELS
-    from kafka_proto.exactly_once import models, scenarios
+    from kafka_proto.exactly_once import models, scenarios, tours
     from kafka_proto.stack.scenarios import SCENARIOS
 
-    return System("cluster", (*MODELS, *models.MODELS), (*SCENARIOS, *scenarios.SCENARIOS))
+    return System("cluster", (*MODELS, *models.MODELS), (*SCENARIOS, *scenarios.SCENARIOS), tours.TOURS)

@@ -191,7 +191,7 @@ def test_window_of_another_size_is_filled_again(person: Person) -> None:
     ("open nothing", "there is no model 'nothing'"),
     (f"open {MODEL} clients=many", "size clients must be a whole number, not 'many'"),
     ("open figure-1 clients=2", "a tour says itself how large it is; leave out clients=2"),
-    ("tour figure-9", "there is no tour 'figure-9'; did you mean figure-1 or figure-2? the tours are pc-01, rp-01"),
+    ("tour figure-9", "there is no tour 'figure-9'; did you mean figure-1 or figure-2? the tours are commit, abort"),
     ("next", "no step is kept ahead of this one; take one, or run"),
     ("export png x", "expected export FORM FILE with the form svg, text, mermaid"),
     ("spec", "nothing has happened yet; spec tells of a step that was taken"),

@@ -14,7 +14,7 @@ from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
 
-NAMES = ("pc-01", "rp-01", "figure-1", "figure-2", "election")
+NAMES = ("commit", "abort", "zombie", "tx-01", "pc-01", "rp-01", "figure-1", "figure-2", "election")
 LONGEST_CAPTION = 320
 
 
@@ -40,10 +40,10 @@ def registered() -> Iterator[None]:
     unregister("another")
 
 
-def test_tours_are_the_five_of_the_protocols() -> None:
-    """Two figures, an election, a lost record and a leaked ledger."""
+def test_tours_are_those_of_the_protocols() -> None:
+    """Transactions end to end, two figures, an election, a lost record and a leaked ledger."""
     assert tuple(tour.name for tour in tours()) == NAMES
-    assert [len(find_tour(name).steps) for name in NAMES] == [27, 16, 19, 45, 41]
+    assert [len(find_tour(name).steps) for name in NAMES] == [20, 17, 25, 23, 27, 16, 19, 45, 41]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,7 +101,7 @@ def test_promises_that_are_not_kept_are_noticed() -> None:
 
 def test_find_tour_refuses_an_unknown_name() -> None:
     """The sentence lists those that there are."""
-    with pytest.raises(Refusal, match=r"'figure-3'; did you mean figure-1 or figure-2\? the tours are pc-01, rp-01, "):
+    with pytest.raises(Refusal, match=r"'figure-3'; did you mean figure-1 or figure-2\? the tours are commit, abort, "):
         find_tour("figure-3")
 
 
@@ -117,4 +117,5 @@ def test_list_names_every_tour() -> None:
     assert all(name in words for name in NAMES)
     reported = call("list", "--json").json["tours"]
     assert [tour["name"] for tour in reported] == list(NAMES)
-    assert reported[1]["violates"] == "AckDurability" and reported[1]["steps"] == 16 and reported[2]["violates"] is None
+    violates = {tour["name"]: (tour["steps"], tour["violates"]) for tour in reported}
+    assert violates["rp-01"] == (16, "AckDurability") and violates["figure-1"] == (19, None)
