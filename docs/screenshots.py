@@ -1,4 +1,4 @@
-"""Make the pictures of the demo that the README shows: the main page, a violation, a tour.
+"""Make the pictures of the demo that the README shows: the main page, a violation, a tour, a late end with its records.
 
     python docs/screenshots.py [FOLDER]
 
@@ -55,6 +55,22 @@ def tour(tab: Tab) -> None:
     tab.page.wait_for_timeout(300)
 
 
+def late_end(tab: Tab) -> None:
+    """The end of TX-01: the arrow of the late EndTxn, and what it did to the partition's records."""
+    tab.page.set_viewport_size({"width": 1280, "height": 900})
+    tab.post("tour", name="tx-01")
+    tab.post("forward", to=23)
+    tab.page.get_by_role("button", name="Leave the tour").click()
+    tab.page.keyboard.press("Shift+T")
+    tab.page.keyboard.press("Escape")
+    tab.page.locator("#splitter").focus()
+    for _ in range(4):
+        tab.page.keyboard.press("ArrowLeft")
+    tab.page.evaluate("document.activeElement.blur()")
+    tab.page.mouse.move(460, 20)
+    tab.page.wait_for_timeout(500)
+
+
 def run(tab: Tab, steps: int) -> None:
     """Let the strategy choose so many steps."""
     at = int(tab.known("store.present.step"))
@@ -74,6 +90,7 @@ PICTURES: dict[str, tuple[Callable[[Tab], None], str]] = {
     "demo.png": (main_page, "light"),
     "demo-violation.png": (violation, "light"),
     "demo-tour.png": (tour, "dark"),
+    "demo-late-end.png": (late_end, "light"),
 }
 
 
