@@ -5,11 +5,13 @@ A small project of the same name stands in for this one, and an empty folder for
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from support.paths import ROOT
@@ -110,3 +112,51 @@ def with_version(version: tuple[int, int, int]) -> subprocess.CompletedProcess[s
     run = "runpy.run_path(sys.argv[0], run_name='__main__')"
     return subprocess.run([sys.executable, "-c", pretended + run, str(ROOT / "bootstrap.py"), "help"],
                           capture_output=True, text=True, check=False)
+
+
+STAND_IN = """#!{python}
+import os, pathlib, sys, time
+what = sys.argv[2]
+with pathlib.Path("ran").open("a") as ran:
+    ran.write(what + "\\n")
+while what == "mypy" and "pytest" not in pathlib.Path("ran").read_text():
+    time.sleep(0.01)
+if what == "pytest" and os.environ["CODES"].split()[1] != "0":
+    time.sleep(60)
+sys.exit(int(os.environ["CODES"].split()[["ruff", "mypy", "pytest"].index(what)]))
+"""
+
+
+@pytest.mark.parametrize(("codes", "ran", "code"), [
+    ("0 0 0", {"ruff", "mypy", "pytest"}, 0), ("0 0 5", {"ruff", "mypy", "pytest"}, 5),
+    ("0 3 0", {"ruff", "mypy", "pytest"}, 3), ("1 0 0", {"ruff"}, 1),
+])
+@pytest.mark.parametrize("target", ["quick", "test"])
+def test_linters_and_tests_all_count(target: str, codes: str, ran: set[str], code: int, tmp_path: Path,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """ruff comes first; mypy runs while pytest does, and where it fails the tests are not waited for."""
+    bootstrap = imported(monkeypatch)
+    (tmp_path / "python").write_text(STAND_IN.format(python=sys.executable))
+    (tmp_path / "python").chmod(0o755)
+    for name, value in (("ROOT", tmp_path), ("PYTHON", tmp_path / "python"), ("setup", lambda: False),
+                        ("stamped", lambda: [])):
+        monkeypatch.setattr(bootstrap, name, value)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CODES", codes)
+    with pytest.raises(SystemExit) as end:
+        bootstrap.main([target])
+    lines = (tmp_path / "ran").read_text().splitlines()
+    assert (end.value.code, lines[0], set(lines)) == (code, "ruff", ran)
+
+
+def imported(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return bootstrap.py as a module."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("bootstrap")
+
+
+def test_the_suite_runs_on_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More processes than cores, as some wait, and never more than fit in memory."""
+    bootstrap = imported(monkeypatch)
+    options = bootstrap.PYTEST
+    assert options[:3] == ["-m", "pytest", "-n"] and int(options[3]) == min(bootstrap.CORES + 1, 4)

@@ -96,13 +96,6 @@ def test_make_runs_what_the_readme_says(target: str, runs: list[str], monkeypatc
     assert checked == []
 
 
-def test_make_test_runs_the_linters_and_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make test` runs ruff and mypy, and then pytest on all cores."""
-    command, checked = handed_over("test", monkeypatch)
-    assert [words[1] for words in checked] == ["ruff", "mypy"]
-    assert command[1:5] == ["-m", "pytest", "-n", "auto"]
-
-
 def handed_over(target: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[list[str]]]:
     """Return the command that a target of make ends with, and those that must succeed before it."""
     monkeypatch.syspath_prepend(str(ROOT))
