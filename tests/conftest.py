@@ -1,5 +1,5 @@
 """How the suite runs: hypothesis tries the same examples every time, without a deadline that a busy machine would miss;
-the garbage collector leaves the simulator's tables alone, as the drivers do."""
+the garbage collector leaves the simulator's tables alone, as the drivers do, and takes them when a test is over."""
 
 from __future__ import annotations
 
@@ -9,11 +9,26 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-gc.set_threshold(200_000, 50, 50)
+MANY = 200_000
+"""Objects that a test may leave before they are looked at: less than a tenth of a second's work for the collector."""
+gc.set_threshold(10 * MANY, 1_000, 1_000)
 settings.register_profile(
     "project", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=False
 )
 settings.load_profile("project")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Free what a test leaves once it is over, before anybody else has to look at it, and so with a module's fixtures.
+
+    What outlives its module stays for good: it is not looked at again.
+    """
+    yield
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect(1)
+    elif gc.get_count()[0] > MANY:
+        gc.collect(0)
 
 
 @pytest.fixture

@@ -4,41 +4,29 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
-from support import toy_refinement as toy
 from support.command_line import call
 from support.demo_runs import TXN, found_violation, opened, ran
+from support.demo_verbs import meddle, seen
 
-from harness.demo.session import interactive_run, questions, strategy_runner
+from harness.demo.session import interactive_run, strategy_runner
 from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
-from harness.demo.session.opened import Opened, open_trail, open_what
+from harness.demo.session.opened import open_trail
 from harness.demo.session.snapshot import branches, change_text, present, snapshot, steps
-from harness.model import UNORDERED_SET, Actor, Kind, Message, Model, Refusal, Turn, register, tours, unregister
+from harness.model import Kind, Refusal, tours
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.chance import Seeded
-from harness.simulate.plan import everything
-from harness.simulate.replay import Replay, replay_plain, spelled_out
+from harness.simulate.replay import replay_plain, spelled_out
 from harness.simulate.run import Run
 from harness.simulate.tables import Tables
-from harness.verify.refinement import Refiner
 
 MODELS = (TXN, "replication/kip-101/actors", "compaction/pulsar/actors", "transactions/diary-01", "cluster")
-HURT = ("transactions/repaired/actors", "replication/kip-320/actors", "compaction/pulsar/actors")
 TIMED = "three-brokers"
-
-
-@pytest.fixture
-def toys() -> Iterator[None]:
-    """The toy is registered during a test."""
-    register(toy.system())
-    yield
-    unregister("toy")
 
 
 def replayed(trail: Trail) -> tuple[str, Run]:
@@ -46,37 +34,6 @@ def replayed(trail: Trail) -> tuple[str, Run]:
     recorder = Recorder(keep=False)
     run = replay_plain(trail, recorder)
     return recorder.digest(), run
-
-
-def seen(session: LiveSession) -> dict[str, Any]:
-    """Return all there is to see of a session that verbs bring about and take back."""
-    session.refine()
-    shown = snapshot(session)
-    for name in ("version", "epoch", "spec"):
-        del shown[name]
-    for name in ("can_undo", "strategy", "seed", "until"):
-        del shown["present"][name]
-    return shown
-
-
-def meddle(session: LiveSession, chance: Seeded, verbs: int) -> Iterator[str]:
-    """Do what a person may do, at random, and say each time what was done."""
-    for _ in range(verbs):
-        verb = ("take", "take", "take", "rewind", "forward", "switch", "run")[chance.index(7, "verb")]
-        if verb == "take" and session.node.options:
-            session.take(chance.index(len(session.node.options), "step"), at=session.at)
-        elif verb == "rewind":
-            session.rewind(session.at - chance.index(min(session.at, 8) + 1, "back"))
-        elif verb == "forward":
-            session.forward(session.at + chance.index(session.branch.length - session.at + 1, "on"))
-        elif verb == "switch":
-            session.switch(list(session.branches)[chance.index(len(session.branches), "branch")])
-        elif verb == "run":
-            session.start("end", 3)
-            session.run()
-        else:
-            continue
-        yield verb
 
 
 @pytest.mark.parametrize("what", [*MODELS, TIMED])
@@ -156,127 +113,6 @@ def test_undo_leads_back_through_everything_that_was_done(what: str, seed: int) 
         assert seen(session) == before
     with pytest.raises(Refusal, match="nothing to undo"):
         session.undo()
-
-
-def under_way(session: LiveSession) -> Counter[Any]:
-    """Return the messages that the state says are under way."""
-    state, model, found = session.state(session.at), session.model, Counter()
-    for address in model.addresses:
-        for inbox in model.inboxes[address]:
-            found.update(inbox.network.contents(state[inbox.slot]))
-        found.update(state.get(f"held[{address}]", ()))
-    return found
-
-
-def test_messages_under_way_are_those_of_the_state_whatever_was_done() -> None:
-    """Drops, copies, delays, crashes, merged sends; forwards, backwards and on other branches."""
-    hows: Counter[str] = Counter()
-    for what in (*HURT, "transactions/diary-01", "duplicate-and-reorder", "lost-responses"):
-        for seed in range(3):
-            session, chance = ran(what, 30, seed), Seeded(seed)
-            for _ in meddle(session, chance, 25):
-                flights, state = session.in_flight.all(), session.state(session.at)
-                assert Counter(flight.message for flight, _ in flights) == under_way(session)
-                held = [message for name, value in state.items() if name.startswith("held[") for message in value]
-                assert Counter(flight.message for flight, is_held in flights if is_held) == Counter(held)
-                assert len({flight.id for flight, _ in flights}) == len(flights)
-            records = {id(record): record for branch in session.branches.values() for record in branch.records}
-            hows.update(fate.how for record in records.values() for fate in record.moved.taken)
-            hows["copied"] += sum(f.copy_of is not None for r in records.values() for f in r.moved.sent)
-    assert {"dropped", "lost", "held", "released", "copied"} == {how for how, count in hows.items() if count}
-
-
-@attrs.frozen
-class Ping(Message):
-    """The same message every time."""
-
-
-class Pinger(Actor[int]):
-    """Sends pings, and takes none."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.initial = name, 0
-
-    def step(self, local: int) -> Iterator[Turn[int]]:
-        if local < 2:
-            yield Turn("Send", (self.name,), local + 1, (Ping(source=self.name, dest="b"),))
-
-
-def test_message_that_is_already_under_way_merges_with_itself() -> None:
-    """On a network that is a set the second flight ends at once, and going back leaves the first one."""
-    model = Model("pings", (Pinger("a"), Pinger("b")), network=UNORDERED_SET)
-    session = LiveSession(Opened(model, everything(model), "", "own"))
-    session.take(label="Send(a)")
-    session.take(label="Send(a)")
-    (step,) = steps(session, 1)
-    assert (step["taken"], [message["id"] for message in step["sent"]]) == ([{"id": "2.0", "how": "merged"}], ["2.0"])
-    for at in (2, 1):
-        assert [flight.id for flight, _ in session.in_flight.all()] == ["1.0"]
-        session.rewind(at - 1)
-    assert session.in_flight.all() == []
-
-
-def judged(session: LiveSession) -> list[dict[str, Any]]:
-    """Return what the steps are in the spec, after holding it against what a refiner says of the whole run."""
-    refiner = Refiner(session.model)
-    _, trace = refiner.follow(Replay(refiner.tables, session.trail()))
-    judged = refiner.judge(trace)
-    assert judged.failure is None
-    reported = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
-    names = [tuple(action.split("(")[0].split(" ")[0] for action in spec["actions"]) for spec in reported]
-    assert names == list(judged.taken)
-    return reported
-
-
-@pytest.mark.parametrize("what", [*HURT, "toy/actors"])
-def test_steps_are_in_the_spec_what_the_refiner_says(what: str, toys: None) -> None:
-    """Also after going back and on along another branch, where responses count from when they are served."""
-    kinds: Counter[str] = Counter()
-    for seed in range(3):
-        session = ran(what, 60, seed, inject_faults=False)
-        session.refine(7)
-        for back in (session.at, session.at // 2):
-            session.rewind(back)
-            session.refine()
-            judged(session)
-            session.start("end", 20)
-            while session.run(3):
-                session.refine(2)
-            session.refine()
-            reported = judged(session)
-            kinds.update(spec["kind"] for spec in reported)
-    assert {"step", "stutter"} <= set(kinds)
-
-
-def test_step_is_again_in_the_spec_what_it_was_when_somebody_goes_back(toys: None) -> None:
-    """A response that was served, and is not applied any more, no longer counts."""
-    session = ran("toy/actors", 40, 2, inject_faults=False)
-    session.refine()
-    for back in range(session.at, -1, -1):
-        session.rewind(back)
-        session.refine()
-        judged(session)
-
-
-def test_step_outside_the_spec_is_told_and_explained(toys: None) -> None:
-    """A follower that takes old values: the step is outside, and the nearest action is named with its guard."""
-    session = LiveSession(open_what("toy/actors", settings={"flaw": "takes-old-values"}))
-    for seed in range(50):
-        session.open("toy/actors", settings={"flaw": "takes-old-values"})
-        session.set_strategy("random", seed)
-        session.start("end", 30)
-        session.run()
-        session.refine()
-        reported = [json.loads(session.spec_of(n)) for n in range(1, session.at + 1)]
-        outside = [n for n, spec in enumerate(reported, 1) if spec["kind"] == "outside"]
-        if outside:
-            break
-    about = questions.about(session, outside[0])()
-    assert about["explanation"][0].startswith(f"step {outside[0]} is no step of the spec: ")
-    assert about["explanation"][2:] == [
-        "  nearest in the spec: Forget", "    only Crash may be Forget, and this step is Apply"
-    ]
-    assert any(spec["kind"] != "outside" for spec in reported[outside[0] :])  # the steps after it are judged, too
 
 
 def test_news_is_what_a_client_needs_to_have_the_whole_picture() -> None:

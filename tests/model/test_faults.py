@@ -8,123 +8,23 @@ from collections.abc import Iterable
 
 import attrs
 import pytest
+from support.faulty_world import Diary, Memo, Note, note, world
 
 from harness.model import (
     BAG,
     FIFO,
     NETWORKS,
     UNORDERED_SET,
-    Actor,
-    Choice,
     Faults,
     Gate,
     Kind,
-    Message,
-    Model,
     Network,
     Rule,
     State,
-    Timed,
-    Turn,
-    View,
     durable,
     find_model,
-    persisted,
     survivor,
-    volatile,
 )
-from harness.simulate.plan import Plan
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-
-
-@attrs.frozen
-class Note(Message):
-    n: int
-
-
-@attrs.frozen
-class Memo(Message):
-    n: int
-
-
-@attrs.frozen
-class Diary:
-    heard: tuple[int, ...] = persisted(default=())
-    outbox: tuple[Message, ...] = volatile(default=())
-    dirty: bool = volatile(default=False)
-
-
-class Peer(Actor[Diary]):
-    """Sends what is in its outbox, writes down what it hears, and flushes that when it likes."""
-
-    may_crash = True
-
-    def __init__(self, name: str, *outbox: Message) -> None:
-        self.name = name
-        self.initial = Diary(outbox=outbox)
-
-    def step(self, local: Diary) -> Iterable[Turn[Diary]]:
-        if local.outbox:
-            first, *rest = local.outbox
-            yield Turn("Send", (self.name,), attrs.evolve(local, outbox=tuple(rest)), (first,))
-        if local.dirty:
-            yield Turn("Flush", (self.name,), attrs.evolve(local, dirty=False), flush=True)
-
-    def on_message(self, local: Diary, message: Message) -> Iterable[Turn[Diary]]:
-        assert isinstance(message, Note | Memo)
-        yield Turn("Hear", (self.name,), attrs.evolve(local, heard=(*local.heard, message.n), dirty=True))
-
-
-class World:
-    """A model and the state it is in: takes steps by the beginning of their labels, by the reference semantics."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.state: State = model.initial_states()[0]
-
-    @property
-    def labels(self) -> list[str]:
-        return [choice.label for choice in self.model.choices(self.state)]
-
-    def take(self, *labels: str) -> Choice:
-        """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
-        for label in labels:
-            (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
-            self.state = self.model.apply(self.state, choice)
-        return choice
-
-    def lost(self, label: str) -> tuple[Message, ...]:
-        """Return the messages that are lost when a step is taken, and take it."""
-        before = self.state
-        return self.model.effects(View(before), self.take(label).step).lost
-
-    def settle(self) -> None:
-        """Send and deliver until nothing is left to do without faults and mending."""
-        while going := [c for c in self.model.choices(self.state) if c.step.kind is Kind.STEP]:
-            self.state = self.model.apply(self.state, going[0])
-
-    def offers(self, action: str) -> bool:
-        return any(label.split("(")[0].split(" ")[0] == action for label in self.labels)
-
-    def heard(self, name: str = "z") -> tuple[int, ...]:
-        found: tuple[int, ...] = self.state[name].heard
-        return found
-
-    def gate(self, name: str = "z") -> Gate:
-        found: Gate = self.state[f"gate[{name}]"]
-        return found
-
-
-def note(n: int, source: str = "a", dest: str = "z") -> Note:
-    return Note(n, source=source, dest=dest)
-
-
-def world(*sent: Message, faults: Faults, network: Network = BAG) -> World:
-    """Return a world of a, b, y and z, in which the sources of the given messages have them to send."""
-    peers = [Peer(name, *(message for message in sent if message.source == name)) for name in ("a", "b", "y", "z")]
-    return World(Model("peers", tuple(peers), ({},), network, faults))
 
 
 def test_drop_takes_a_message_under_way() -> None:
@@ -351,8 +251,6 @@ EVERYTHING = Faults(
     drop=2, duplicate=2, delay=2, reorder=2, partition=2, one_way=2, pause=2, skew=2, targets=("a", "z"),
     rules=(Rule("drop"), Rule("duplicate"), Rule("delay"), Rule("reorder")),
 )
-
-
 KINDS = {
     "Drop": "drop", "Duplicate": "duplicate", "Delay": "delay", "Reconnect": "reorder", "Partition": "partition",
     "Cut": "one_way", "Pause": "pause", "Crash": "crash", "SkewClock": "skew",
@@ -396,66 +294,3 @@ def test_faults_keep_to_their_budget_and_mending_is_always_offered(name: str, ne
             taken[KINDS.get(choice.step.action, "")] += choice.step.kind is Kind.FAULT
             state = model.apply(state, choice)
         assert all(taken[kind] <= getattr(faults, kind) for kind in KINDS.values())
-
-
-def times(faults: Faults, seed: int, *sent: Message) -> dict[str, list[float]]:
-    """Return when (in milliseconds) the steps of a timed run happened, by the beginning of their labels."""
-    sent = sent or tuple(note(n, *ends) for n, ends in enumerate(["az", "za", "bz", "yz"] * 3))
-    plan = Plan((), steps=400, mode="timed")
-    run = run_plain(Tables(world(*sent, faults=faults).model), plan, RandomStrategy(seed))
-    found: dict[str, list[float]] = {}
-    for chosen in run.trail.choices:
-        assert chosen.at_us is not None
-        found.setdefault(chosen.label.split(" ")[0], []).append(chosen.at_us / 1000)
-    return found
-
-
-TIMED = {
-    "Partition(a,z) Heal(a,z)": Timed("partition", ("z", "a"), 5, 12),
-    "Cut(z,a) Heal(a,z)": Timed("one_way", ("z", "a"), 5, 12),
-    "Pause(z) Resume(z)": Timed("pause", ("z",), 5, 12),
-    "Crash(z) Restart(z)": Timed("crash", ("z",), 5, 12),
-    "SkewClock(z) SetClock(z)": Timed("skew", ("z",), 5, 12),
-}
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("steps", TIMED)
-def test_timed_fault_happens_and_is_mended_at_its_moments(steps: str, seed: int) -> None:
-    """A timed fault of any kind begins and ends when it says, though nobody is a target of the budget."""
-    begin, end = steps.split()
-    found = times(Faults(timed=(TIMED[steps],)), seed)
-    assert (found[begin], found[end]) == ([5], [12])
-
-
-def test_timed_fault_without_an_end_is_mended_some_time() -> None:
-    """Without `until_ms` a timed fault is mended all the same, later."""
-    found = times(Faults(timed=(Timed("crash", ("z",), 5),)), 0)
-    assert found["Crash(z)"] == [5] and found["Restart(z)"][0] > 5
-
-
-def test_timed_faults_of_one_kind_happen_in_turn() -> None:
-    """Two timed crashes of one actor happen each at its moment."""
-    found = times(Faults(timed=(Timed("crash", ("z",), 15, 20), Timed("crash", ("z",), 3, 7))), 0)
-    assert (found["Crash(z)"], found["Restart(z)"]) == ([3, 15], [7, 20])
-
-
-def test_timed_fault_that_is_not_possible_at_its_moment_happens_as_soon_as_it_is() -> None:
-    """An actor that is down when it should be paused is paused when it is up again, and resumed as it is late."""
-    found = times(Faults(timed=(Timed("crash", ("z",), 5, 12), Timed("pause", ("z",), 7, 9))), 0)
-    assert (found["Restart(z)"], found["Pause(z)"], found["Resume(z)"]) == ([12], [12], [12])
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_timed_fault_keeps_its_moment_beside_a_budget(seed: int) -> None:
-    """Faults of the budget neither pay for a timed fault nor move it, and affect their own targets only."""
-    faults = Faults(crash=1, one_way=1, targets=("a",), timed=(Timed("crash", ("z",), 5, 12),))
-    found = times(faults, seed)
-    assert (found["Crash(z)"], found["Restart(z)"]) == ([5], [12])
-    assert len(found["Crash(a)"]) == len(found["Restart(a)"]) == 1
-
-
-def test_timed_rule_delays_by_its_delay() -> None:
-    """In timed mode a message that a delay rule holds is released after the rule's delay."""
-    found = times(Faults(rules=(Rule("delay", delay_ms=70),)), 0, note(1))
-    assert found["Release"][0] == found["Send(a)"][0] + 70

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -35,8 +34,6 @@ from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Cluster, run_application
-
-pytest_plugins = ["pytester"]
 
 Application = Callable[[Cluster], Awaitable[None]]
 
@@ -360,130 +357,6 @@ def test_simulated_application_on_a_flawed_model_says_what_is_violated(out: Path
     with pytest.raises(testing.SimulationFailed, match=said):
         test_flawed()
     assert replay_plain(read_trail(out / "test_flawed.trail.jsonl")).verdict.violated == "CommittedTidKnown"
-
-
-SUITE = '''
-import harness
-
-
-@harness.simulated("fencing", seeds=50)
-def test_never_fenced(run):
-    """Fails with some seed."""
-    assert "ProducerFenced" not in run.witnessed
-
-
-@harness.simulated("fencing", seeds=50)
-async def test_inits(cluster):
-    """Passes with every seed."""
-    seen.append(cluster)
-    await cluster.client("c1").init()
-
-
-seen = []
-
-
-def test_seeds():
-    """Sees how many seeds there were."""
-    print("seeds:", len(seen))
-'''
-
-
-def test_plugin_options_set_folder_and_seeds(pytester: pytest.Pytester) -> None:
-    """`--harness-out` says where trails go, `--harness-seeds` how many seeds are tried; the report lists the trails."""
-    pytester.makepyfile(SUITE)
-    done = pytester.runpytest_subprocess("--harness-out", "trails", "--harness-seeds", "3", "-s")
-    done.assert_outcomes(passed=2, failed=1)
-    done.stdout.fnmatch_lines([
-        "*seeds: 3*",
-        "*SimulationFailed: seed 0: the test raised AssertionError*",
-        "*failed simulations*",
-        "test_never_fenced: seed 0: the test raised AssertionError*",
-        "  replay: kafka-proto replay trails/test_never_fenced.trail.jsonl",
-    ])
-    trail = read_trail(pytester.path / "trails" / "test_never_fenced.trail.jsonl")
-    assert replay_plain(trail).witnessed >= {"ProducerFenced"}
-
-
-FAILING = '''
-import harness
-import trio
-
-
-@harness.simulated("s4-copied-tail", seeds=100)
-def test_flawed(run):
-    """Violates a claim."""
-
-
-@harness.simulated("fencing", seeds=1)
-def test_of_a_run(run):
-    assert run.trail.choices == (), "it has steps"
-
-
-@harness.simulated("fencing", seeds=1)
-async def test_in_a_nursery(cluster):
-    async def use():
-        await cluster.client("c1").init()
-        raise ValueError("after init")
-
-    async with trio.open_nursery() as nursery, trio.open_nursery() as inner:
-        inner.start_soon(use)
-
-
-@harness.simulated("fencing", seeds=1)
-async def test_twice_in_a_nursery(cluster):
-    async def use():
-        raise ValueError("one of two")
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(use)
-        nursery.start_soon(use)
-
-
-@harness.simulated("fencing", seeds=1)
-async def test_of_a_command(cluster):
-    await cluster.client("c1").add_partitions("tp1")
-
-
-@harness.simulated("fencing", seeds=1)
-async def test_of_nobody(cluster):
-    cluster.client("b")
-'''
-
-
-@pytest.mark.parametrize(("name", "lines"), [
-    ("flawed", ["E * harness.SimulationFailed: LogsAgreeUpToHwm is violated: *", "*replay: kafka-proto replay out/*"]),
-    ("of_a_run", ["E * AssertionError: it has steps", "E * harness.SimulationFailed: seed 0: the test raised A*"]),
-    ("in_a_nursery", ["E * ValueError: after init", "E * harness.SimulationFailed: seed 0: * ValueError: after init"]),
-    ("twice_in_a_nursery", ["E * seed 0: the test raised ExceptionGroup: *2 sub-exc*", "*ValueError: one of two"]),
-    ("of_a_command", [">*add_partitions(\"tp1\")", "E * seed 0: the test raised OperationFailed: fail: *"]),
-    ("of_nobody", [">*cluster.client(\"b\")", "E *there is no client 'b'; *"]),
-])
-def test_failure_shows_what_is_wrong_and_nothing_of_the_harness(
-    name: str, lines: list[str], pytester: pytest.Pytester
-) -> None:
-    """The violated property or the test's own error comes first; no frame is of the harness or of trio."""
-    path = pytester.makepyfile(FAILING)
-    done = pytester.runpytest_subprocess(f"{path}::test_{name}", "-p", "no:cacheprovider")
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(lines)
-    text = done.stdout.str().partition("= FAILURES =")[2]
-    frame = re.compile(r"(simulate|trio|outcome)/\w+\.py|File .*/harness/")
-    assert [line for line in text.splitlines() if frame.search(line)] == []
-    if name != "twice_in_a_nursery":
-        assert "ExceptionGroup" not in text
-    first = next(line for line in text.splitlines() if line.startswith("E "))
-    assert first.split()[1].rstrip(":") in ("harness.SimulationFailed", "AssertionError", "ValueError", "KeyError",
-                                            "harness.model.model.OperationFailed")
-
-
-def test_plugin_is_silent_without_failures(pytester: pytest.Pytester) -> None:
-    """Without options each test has its own seeds; without failures there is no section, and no folder."""
-    pytester.makepyfile(SUITE)
-    done = pytester.runpytest_subprocess("-s", "-k", "inits or seeds")
-    done.assert_outcomes(passed=2)
-    done.stdout.fnmatch_lines(["*seeds: 50*"])
-    done.stdout.no_fnmatch_line("*failed simulations*")
-    assert not (pytester.path / "out").exists()
 
 
 def test_simulated_refuses_what_does_not_exist(out: Path) -> None:

@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +27,6 @@ from harness.record import (
     SpooledChoices,
     choices,
     header_of,
-    read_events,
     read_history,
     read_trail,
     write_history,
@@ -304,55 +302,6 @@ def test_parts_are_removed_by_a_program_that_ends_at_once(tmp_path: Path) -> Non
             remove_parts()
             assert list(files_below(tmp_path)) == [".other.part"]
     assert list(files_below(tmp_path)) == [".other.part"]
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> Path:
-    """The history of a run of 300 steps."""
-    plan = Plan(FAULTY.claims, 300, scenario=FAULTY.name)
-    return record_run(Tables(model_of(FAULTY)), plan, RandomStrategy(1), tmp_path / "x.trail.jsonl")[0]
-
-
-@pytest.mark.parametrize("typed", [True, False], ids=["with the model", "without"])
-def test_events_are_read_one_by_one_as_they_are_together(typed: bool, recorded: Path) -> None:
-    """The iterator gives the events that the whole history has, and has read no more than it gave."""
-    model = model_of(FAULTY) if typed else None
-    events = read_events(recorded, model)
-    assert isinstance(events, Iterator)
-    assert tuple(events) == read_history(recorded, model).events
-    assert len(read_history(recorded, model).events) == 301
-
-
-EDITS: list[tuple[str, Callable[[list[str]], object], str]] = [
-    ("dropped", lambda found: found.pop(5), "its end line says 301"),
-    ("swapped", lambda found: found.insert(5, found.pop(6)), "do not have the digest of its end line"),
-    ("cut", lambda found: found.pop(), "is cut off"),
-    ("no JSON", lambda found: found.insert(7, "{"), "line 8: not JSON"),
-]
-
-
-@pytest.mark.parametrize(("edit", "said"), [edit[1:] for edit in EDITS], ids=[edit[0] for edit in EDITS])
-def test_events_of_a_damaged_history_are_not_even_begun(
-    edit: Callable[[list[str]], object], said: str, recorded: Path
-) -> None:
-    """The digest is known to be right before the first event is given."""
-    found = recorded.read_text(encoding="utf-8").splitlines()
-    edit(found)
-    recorded.write_text("\n".join(found) + "\n", encoding="utf-8")
-    with pytest.raises(Refusal, match=said):
-        next(read_events(recorded, model_of(FAULTY)))
-
-
-def test_history_that_changes_while_it_is_read_is_refused(recorded: Path) -> None:
-    """What was given is checked against the digest again at the end."""
-    events = read_events(recorded, model_of(FAULTY))
-    next(events)
-    text = recorded.read_text(encoding="utf-8")
-    before, _, after = text.rpartition('"detail":"')
-    with recorded.open("r+", encoding="utf-8") as file:
-        file.write(f'{before}"detail":"X{after[1:]}')
-    with pytest.raises(Refusal, match="has changed while it was read"):
-        list(events)
 
 
 @pytest.mark.parametrize("count", [0, 15, 16, 17, 100])

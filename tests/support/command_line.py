@@ -113,3 +113,11 @@ def alive_in_group(group: int) -> list[int]:
 def files_below(folder: Path) -> dict[str, bytes]:
     """Return every file below a folder with its content, hidden ones too."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(*arguments: object) -> str:
+    """Return the sentence that refuses a command, after checking that no file was left or changed."""
+    before = files_below(Path.cwd().parent)
+    sentence = call(*arguments).refusal
+    assert files_below(Path.cwd().parent) == before
+    return sentence

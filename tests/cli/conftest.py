@@ -1,0 +1,19 @@
+"""Recorded runs that several files of tests read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.command_line import call
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with trails and histories of a run without faults, one with faults, and one with a fair cycle."""
+    folder = tmp_path_factory.mktemp("recorded")
+    for name, what in (("plain", "s4-copied-tail"), ("faulty", "deaf-client"), ("cycle", "s5-stuck-abort")):
+        made = call("simulate", what, "--seeds", 40, "--out", folder / name, "--json").json
+        for kind in ("trail", "history"):
+            Path(made[kind]).rename(folder / f"{name}.{kind}.jsonl")
+    return folder

@@ -1,0 +1,112 @@
+"""A model of peers that exchange notes, keep a diary and reset under faults: what tests of faults look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import (
+    BAG,
+    Actor,
+    Choice,
+    Faults,
+    Gate,
+    Kind,
+    Message,
+    Model,
+    Network,
+    State,
+    Turn,
+    View,
+    persisted,
+    volatile,
+)
+
+
+@attrs.frozen
+class Note(Message):
+    n: int
+
+
+@attrs.frozen
+class Memo(Message):
+    n: int
+
+
+@attrs.frozen
+class Diary:
+    heard: tuple[int, ...] = persisted(default=())
+    outbox: tuple[Message, ...] = volatile(default=())
+    dirty: bool = volatile(default=False)
+
+
+class Peer(Actor[Diary]):
+    """Sends what is in its outbox, writes down what it hears, and flushes that when it likes."""
+
+    may_crash = True
+
+    def __init__(self, name: str, *outbox: Message) -> None:
+        self.name = name
+        self.initial = Diary(outbox=outbox)
+
+    def step(self, local: Diary) -> Iterable[Turn[Diary]]:
+        if local.outbox:
+            first, *rest = local.outbox
+            yield Turn("Send", (self.name,), attrs.evolve(local, outbox=tuple(rest)), (first,))
+        if local.dirty:
+            yield Turn("Flush", (self.name,), attrs.evolve(local, dirty=False), flush=True)
+
+    def on_message(self, local: Diary, message: Message) -> Iterable[Turn[Diary]]:
+        assert isinstance(message, Note | Memo)
+        yield Turn("Hear", (self.name,), attrs.evolve(local, heard=(*local.heard, message.n), dirty=True))
+
+
+class World:
+    """A model and the state it is in: takes steps by the beginning of their labels, by the reference semantics."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.state: State = model.initial_states()[0]
+
+    @property
+    def labels(self) -> list[str]:
+        return [choice.label for choice in self.model.choices(self.state)]
+
+    def take(self, *labels: str) -> Choice:
+        """Take steps; each label must be the beginning of exactly one that is possible. Returns the last."""
+        for label in labels:
+            (choice,) = (c for c in self.model.choices(self.state) if c.label.startswith(label))
+            self.state = self.model.apply(self.state, choice)
+        return choice
+
+    def lost(self, label: str) -> tuple[Message, ...]:
+        """Return the messages that are lost when a step is taken, and take it."""
+        before = self.state
+        return self.model.effects(View(before), self.take(label).step).lost
+
+    def settle(self) -> None:
+        """Send and deliver until nothing is left to do without faults and mending."""
+        while going := [c for c in self.model.choices(self.state) if c.step.kind is Kind.STEP]:
+            self.state = self.model.apply(self.state, going[0])
+
+    def offers(self, action: str) -> bool:
+        return any(label.split("(")[0].split(" ")[0] == action for label in self.labels)
+
+    def heard(self, name: str = "z") -> tuple[int, ...]:
+        found: tuple[int, ...] = self.state[name].heard
+        return found
+
+    def gate(self, name: str = "z") -> Gate:
+        found: Gate = self.state[f"gate[{name}]"]
+        return found
+
+
+def note(n: int, source: str = "a", dest: str = "z") -> Note:
+    return Note(n, source=source, dest=dest)
+
+
+def world(*sent: Message, faults: Faults, network: Network = BAG) -> World:
+    """Return a world of a, b, y and z, in which the sources of the given messages have them to send."""
+    peers = [Peer(name, *(message for message in sent if message.source == name)) for name in ("a", "b", "y", "z")]
+    return World(Model("peers", tuple(peers), ({},), network, faults))
