@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.campaign.cells import Cell
 from harness.campaign.event_columns import Joiner
-from harness.foreign.log_histories import PROPERTIES, LogJudge, Operation
+from harness.foreign.log_histories import PROPERTIES, LogJudge, LogOperation
 from harness.record import Recorder
 
 MODEL, IMPORTED, RECORDED = "log", "imported", "recorded"
@@ -21,7 +21,7 @@ def cell_of_logs(what: str) -> Cell:
     return Cell(what, MODEL, {}, {}, "", {}, tuple(PROPERTIES), "free", 0, 0, None, RECORDED, {}, "", IMPORTED)
 
 
-def part_of(operation: Operation) -> str:
+def part_of(operation: LogOperation) -> str:
     """Return the inside of the JSON object of an operation's event: its sends and polls by number, as `writes`."""
     return _text({
         "process": operation.process, "kind": operation.outcome, "action": operation.name,
@@ -37,7 +37,7 @@ def judged(run: Mapping[str, Any], rows: Iterable[tuple[Any, ...]]) -> tuple[tup
             recorder.add(n, at_us, joiner.part(turn, values), "")
             event = json.loads(turn)
             parts = tuple(map(json.loads, values))
-            judge.look(Operation(n, at_us, event["process"], event["kind"], event["action"], parts))
+            judge.look(LogOperation(n, at_us, event["process"], event["kind"], event["action"], parts))
         found = judge.breaches()
     except (KeyError, IndexError, TypeError, ValueError) as error:
         return ("record",), f"the stored events are no history of a log: {type(error).__name__}: {error}", False

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.foreign import edn
 from harness.foreign.edn import Keyword, Map
-from harness.foreign.log_histories import ASSIGN, CRASH, FAULT, INVOKE, MIXED, OK, POLL, SEND, SUBSCRIBE, Operation
+from harness.foreign.log_histories import ASSIGN, CRASH, FAULT, INVOKE, MIXED, OK, POLL, SEND, SUBSCRIBE, LogOperation
 from harness.model import Refusal
 
 TYPES = ("invoke", "ok", "fail", "info")
@@ -23,7 +23,7 @@ NAMES = (*MIXED, ASSIGN, SUBSCRIBE, CRASH, IGNORED)
 FROM_START = Keyword("seek-to-beginning?")
 
 
-def operations(path: Path) -> Iterator[Operation]:
+def operations(path: Path) -> Iterator[LogOperation]:
     """Yield the operations of a file in their order. Raises Refusal naming the line of one that is none of a log."""
     n = 0
     for line, form in edn.forms(path):
@@ -36,7 +36,7 @@ def operations(path: Path) -> Iterator[Operation]:
         raise Refusal(f"{path} holds no operation; give a history that Jepsen wrote, such as its history.edn")
 
 
-def _operation(n: int, form: Any) -> Operation:
+def _operation(n: int, form: Any) -> LogOperation:
     """Return the operation of a map. Raises ValueError."""
     if not isinstance(form, Map):
         raise ValueError(f"expected the map of an operation, found {_short(form)}")
@@ -48,13 +48,13 @@ def _operation(n: int, form: Any) -> Operation:
         raise ValueError(f"expected nanoseconds as :time, found {_short(time)}")
     at_us = None if time is None else time // 1_000
     if not _is_whole(process):
-        return Operation(n, at_us, edn.written(process).removeprefix(":"), FAULT,
+        return LogOperation(n, at_us, edn.written(process).removeprefix(":"), FAULT,
                          edn.written(name).removeprefix(":"), ())
     if not isinstance(name, Keyword) or name.name not in NAMES:
         known = ", ".join(f":{name}" for name in NAMES)
         raise ValueError(f"unknown :f {_short(name)}; the operations on a log are {known}")
     parts = _parts(name.name, kind.name, form)
-    return Operation(n, at_us, str(process), kind.name, name.name, parts)
+    return LogOperation(n, at_us, str(process), kind.name, name.name, parts)
 
 
 def _given(form: Map, name: str) -> Any:

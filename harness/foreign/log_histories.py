@@ -32,7 +32,7 @@ MIXED = ("send", "poll", "txn")
 
 
 @attrs.frozen
-class Operation:
+class LogOperation:
     """An operation of a client as it begins or ends, or something that was done to the system."""
 
     n: int
@@ -99,7 +99,7 @@ class LogJudge:
         """Readers whose logs are dealt out to them: they may be given older positions at any time."""
         self._unstable: list[Breach] = []
 
-    def look(self, operation: Operation) -> None:
+    def look(self, operation: LogOperation) -> None:
         """Look at the next operation."""
         name, outcome = operation.name, operation.outcome
         if outcome in (FAULT, INVOKE):
@@ -127,7 +127,7 @@ class LogJudge:
                 found.append(attrs.evolve(ordered[0], reason=ordered[0].reason + more))
         return tuple(sorted(found, key=lambda breach: (breach.step, breach.property)))
 
-    def _assigned(self, operation: Operation) -> None:
+    def _assigned(self, operation: LogOperation) -> None:
         kind, keys, from_start = operation.parts[0]
         if kind == SUBSCRIBE:
             self._grouped.add(operation.process)
@@ -137,14 +137,14 @@ class LogJudge:
         if not from_start:
             self._positions[operation.process] = {key: known[key] for key in keys if key in known}
 
-    def _sent(self, operation: Operation, key: Any, offset: int | None, value: Any) -> None:
+    def _sent(self, operation: LogOperation, key: Any, offset: int | None, value: Any) -> None:
         if offset is not None:
             log = self._logs.setdefault(key, _Log())
             seen = _Seen(operation.n, operation.process, operation.name, value)
             self._tell(key, log, offset, seen)
             log.acked.setdefault(offset, seen)
 
-    def _polled(self, operation: Operation, key: Any, records: Iterable[tuple[int, Any]]) -> None:
+    def _polled(self, operation: LogOperation, key: Any, records: Iterable[tuple[int, Any]]) -> None:
         log = self._logs.setdefault(key, _Log())
         positions = self._positions.setdefault(operation.process, {})
         known = None if operation.process in self._grouped else positions.get(key)
@@ -201,11 +201,3 @@ def _passed_over(key: Any, log: _Log) -> Iterator[Breach]:
                 yield Breach(DURABILITY, last.n, last.action, (
                     f"{sent.value} was acknowledged at offset {offset} of log {key} in {sent.words}, and "
                     f"{reader.words} passes over it from offset {low} to {high}"))
-
-
-def judge_log(operations: Iterable[Operation]) -> tuple[Breach, ...]:
-    """Return what the operations of a history violate."""
-    judge = LogJudge()
-    for operation in operations:
-        judge.look(operation)
-    return judge.breaches()

@@ -118,7 +118,7 @@ class Linearization:
 
 def linearize(calls: Calls, initial: Value, apply: Apply) -> Linearization:
     """Return an order that explains the answers to calls of an object, or why there is none."""
-    search = _Search(calls, apply)
+    search = _OrderSearch(calls, apply)
     order = search.run(initial)
     if order is not None:
         return Linearization(tuple(search.calls[n] for n in order))
@@ -131,7 +131,7 @@ def linearizable(name: str, calls: Auxiliary, initial: Value, apply: Apply, sour
     return always(name, lambda view: linearize(calls.of(view), initial, apply).reason, source=source)
 
 
-class _Search:
+class _OrderSearch:
     """A depth-first search for an order; calls have numbers, by client and in each client's order."""
 
     def __init__(self, calls: Calls, apply: Apply) -> None:

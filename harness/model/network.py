@@ -138,7 +138,20 @@ class Fifo:
         return self._with(inbox, message.source, kept, tuple(queues[-1]))
 
 
-class Connections:
+class _Queues:
+    """What inboxes of one queue per source, or per connection, have in common."""
+
+    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(canonical_sort([queue[0] for queue in inbox.values()]))
+
+    def contents(self, inbox: Value) -> tuple[Message, ...]:
+        return tuple(message for queue in inbox.values() for message in queue)
+
+    def each(self, inbox: Value) -> Iterable[Message]:
+        return self.contents(inbox)
+
+
+class Connections(_Queues):
     """First in, first out on each connection, which a message names as its `connection`; connections are unordered.
 
     Who opens a new connection sends on it from then on. What is under way on an old one may arrive any time later.
@@ -159,20 +172,11 @@ class Connections:
         queue.remove(message)
         return inbox.set(key, tuple(queue)) if queue else inbox.without(key)
 
-    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
-        return tuple(canonical_sort([queue[0] for queue in inbox.values()]))
-
-    def contents(self, inbox: Value) -> tuple[Message, ...]:
-        return tuple(message for queue in inbox.values() for message in queue)
-
-    def each(self, inbox: Value) -> Iterable[Message]:
-        return self.contents(inbox)
-
     def _key(self, message: Message) -> tuple[str, int]:
         return message.source, getattr(message, "connection", 0)
 
 
-class Reliable:
+class Reliable(_Queues):
     """A queue per connection inside a machine, or to a service modelled as atomic: first in, first out, each once.
 
     Only a receiver that is down loses what is under way to it. Inbox: source -> queue.
@@ -188,15 +192,6 @@ class Reliable:
     def take(self, inbox: Value, message: Message) -> Value:
         rest = inbox[message.source][1:]
         return inbox.set(message.source, rest) if rest else inbox.without(message.source)
-
-    def deliverable(self, inbox: Value) -> tuple[Message, ...]:
-        return tuple(canonical_sort([queue[0] for queue in inbox.values()]))
-
-    def contents(self, inbox: Value) -> tuple[Message, ...]:
-        return tuple(message for queue in inbox.values() for message in queue)
-
-    def each(self, inbox: Value) -> Iterable[Message]:
-        return self.contents(inbox)
 
 
 UNORDERED_SET = UnorderedSet()

@@ -104,11 +104,6 @@ def _not_utf8(path: Path) -> str:
     return "some of it"
 
 
-def read_texts(path: Path, what: str) -> list[str]:
-    """Return the lines of a file, of which there is at least one. Raises Refusal."""
-    return list(each_text(path, what))
-
-
 def parse_line(path: Path, what: str, number: int, line: str) -> dict[str, Any]:
     """Return the JSON object of a file's line. Raises Refusal naming the line where it is none."""
     try:

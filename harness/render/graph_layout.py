@@ -41,7 +41,7 @@ class Item:
 
 
 @attrs.frozen
-class Link:
+class LayoutLink:
     """An arrow between two boxes to be laid out: their numbers, and the size of its label."""
 
     source: int
@@ -72,7 +72,7 @@ class Layers:
     height: float
 
 
-def lay_out(boxes: Sequence[tuple[int, float, float]], links: Sequence[Link], spacing: float) -> Layers:
+def lay_out(boxes: Sequence[tuple[int, float, float]], links: Sequence[LayoutLink], spacing: float) -> Layers:
     """Lay boxes, given by depth, width and height, and the links between them out; layers are at least `spacing` apart.
 
     There is at least one box.
@@ -98,7 +98,7 @@ def lay_out(boxes: Sequence[tuple[int, float, float]], links: Sequence[Link], sp
     return Layers(tuple(items), tuple(routes), width, max(item.bottom for item in items))
 
 
-def _route(items: list[Item], link: Link) -> Route:
+def _route(items: list[Item], link: LayoutLink) -> Route:
     """Add the label and the bends of a link, and join them."""
     one, other = items[link.source].layer, items[link.target].layer
     is_up = other < one

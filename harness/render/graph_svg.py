@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
-from harness.render.graph_layout import Item, Layers, Link, Route, lay_out
+from harness.render.graph_layout import Item, Layers, LayoutLink, Route, lay_out
 from harness.render.graph_picture import Arrow, Box, Picture
 
 CHAR, LABEL_CHAR = 6.65, 6.05
@@ -54,7 +54,7 @@ def write_svg(shown: Picture) -> str:
     """Return a picture as an XML document."""
     boxes = [(box.depth, *_size(box)) for box in shown.boxes]
     links = [
-        Link(arrow.source, arrow.target, max(map(len, arrow.labels)) * LABEL_CHAR + 6,
+        LayoutLink(arrow.source, arrow.target, max(map(len, arrow.labels)) * LABEL_CHAR + 6,
              len(arrow.labels) * LABEL_LINE + 4)
         for arrow in shown.arrows
     ]

@@ -26,7 +26,7 @@ from harness.simulate.nodes import Node, Option
 from harness.simulate.tables import BYTES_PER_TURN, Tables
 
 
-class Taken(NamedTuple):
+class TakenTurn(NamedTuple):
     """A turn that a task took, the state after it, what it flushed, and what its identity kept alive is known by."""
 
     turn: Turn[Any]
@@ -53,7 +53,7 @@ class ActorTask:
         self.wanted = ""
         self.input: Input | None = None
         """What comes from outside with the wanted turn."""
-        self.answer: Taken | None = None
+        self.answer: TakenTurn | None = None
         self.error: Exception | None = None
         """Why there is no answer."""
         self.task: trio.lowlevel.Task | None = None
@@ -79,7 +79,7 @@ class ActorTask:
         finally:
             self.task = None
 
-    def _take_turn(self) -> Taken:
+    def _take_turn(self) -> TakenTurn:
         """Take the wanted turn of this actor in its own state, with the message at the head of its mailbox if any."""
         if self.input is not None:
             return self._take_input(self.input.value)
@@ -100,20 +100,20 @@ class ActorTask:
                 return taken
         raise self._not_offered()
 
-    def _take_input(self, value: Value) -> Taken:
+    def _take_input(self, value: Value) -> TakenTurn:
         """Take the turn of this actor in its own state with input from outside, which hardly ever comes twice."""
         for turn in self.actor.on_input(self.local, value):
             if (turn.label if turn.detail else f"{turn.label} {brief_input(value)}") == self.wanted:
                 return self._taken(turn, None)
         raise self._not_offered()
 
-    def _taken(self, turn: Turn[Any], message: Message | None) -> Taken:
+    def _taken(self, turn: Turn[Any], message: Message | None) -> TakenTurn:
         """Return what a turn that is taken for the first time makes of the state, once it is checked."""
         layout = self.actor.layout
         writes = dict(layout.writes(self.local, turn.local, turn.flush))
         self.host.check(self.actor, turn, writes)
         flushed = {disk: writes[disk] for disk in layout.disks.values() if disk in writes}
-        return Taken(turn, layout.settled(turn.local), flushed, (self.local, message))
+        return TakenTurn(turn, layout.settled(turn.local), flushed, (self.local, message))
 
     def _not_offered(self) -> AssertionError:
         return AssertionError(f"{self.actor.name} was asked for {self.wanted!r}, which its own state does not offer")

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from harness.model import brief_value
-from harness.verify.guard_trace import Call, FailedGuard
+from harness.verify.guard_trace import FailedGuard, TracedCall
 from harness.verify.stops import deciding, missed
 
 WIDEST_VALUE = 60
@@ -36,7 +36,7 @@ class Evaluated:
 
 
 def guard_of(
-    call: Call, telling: bool = False, wanted: Iterable[str] = (), args: tuple[str, ...] = ()
+    call: TracedCall, telling: bool = False, wanted: Iterable[str] = (), args: tuple[str, ...] = ()
 ) -> tuple[FailedGuard, int]:
     """Return the guard at which a call stopped, and how many it passed before; `telling` values of fields, too.
 
@@ -65,7 +65,7 @@ def guard_of(
         0, len(passed) - 1)
 
 
-def turn_refused(call: Call, wanted: Iterable[str], args: tuple[str, ...]) -> tuple[FailedGuard, int] | None:
+def turn_refused(call: TracedCall, wanted: Iterable[str], args: tuple[str, ...]) -> tuple[FailedGuard, int] | None:
     """Return the guard at which the turn of a loop ended that is about some arguments, and how many the call passed.
 
     For calls that gave steps with other arguments. None where no such turn is known.
@@ -82,7 +82,7 @@ def turn_refused(call: Call, wanted: Iterable[str], args: tuple[str, ...]) -> tu
 
 
 def _refused(
-    call: Call, passed: list[Evaluated], wanted: frozenset[str], args: tuple[str, ...]
+    call: TracedCall, passed: list[Evaluated], wanted: frozenset[str], args: tuple[str, ...]
 ) -> Evaluated | None:
     """Return where the way to a step was not taken: the last such place, in the turn of its loop that is meant."""
     entered = {id(one.branch) for one in passed if one.taken}
@@ -99,14 +99,14 @@ def _refused(
     return max(same, key=lambda one: (_like(call, one, args), one.at), default=None)
 
 
-def _like(call: Call, one: Evaluated, args: tuple[str, ...]) -> int:
+def _like(call: TracedCall, one: Evaluated, args: tuple[str, ...]) -> int:
     """Return how many of some arguments are values of variables where a condition was evaluated."""
     values = {value for value in call.seen[one.at].values() if isinstance(value, str)}
     return sum(arg in values for arg in args)
 
 
 def _comprehended(
-    call: Call, function: ast.FunctionDef, wanted: Iterable[str], args: tuple[str, ...]
+    call: TracedCall, function: ast.FunctionDef, wanted: Iterable[str], args: tuple[str, ...]
 ) -> tuple[int, FailedGuard] | None:
     """Return when a comprehension that would make the step was come to, and what of it is false; or None."""
     found: tuple[int, FailedGuard] | None = None
@@ -123,13 +123,13 @@ def _comprehended(
     return found
 
 
-def _line_of(function: ast.FunctionDef, call: Call, node: ast.expr) -> int | None:
+def _line_of(function: ast.FunctionDef, call: TracedCall, node: ast.expr) -> int | None:
     """Return when the statement was last come to that an expression belongs to."""
     first, end = _statement(function, node.lineno)
     return next((n for n in range(len(call.lines) - 1, -1, -1) if first <= call.lines[n] <= end), None)
 
 
-def decisions(calls: list[Call], action: str, args: tuple[str, ...]) -> list[tuple[FailedGuard, bool]]:
+def decisions(calls: list[TracedCall], action: str, args: tuple[str, ...]) -> list[tuple[FailedGuard, bool]]:
     """Return the guards on the way to the first step of this name that calls made, and how each came out.
 
     Of a guard that was evaluated several times, in a loop, the last time counts.
@@ -140,7 +140,7 @@ def decisions(calls: list[Call], action: str, args: tuple[str, ...]) -> list[tup
     return _on_the_way(*found[0]) if found else []
 
 
-def _on_the_way(call: Call, at: int) -> list[tuple[FailedGuard, bool]]:
+def _on_the_way(call: TracedCall, at: int) -> list[tuple[FailedGuard, bool]]:
     found = _on_the_way(call.parent, call.began_at) if call.parent is not None else []
     function = _function(call.code)
     last: dict[ast.If, Evaluated] = {}
@@ -177,7 +177,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _guard(
-    call: Call, first: int, end: int, names: tuple[str, ...], at: int | None = None, test: ast.expr | None = None
+    call: TracedCall, first: int, end: int, names: tuple[str, ...], at: int | None = None, test: ast.expr | None = None
 ) -> FailedGuard:
     """Return the guard in some lines, as it was when it was evaluated as line number `at` of those executed."""
     file = call.code.co_filename
@@ -194,7 +194,7 @@ def _guard(
     return FailedGuard(Path(file).name, first, text, tuple(values), inner)
 
 
-def _ending(call: Call) -> FailedGuard:
+def _ending(call: TracedCall) -> FailedGuard:
     """Return where a decision function that was asked reached its answer."""
     line = call.returned or call.code.co_firstlineno
     function = _function(call.code)

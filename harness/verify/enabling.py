@@ -17,7 +17,7 @@ from harness.model import Message, Model, Process, Step, brief_value
 from harness.model.spec import SpecProcess
 from harness.simulate.tables import Tables
 from harness.verify.conditions import guard_of, turn_refused
-from harness.verify.guard_trace import Call, watch
+from harness.verify.guard_trace import TracedCall, watch
 
 LOOKED_AT = 1_500
 """States in which it is looked up which slots actions write."""
@@ -146,7 +146,7 @@ class Asking:
         return process.steps(view) if message is None else process.receive(view, message)
 
 
-def _root_of(call: Call, source: Call | None, action: str) -> tuple[CodeType, list[CodeType]]:
+def _root_of(call: TracedCall, source: TracedCall | None, action: str) -> tuple[CodeType, list[CodeType]]:
     """Return the function of an action that is made into a step in a call, and those around it, the nearest first."""
     chain = [call]
     while chain[-1].parent is not None:
@@ -158,7 +158,7 @@ def _root_of(call: Call, source: Call | None, action: str) -> tuple[CodeType, li
     return chain[at].code, [around.code for around in chain[at + 1 :]]
 
 
-def _stopped(called: str, call: Call, known: ActionInstance, telling: bool) -> Attempt:
+def _stopped(called: str, call: TracedCall, known: ActionInstance, telling: bool) -> Attempt:
     """Return an attempt that ends in a function of its own."""
     guard, passed = guard_of(call, telling, (known.action,), known.args)
     named = call.code.co_varnames[: call.code.co_argcount]

@@ -23,10 +23,10 @@ _MAKERS = (Step.__init__.__code__, Turn.__init__.__code__)
 _CHANGES = (Change.__init__.__code__, Decided.__attrs_post_init__.__code__)
 
 
-class Call:
+class TracedCall:
     """A call of a function of the protocol: what it was given, the lines it executed, what it called and made."""
 
-    def __init__(self, frame: FrameType, parent: Call | None) -> None:
+    def __init__(self, frame: FrameType, parent: TracedCall | None) -> None:
         self.code = frame.f_code
         self.parent = parent
         self.began_at = len(parent.lines) if parent is not None else 0
@@ -38,8 +38,8 @@ class Call:
         self.seen: list[dict[str, Any]] = []
         """The local variables before each of the lines."""
         self.globals = frame.f_globals
-        self.calls: list[tuple[int, Call]] = []
-        self.made: list[tuple[str, tuple[str, ...], Call | None]] = []
+        self.calls: list[tuple[int, TracedCall]] = []
+        self.made: list[tuple[str, tuple[str, ...], TracedCall | None]] = []
         """Action and arguments of each step or turn made here, and the generator it was made from, if any."""
         self.made_at: list[int] = []
         """How many lines were executed before each was made."""
@@ -70,14 +70,14 @@ class FailedGuard:
         return f"{self.file}:{self.line}: {self.text}{values}{inner}"
 
 
-def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
+def watch(ask: Callable[[], Iterable[Step]]) -> list[TracedCall]:
     """Return every call of the protocol's functions that it takes to ask for steps, in order."""
-    calls: list[Call] = []
-    by_frame: dict[FrameType, Call] = {}
-    yielded: list[Call] = []  # of a spec's action: the harness makes a step of each change
-    changes: dict[int, tuple[Call, int, object]] = {}  # what was decided lives on, so that its id stays its own
+    calls: list[TracedCall] = []
+    by_frame: dict[FrameType, TracedCall] = {}
+    yielded: list[TracedCall] = []  # of a spec's action: the harness makes a step of each change
+    changes: dict[int, tuple[TracedCall, int, object]] = {}  # what was decided lives on, so that its id stays its own
 
-    def owner(frame: FrameType | None) -> Call | None:
+    def owner(frame: FrameType | None) -> TracedCall | None:
         while frame is not None:
             if frame in by_frame:
                 return by_frame[frame]
@@ -112,7 +112,7 @@ def watch(ask: Callable[[], Iterable[Step]]) -> list[Call]:
             if code.co_name.startswith("<") and parent is not None:
                 by_frame[frame] = parent
             else:
-                call = by_frame[frame] = Call(frame, parent)
+                call = by_frame[frame] = TracedCall(frame, parent)
                 calls.append(call)
                 if parent is not None:
                     parent.calls.append((parent.lines[-1] if parent.lines else 0, call))

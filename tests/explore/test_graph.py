@@ -19,7 +19,7 @@ from support.paths import DATA
 from harness.cli import graph as command
 from harness.explore.graph_file import Hidden, build_graph, hidden, without
 from harness.model import FrozenMap, Refusal, find_model
-from harness.render.graph_layout import Link, crossings, lay_out
+from harness.render.graph_layout import LayoutLink, crossings, lay_out
 from harness.render.graph_picture import picture
 
 GRAPHS = sorted(DATA.glob("*.json.gz"))
@@ -211,7 +211,8 @@ def test_svg_of_a_graph_is_well_formed_and_nothing_overlaps(asked: tuple[str, ..
 def test_svg_lines_run_beside_boxes() -> None:
     """Where a line crosses a layer it goes straight down, as far from all boxes as the gap between two of them."""
     sizes = [(0, 50.0, 20.0), (1, 80.0, 60.0), (1, 60.0, 20.0), (2, 40.0, 30.0)]
-    links = [Link(0, 1, 20, 10), Link(0, 2, 20, 10), Link(2, 3, 30, 10), Link(3, 0, 30, 10), Link(1, 2, 10, 10)]
+    ends = ((0, 1, 20), (0, 2, 20), (2, 3, 30), (3, 0, 30), (1, 2, 10))
+    links = [LayoutLink(source, target, width, 10) for source, target, width in ends]
     layers = lay_out(sizes, links, 20.0)
     for n, item in enumerate(layers.items):
         for other in layers.items[:n]:
@@ -225,7 +226,7 @@ def test_svg_lines_run_beside_boxes() -> None:
 def test_layout_undoes_crossings_that_need_not_be() -> None:
     """Two arrows that cross in the given order are drawn side by side."""
     sizes = [(0, 30.0, 10.0), (0, 30.0, 10.0), (1, 30.0, 10.0), (1, 30.0, 10.0)]
-    layers = lay_out(sizes, [Link(0, 3, 10, 10), Link(1, 2, 10, 10)], 10.0)
+    layers = lay_out(sizes, [LayoutLink(0, 3, 10, 10), LayoutLink(1, 2, 10, 10)], 10.0)
     order = [sorted((n for n, item in enumerate(layers.items) if item.layer == layer),
                     key=lambda n: layers.items[n].x) for layer in range(3)]
     assert crossings(layers.items, order) == 0

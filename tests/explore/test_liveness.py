@@ -15,9 +15,10 @@ from typing import Any
 import attrs
 import pytest
 from support.paths import DATA
+from support.plain_graph import plain_graph
 
 from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
-from harness.explore.liveness.graph import StateGraph, plain_graph
+from harness.explore.liveness.graph import StateGraph
 from harness.explore.liveness.lasso import why_no_counterexample
 from harness.model import Message, Model, Process, Step, View, find_model
 from harness.model.spec import processes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from harness.campaign.tables import CampaignTables
 from harness.foreign import edn
 from harness.foreign.edn import Keyword, Map, Symbol
 from harness.foreign.jepsen import operations
-from harness.foreign.log_histories import DURABILITY, STABILITY, judge_log
+from harness.foreign.log_histories import DURABILITY, STABILITY, Breach, LogJudge, LogOperation
 from harness.record import read_history
 
 JEPSEN = DATA / "jepsen"
@@ -42,6 +43,14 @@ def judged(tmp_path: Path, *lines: str) -> dict[str, tuple[int, str]]:
     path = tmp_path / "history.edn"
     path.write_text(text, encoding="utf-8")
     return {breach.property: (breach.step, breach.reason) for breach in judge_log(operations(path))}
+
+
+def judge_log(read: Iterable[LogOperation]) -> tuple[Breach, ...]:
+    """Return what the operations of a history violate."""
+    judge = LogJudge()
+    for operation in read:
+        judge.look(operation)
+    return judge.breaches()
 
 
 def test_edn_is_read_with_all_its_forms(tmp_path: Path) -> None:

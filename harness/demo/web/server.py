@@ -53,7 +53,7 @@ GRACE = 0.3
 T = TypeVar("T")
 
 
-class Routes:
+class Endpoints:
     """The requests that there are."""
 
     def __init__(self, shared: SharedSession) -> None:
@@ -245,7 +245,7 @@ class EventStream(Response):
 
 def app_of(shared: SharedSession, guard: RequestGuard) -> ASGIApp:
     """Return the application; `guard` says why a request with some headers is refused, or None."""
-    app = Starlette(routes=Routes(shared).routes(), exception_handlers={
+    app = Starlette(routes=Endpoints(shared).routes(), exception_handlers={
         Stale: partial(failed, 409), Refusal: partial(failed, 400), HTTPException: missing, Exception: broken,
         ClientDisconnect: partial(failed, 400),
     })

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import attrs
 
-from harness.explore.liveness.cycle import Budget, Part, shortest_cycle, some_cycle
+from harness.explore.liveness.cycle import Budget, Component, shortest_cycle, some_cycle
 from harness.explore.liveness.edges import Edges, Ways
 from harness.explore.liveness.fairness import Components, Fairness, FairnessConditions, fairness_of
 from harness.explore.liveness.graph import Array, StateGraph, holding, load
@@ -246,7 +246,7 @@ class _LassoSearch:
                 shortest = int(distance[n]) + len(cycle)
         return best
 
-    def _part(self, states: Array) -> Part:
+    def _part(self, states: Array) -> Component:
         """Return a part of the graph with the duties of a cycle in it, one bit each."""
         edges, instances, goal = self._edges, self._instances, self._question.goal
         enabled: dict[int, set[int]] = {}
@@ -279,4 +279,4 @@ class _LassoSearch:
                 _, kept, more = inside[source].get(target, (target, edge, 0))
                 inside[source][target] = (target, kept, more | done.get(n, 0))
         listed = {state: tuple(found.values()) for state, found in inside.items()}
-        return Part(listed, bits, 2 * reached - 1, sum(was_enabled.values()), len(strong))
+        return Component(listed, bits, 2 * reached - 1, sum(was_enabled.values()), len(strong))

@@ -16,7 +16,7 @@ MOST_STATES = 300_000
 
 
 @attrs.frozen
-class Part:
+class Component:
     """A strongly connected part: for each state the edges that stay inside, and the bits that they and it stand for.
 
     Bits say what has happened on the way: a duty that is done (all of `duties` must be), a strongly fair step that was
@@ -42,7 +42,7 @@ class Budget:
         self.left = left
 
 
-def shortest_cycle(part: Part, start: int, limit: int, budget: Budget) -> list[int] | None:
+def shortest_cycle(part: Component, start: int, limit: int, budget: Budget) -> list[int] | None:
     """Return the edges of a shortest fair cycle of at least two edges through a state, or None.
 
     None also where it would have more than `limit` edges, or where the budget is used up before one is found.
@@ -82,7 +82,7 @@ def _way_back(
     return edges[::-1]
 
 
-def some_cycle(part: Part, start: int) -> list[int]:
+def some_cycle(part: Component, start: int) -> list[int]:
     """Return the edges of a fair cycle through a state that need not be shortest: one duty after the other.
 
     Strongly fair steps that the part enables are all taken. The part must be fair, as those of `Components` are.
@@ -104,7 +104,7 @@ def some_cycle(part: Part, start: int) -> list[int]:
     return edges
 
 
-def _nearest(part: Part, start: int, missing: int, goal: int | None = None) -> list[tuple[int, int, int]] | None:
+def _nearest(part: Component, start: int, missing: int, goal: int | None = None) -> list[tuple[int, int, int]] | None:
     """Return a shortest way of one edge or more to a state or edge with a missing bit, or to a goal."""
     came: dict[int, tuple[int, tuple[int, int, int]]] = {}
     level = deque([start])

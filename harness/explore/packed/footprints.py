@@ -29,13 +29,13 @@ class PackedModel(Protocol):
     layout: PackedLayout
     step_witnesses: list[Property]
 
-    def channel(self, field: Field, changes: tuple[Change, ...]) -> Channel: ...
+    def channel(self, field: Field, changes: tuple[ChannelChange, ...]) -> Channel: ...
 
     def witnesses_among(self, view: View, steps: Sequence[Step]) -> list[Answer]: ...
 
 
 @attrs.frozen
-class Change:
+class ChannelChange:
     """One thing that a step does to a slot of a channel: `take`, `put` or `discard` a message, `reconnect` a source."""
 
     inbox: Inbox
@@ -63,7 +63,7 @@ class Channel(dict[int, int]):
 
     __slots__ = ("changes", "field", "ids", "serial")
 
-    def __init__(self, serial: int, field: Field, changes: tuple[Change, ...]) -> None:
+    def __init__(self, serial: int, field: Field, changes: tuple[ChannelChange, ...]) -> None:
         super().__init__()
         self.serial = serial
         """Its number among the channels of the space: a dictionary cannot be a key."""
@@ -101,9 +101,9 @@ class Sorted(Written):
         super().__init__(view, own)
         self._where = layout.where
         self._own = {layout.where[name][0] for name in self}
-        self.changes: dict[Field, list[Change]] = {}
+        self.changes: dict[Field, list[ChannelChange]] = {}
 
-    def _is_apart(self, change: Change) -> bool:
+    def _is_apart(self, change: ChannelChange) -> bool:
         field, _ = self._where[change.inbox.slot]
         if field in self._own:
             return False
@@ -111,19 +111,19 @@ class Sorted(Written):
         return True
 
     def take(self, inbox: Inbox, message: Message) -> None:
-        if not self._is_apart(Change(inbox, "take", message)):
+        if not self._is_apart(ChannelChange(inbox, "take", message)):
             super().take(inbox, message)
 
     def discard(self, message: Message) -> None:
-        if not self._is_apart(Change(Inbox(slot("discarded", message.dest), FIFO), "discard", message)):
+        if not self._is_apart(ChannelChange(Inbox(slot("discarded", message.dest), FIFO), "discard", message)):
             super().discard(message)
 
     def put(self, inbox: Inbox, message: Message) -> None:
-        if not self._is_apart(Change(inbox, "put", message)):
+        if not self._is_apart(ChannelChange(inbox, "put", message)):
             super().put(inbox, message)
 
     def reconnect(self, inbox: Inbox, source: str) -> None:
-        if not self._is_apart(Change(inbox, "reconnect", source)):
+        if not self._is_apart(ChannelChange(inbox, "reconnect", source)):
             super().reconnect(inbox, source)
 
 

@@ -8,8 +8,8 @@ from math import prod
 
 from harness.explore.packed.footprints import (
     Answer,
-    Change,
     Channel,
+    ChannelChange,
     Check,
     Delivery,
     MessageCheck,
@@ -285,7 +285,7 @@ class Space:
             unit = self.deliveries[key] = Delivery(self, self.receivers[address], message)
         return unit
 
-    def channel(self, field: Field, changes: tuple[Change, ...]) -> Channel:
+    def channel(self, field: Field, changes: tuple[ChannelChange, ...]) -> Channel:
         """Return what a step does to a channel, as a table."""
         key = (field.number, canonical_text(tuple([change.key for change in changes])))
         channel = self.channels.get(key)
