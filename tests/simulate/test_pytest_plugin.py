@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from collections.abc import Mapping
 
 import pytest
 
@@ -98,6 +101,20 @@ async def test_of_nobody(cluster):
 '''
 
 
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """What one run of pytest shows of each of these tests, by the test's name."""
+    folder = tmp_path_factory.mktemp("failing")
+    (folder / "test_failing.py").write_text(FAILING, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", folder / "test_failing.py"],
+                          cwd=folder, capture_output=True, text=True, check=False)
+    text = done.stdout.partition("= FAILURES =")[2].partition("= failed simulations =")[0]
+    _, *parts = re.split(r"^_+ test_(\w+) _+$", text, flags=re.MULTILINE)
+    shown = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert f"{len(shown)} failed in " in done.stdout and len(shown) == FAILING.count("simulated(")
+    return shown
+
+
 @pytest.mark.parametrize(("name", "lines"), [
     ("flawed", ["E * harness.SimulationFailed: LogsAgreeUpToHwm is violated: *", "*replay: kafka-proto replay out/*"]),
     ("of_a_run", ["E * AssertionError: it has steps", "E * harness.SimulationFailed: seed 0: the test raised A*"]),
@@ -107,14 +124,11 @@ async def test_of_nobody(cluster):
     ("of_nobody", [">*cluster.client(\"b\")", "E *there is no client 'b'; *"]),
 ])
 def test_failure_shows_what_is_wrong_and_nothing_of_the_harness(
-    name: str, lines: list[str], pytester: pytest.Pytester
+    name: str, lines: list[str], failures: Mapping[str, str]
 ) -> None:
     """The violated property or the test's own error comes first; no frame is of the harness or of trio."""
-    path = pytester.makepyfile(FAILING)
-    done = pytester.runpytest_subprocess(f"{path}::test_{name}", "-p", "no:cacheprovider")
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(lines)
-    text = done.stdout.str().partition("= FAILURES =")[2]
+    text = failures[name]
+    pytest.LineMatcher(text.splitlines()).fnmatch_lines(lines)
     frame = re.compile(r"(simulate|trio|outcome)/\w+\.py|File .*/harness/")
     assert [line for line in text.splitlines() if frame.search(line)] == []
     if name != "twice_in_a_nursery":
