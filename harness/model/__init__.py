@@ -20,7 +20,7 @@ from harness.model.linearizability import (
 )
 from harness.model.links import Link, both_ways
 from harness.model.local_state import Local, Part, Parts, durable, nested, persisted, survivor, volatile
-from harness.model.logs import EntryKind, Log, LogEntry, LogMark, Logs
+from harness.model.logs import EntryKind, LogEntry, LogMark, Logs, ShownLog
 from harness.model.message import Message, brief_input, brief_value
 from harness.model.model import Choice, Command, Effects, Model, OperationFailed
 from harness.model.network import BAG, CONNECTIONS, FIFO, NETWORKS, RELIABLE, UNORDERED_SET, Network
@@ -66,10 +66,10 @@ from harness.model.view import State, View, parts, slot
 __all__ = [
     "BAG", "CONNECTIONS", "FIFO", "NETWORKS", "NO_FAULTS", "OPEN", "RELIABLE", "UNORDERED_SET", "Actor", "Answered",
     "Auxiliary", "Call", "Called", "Calls", "Checked", "Choice", "Command", "CommandOption", "Decided", "Departure",
-    "Effects", "EntryKind", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization", "Link", "Local", "Log",
+    "Effects", "EntryKind", "Faults", "FrozenMap", "Gate", "Input", "Kind", "Linearization", "Link", "Local",
     "LogEntry", "LogMark", "Logs", "Message", "Model", "ModelSpec", "Network", "Op", "Operation", "OperationFailed",
     "Part", "Parts", "Printed", "Process", "Property", "ProtocolCommand", "Reason", "Refinement", "Refusal", "Rule",
-    "Scenario", "Setting", "Size", "State", "Step", "System", "Timed", "Tour", "Turn", "Value", "View",
+    "Scenario", "Setting", "ShownLog", "Size", "State", "Step", "System", "Timed", "Tour", "Turn", "Value", "View",
     "absent_if_none", "always", "both_ways", "brief_input", "brief_value", "calls_of", "canonical_bytes",
     "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean", "durable", "encode", "eventually",
     "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to", "linearizable", "linearize",

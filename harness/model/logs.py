@@ -49,7 +49,7 @@ class LogMark:
 
 
 @attrs.frozen
-class Log:
+class ShownLog:
     """The log of a partition as one holder has it, by offset; `details` are of the log, as its producers' state."""
 
     partition: str
@@ -61,4 +61,4 @@ class Log:
     details: Details = ()
 
 
-Logs = Callable[[View], tuple[Log, ...]]
+Logs = Callable[[View], tuple[ShownLog, ...]]

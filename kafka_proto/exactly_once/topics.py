@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model import EntryKind, Log, LogEntry, LogMark, Value, View
+from harness.model import EntryKind, LogEntry, LogMark, ShownLog, Value, View
 from kafka_proto.exactly_once.broker_state import LEADER
 from kafka_proto.exactly_once.ghosts import Cause
 from kafka_proto.exactly_once.placement import Placement
@@ -25,7 +25,7 @@ def held(placement: Placement, view: View, partition: str) -> Iterator[tuple[str
     yield leader, LEADER[partition].of(view, leader).log
 
 
-def topics(placement: Placement, view: View) -> tuple[Log, ...]:
+def topics(placement: Placement, view: View) -> tuple[ShownLog, ...]:
     """Return the partitions of the topic, and that of offsets once something is in it."""
     return tuple(
         shown(partition, holder, log, readers(placement, view, partition))
@@ -44,7 +44,7 @@ def readers(placement: Placement, view: View, partition: str) -> dict[str, tuple
     return found
 
 
-def shown(partition: str, holder: str, log: PartitionLog, read: dict[str, tuple[int, tuple[str, ...]]]) -> Log:
+def shown(partition: str, holder: str, log: PartitionLog, read: dict[str, tuple[int, tuple[str, ...]]]) -> ShownLog:
     """Return a log with its marks and its producers' state."""
     marks = [
         LogMark("last stable offset", "LSO", log.last_stable_offset),
@@ -53,7 +53,7 @@ def shown(partition: str, holder: str, log: PartitionLog, read: dict[str, tuple[
     if partition != OFFSETS_PARTITION:
         marks += [LogMark(f"position of {r}", r, position) for r, (position, _) in read.items()]
     producers = tuple((f"producer id {n}", told(state)) for n, state in log.producers.items())
-    return Log(partition, holder, log.log_end_offset, tuple(entries(log, read)), tuple(marks), producers)
+    return ShownLog(partition, holder, log.log_end_offset, tuple(entries(log, read)), tuple(marks), producers)
 
 
 def told(state: ProducerState) -> str:

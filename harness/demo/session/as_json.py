@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Gate, Kind, Log, Message, Model, Step, Value, View, parts, slot
+from harness.model import Gate, Kind, Message, Model, ShownLog, Step, Value, View, parts, slot
 from harness.model.faults import FAULT_KINDS, LinkFaults
 from harness.render.changes import SILENT, brief, difference, message_fields
 from harness.render.in_flight import MessageChanges, MessagesInFlight, SentMessage
@@ -192,7 +192,7 @@ def logs_json(model: Model, state: Mapping[str, Value]) -> list[Json]:
     return [_log_json(log) for log in model.logs(View(state))] if model.logs is not None else []
 
 
-def _log_json(log: Log) -> Json:
+def _log_json(log: ShownLog) -> Json:
     return {
         "partition": log.partition, "holder": log.holder, "end": log.end,
         "entries": [

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from harness.model import EntryKind, Kind, Log, View, find_scenario, model_of
+from harness.model import EntryKind, Kind, ShownLog, View, find_scenario, model_of
 from kafka_proto.exactly_once.ghosts import spans
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
@@ -17,7 +17,7 @@ from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 KINDS = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, None: EntryKind.OPEN}
 
 
-def check(placement: Placement, view: View, logs: tuple[Log, ...]) -> Counter[str]:
+def check(placement: Placement, view: View, logs: tuple[ShownLog, ...]) -> Counter[str]:
     """Hold the logs of a state against its markers and its consumers; return how often each kind of entry is there."""
     found: Counter[str] = Counter()
     assert [log.partition for log in logs] == list(placement.partitions)
