@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from support.wire import request_bytes
 
-from kafka_proto.gateway.broker import Settings
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Opened, Passed, Write
+from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import Record, write_batch
 
 BATCH = write_batch([Record(b"k", b"v")], producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True)

@@ -166,6 +166,8 @@ class System:
     models: tuple[ModelSpec, ...]
     scenarios: tuple[Scenario, ...] = ()
     tours: tuple[Tour, ...] = ()
+    recorded: tuple[ModelSpec, ...] = ()
+    """Models that do nothing without input from outside: their runs are replayed, never simulated or searched."""
 
 
 @lru_cache(maxsize=1)
@@ -217,10 +219,12 @@ def find_model(name: str) -> ModelSpec:
     """
     if not systems.cache_info().currsize:
         for entry in entry_points(group=GROUP, name=name.partition("/")[0]):
-            found = next((spec for spec in _system(entry).models if spec.name == name), None)
+            system = _system(entry)
+            found = next((spec for spec in (*system.models, *system.recorded) if spec.name == name), None)
             if found is not None:
                 return found
     known = {spec.name: spec for spec in model_specs()}
+    known |= {spec.name: spec for system in systems() for spec in system.recorded}
     if name not in known:
         scenario = find_scenario(name)
         if scenario is not None:

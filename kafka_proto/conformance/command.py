@@ -27,11 +27,32 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
         raise Refusal(str(error)) from None
     for option, field in FILTERS.items():
         records = _chosen(records, option, field, options[option])
-    verdicts = [judge(record) for record in records]
+    said: tuple[str, ...] = ()
+    if options["--broker"] is None:
+        verdicts = [judge(record) for record in records]
+    else:
+        verdicts, said = _at_a_broker(records, options["--broker"], options["--release"])
     differing = [verdict for verdict in verdicts if not verdict.equal]
     data = {"records": [attrs.asdict(verdict) for verdict in verdicts]}
-    text = "\n".join((table(agreement(verdicts)), *_differences(differing)))
+    text = "\n".join((table(agreement(verdicts)), *said, *_differences(differing)))
     return Printed(text, data, 1 if any(verdict.reason is None for verdict in differing) else 0)
+
+
+def _at_a_broker(
+    records: list[dict[str, Any]], address: str, release: str | None
+) -> tuple[list[Verdict], tuple[str, ...]]:
+    """Play records over the wire against the broker at HOST:PORT, and say how many were left out, and why."""
+    try:
+        from kafka_proto.gateway.conforming import play_at
+    except ImportError as error:
+        raise Refusal(f"playing over the wire needs the extra `gateway` ({error.name} is missing): "
+                      "pip install 'kafka-proto[gateway]'") from None
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise Refusal(f"--broker should be HOST:PORT, as 127.0.0.1:9092, not {address!r}")
+    if release is None:
+        raise Refusal("a broker does not say which release it is; give --release as well, as 4.4.0")
+    return play_at(records, host, int(port))
 
 
 def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str | None) -> list[dict[str, Any]]:
@@ -66,5 +87,6 @@ conformance = ProtocolCommand(
         CommandOption("--release", "RELEASE", "Only records of this release, as 4.4.0."),
         CommandOption("--family", "FAMILY", "Only records of this family of clients, as tv2."),
         CommandOption("--situation", "NAME", "Only records of this situation, as commit_one."),
+        CommandOption("--broker", "HOST:PORT", "Play over the wire against this broker, ours or a real one."),
     ),
 )

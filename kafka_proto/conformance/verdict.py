@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -27,10 +27,14 @@ class Verdict:
     differences: tuple[str, ...]
 
 
-def judge(record: dict[str, Any], version: BrokerVersion | None = None) -> Verdict:
-    """Play a record and say what differs, step by step."""
+Player = Callable[[dict[str, Any]], list[dict[str, Any]]]
+"""Plays a record, and returns its steps as they were answered."""
+
+
+def judge(record: dict[str, Any], version: BrokerVersion | None = None, player: Player | None = None) -> Verdict:
+    """Play a record, on a node of a version or as a player does, and say what differs, step by step."""
     try:
-        played = play(record, version)
+        played = play(record, version) if player is None else player(record)
     except (KeyError, TypeError, ValueError) as error:
         played, why = [], f"not played: {type(error).__name__}: {error}"
         found: tuple[str, ...] = (why,)

@@ -15,6 +15,7 @@ from kafka_proto.broker import Node, new_node, next_deadline, pass_time
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.inputs import Settings
 from kafka_proto.group import rebalance
 from kafka_proto.group.rebalance import ClassicGroup
 from kafka_proto.leader.state import Leader
@@ -28,23 +29,8 @@ MOST_GROUPS = 10_000
 
 
 @attrs.frozen
-class Settings:
-    """What a broker is: where clients find it, and settings by Kafka's names."""
-
-    release: str = "4.4.0"
-    transaction_version: int = 2
-    host: str = "127.0.0.1"
-    port: int = 0
-    node_id: int = 1
-    cluster_id: str = "kafka-proto"
-    num_partitions: int = 1
-    auto_create_topics_enable: bool = True
-    max_message_bytes: int = 1_048_588
-
-
-@attrs.frozen
 class Broker:
-    """A broker's whole state. `topics` has the number of partitions of each."""
+    """The brokers' whole state: one node that has all roles. `topics` has the number of partitions of each."""
 
     settings: Settings
     node: Node
@@ -53,6 +39,14 @@ class Broker:
     member_ids: int = 0
     """How many were made."""
     fetches: FrozenMap[Token, WaitingFetch] = FrozenMap()
+    asked: int = 1
+    """The broker that the request came to which is looked at."""
+    absent: frozenset[int] = frozenset()
+    """Brokers that lead nothing: they are down, or cut off."""
+    moved: FrozenMap[str, int] = FrozenMap()
+    """By partition, how far its leadership was moved on."""
+    leader_epoch: int = 0
+    """Of all partitions: how many elections there were."""
 
     @property
     def now(self) -> int:
@@ -66,6 +60,7 @@ class WaitingFetch:
 
     request: Request = attrs.field(eq=False)
     until: int
+    broker: int = 1
 
 
 @attrs.frozen
@@ -111,6 +106,11 @@ def code(name: str) -> int:
 def at(broker: Broker, now: int) -> Broker:
     """Return a broker at a time, what is due in it not done; time does not go back."""
     return attrs.evolve(broker, node=attrs.evolve(broker.node, now=max(now, broker.node.now)))
+
+
+def asked_at(broker: Broker, number: int) -> Broker:
+    """Return the cluster as the broker of a number is asked."""
+    return broker if broker.asked == number else attrs.evolve(broker, asked=number)
 
 
 def due(broker: Broker, now: int) -> Turn:

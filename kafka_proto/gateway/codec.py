@@ -267,6 +267,12 @@ def schema(kind: Kind, api_key: int, version: int) -> Any:
     return (load_request_schema if kind == "request" else load_response_schema)(api_key, version)
 
 
+def api_name(api_key: int, version: int) -> str:
+    """Return what Kafka calls an API, as EndTxn."""
+    name: str = schema("request", api_key, version).__name__
+    return name.removesuffix("Request")
+
+
 def has_flexible_header(kind: Kind, api_key: int, version: int) -> bool:
     """Say whether a message's header ends in tagged fields: request header 2, response header 1."""
     return bool(schema(kind, api_key, version).__header_schema__.__flexible__)

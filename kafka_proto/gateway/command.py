@@ -1,23 +1,30 @@
-"""The command `kafka-proto serve`: one broker for real clients, until it is told to end."""
+"""The command `kafka-proto serve`: brokers for real clients, until it is told to end."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from harness.model import Printed, ProtocolCommand, Refusal
 from harness.model.protocol_command import CommandOption
 
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})=([1-9][0-9]{0,3})")
 NEWEST = "4.4.0"
+MOST_BROKERS = 9
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
     """Serve until SIGTERM or SIGINT; what clients want to know is printed once they can connect."""
     try:
-        from kafka_proto.gateway.broker import Settings
+        from kafka_proto.gateway.drawn import draw, read_budget
+        from kafka_proto.gateway.host import Host
+        from kafka_proto.gateway.inputs import Settings, Started
         from kafka_proto.gateway.offer import LEVELS, RELEASES
-        from kafka_proto.gateway.server import serve_until_signal
+        from kafka_proto.gateway.recording import Recording, check_writable
+        from kafka_proto.gateway.served import Served
+        from kafka_proto.gateway.server import Seen, serve_until_signal
     except ImportError as error:
         raise Refusal(f"serving needs the extra `gateway` ({error.name} is missing): "
                       "pip install 'kafka-proto[gateway]'") from None
@@ -25,27 +32,50 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     if release not in RELEASES:
         raise Refusal(f"there is no release {release!r}; expected one of {', '.join(RELEASES)}")
     level = _number(options["--transaction-version"], "--transaction-version", LEVELS[release][-1], LEVELS[release][-1])
-    port = _number(options["--port"], "--port", 0, 65_535)
+    brokers = _number(options["--brokers"], "--brokers", 1, MOST_BROKERS, lowest=1)
+    first = _number(options["--port"], "--port", 0, 65_536 - brokers)
+    ports = tuple(first + n if first else 0 for n in range(brokers))
+    plan = draw(read_budget(options["--faults"]), _number(options["--seed"], "--seed", 0, 10**9), brokers) if options[
+        "--faults"] else []
+    path = Path(options["--trail"]) if options["--trail"] else None
+    if path is not None:
+        check_writable(path)
+    served, recordings = Served(), list[Recording]()
+
+    def watch(host: Host, started: Started) -> Seen:
+        recordings.extend([Recording(host, started)] if path is not None else [])
+        return served.watching(recordings)
+
+    topics = _topics(arguments)
     try:
-        served = serve_until_signal(Settings(release, level, port=port), _topics(arguments), _announce)
+        host = serve_until_signal(Settings(release, level, ports=ports), topics, _announce, watch, plan)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
-        raise Refusal(f"port {port} of 127.0.0.1 cannot be listened on ({error.strerror}); leave --port out for a free "
-                      "one") from None
-    text = f"ended after {served.connections} connections and {served.received} bytes received"
-    return Printed(text, {"connections": served.connections, "received": served.received})
+        raise Refusal(f"port {first} of 127.0.0.1 cannot be listened on ({error.strerror}); leave --port out for a "
+                      "free one") from None
+    finally:
+        for recording in recordings:
+            assert path is not None
+            recording.write(path)
+    problems = host.problems()
+    lines = [f"ended after {served.connections} connections and {served.received} bytes received"]
+    lines += [f"{name} is violated: {why}" for name, why in problems.items()]
+    lines += [f"kafka-proto replay {shlex.quote(str(path))}"] if path is not None else []
+    data = {"connections": served.connections, "received": served.received, "violated": problems,
+            "trail": None if path is None else str(path)}
+    return Printed("\n".join(lines), data, 1 if problems else 0)
 
 
 def _announce(address: str) -> None:
     print(f"bootstrap.servers={address}", flush=True)
 
 
-def _number(given: str | None, option: str, default: int, highest: int) -> int:
+def _number(given: str | None, option: str, default: int, highest: int, lowest: int = 0) -> int:
     if given is None:
         return default
-    if not given.isascii() or not given.isdigit() or len(given) > 5 or int(given) > highest:
-        raise Refusal(f"{option} should be a number from 0 to {highest}, not {given!r}")
+    if not given.isascii() or not given.isdigit() or len(given) > 9 or not lowest <= int(given) <= highest:
+        raise Refusal(f"{option} should be a number from {lowest} to {highest}, not {given!r}")
     return int(given)
 
 
@@ -60,15 +90,19 @@ def _topics(arguments: tuple[str, ...]) -> dict[str, int]:
 
 
 serve = ProtocolCommand(
-    f"""Serve a broker to real clients over Kafka's wire protocol.
+    f"""Serve brokers to real clients over Kafka's wire protocol.
 
-    The first line on stdout is `bootstrap.servers=...`, once clients can connect; SIGTERM or Ctrl-C ends it. There is
-    one broker on 127.0.0.1, whose topics are those of the arguments and those that clients make. Without --release:
-    {NEWEST}.
+    The first line on stdout is `bootstrap.servers=...`, once clients can connect; SIGTERM or Ctrl-C ends it. Brokers
+    are on 127.0.0.1; topics are those of the arguments and those that clients make. Without --release: {NEWEST}. At
+    the end the properties P1 to P11 are checked on what happened, and the exit code is 1 where one fails.
     """,
     run, "[TOPIC=PARTITIONS]...", (
         CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),
         CommandOption("--transaction-version", "N", "The level of the feature; without it, the release's newest."),
-        CommandOption("--port", "N", "The port to listen on; without it, a free one."),
+        CommandOption("--brokers", "N", "How many brokers there are, each with a port; without it, one."),
+        CommandOption("--port", "N", "The first broker's port, the others have the next ones; without it, free ones."),
+        CommandOption("--faults", "KIND=N,...", "Faults by chance, as delay=2,crash=1; docs/gateway.md has all."),
+        CommandOption("--seed", "S", "Which of the plans of these faults (default: 0)."),
+        CommandOption("--trail", "FILE", "Record the session; `replay FILE` then replays it without clients."),
     ),
 )

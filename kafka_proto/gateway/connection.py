@@ -56,9 +56,23 @@ class Received:
     to_send: bytes = b""
 
 
+@attrs.frozen
+class Kept:
+    """A connection as a value: bytes of a request that is not whole, and frames with the response that waits, if any.
+
+    `next` is the number of the next request.
+    """
+
+    buffer: bytes
+    next: int
+    under_way: tuple[tuple[bytes, bytes | None], ...]
+    is_closed: bool
+
+
 @attrs.define
 class _Answer:
     request: Request
+    frame: bytes
     response: bytes | None = None
     """Bytes once it is answered, none of them where nothing is to be written."""
 
@@ -73,6 +87,33 @@ class Connection:
         self._under_way: deque[_Answer] = deque()
         self._next = 0
         self.is_closed = False
+
+    @classmethod
+    def of(cls, offer: Offer, kept: Kept) -> Connection:
+        """Return a connection from what was kept of it."""
+        made = cls(offer)
+        made._frames = FrameReader(waiting=kept.buffer)
+        made._next, made.is_closed = kept.next, kept.is_closed
+        first = kept.next - len(kept.under_way)
+        made._under_way.extend(_Answer(read_request(offer, frame, first + place), frame, response)
+                               for place, (frame, response) in enumerate(kept.under_way))
+        return made
+
+    @property
+    def kept(self) -> Kept:
+        """Return the connection as a value."""
+        under_way = tuple((answer.frame, answer.response) for answer in self._under_way)
+        return Kept(self._frames.buffer, self._next, under_way, self.is_closed)
+
+    @property
+    def open_requests(self) -> tuple[Request, ...]:
+        """Return the requests that were not answered, in their order."""
+        return tuple(answer.request for answer in self._under_way if answer.response is None)
+
+    @property
+    def open_frames(self) -> tuple[tuple[int, bytes], ...]:
+        """Return the numbers and the frames of the requests that were not answered, in their order."""
+        return tuple((answer.request.number, answer.frame) for answer in self._under_way if answer.response is None)
 
     @property
     def waiting_bytes(self) -> int:
@@ -125,7 +166,7 @@ class Connection:
         """Return a frame as a request that waits for its answer. Raises Malformed for what a broker does not take."""
         request = read_request(self._offer, frame, self._next)
         self._next += 1
-        self._under_way.append(_Answer(request))
+        self._under_way.append(_Answer(request, frame))
         return request
 
     def _api_versions(self, request: Request) -> Fields:

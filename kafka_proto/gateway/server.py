@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import attrs
 import trio
 
-from kafka_proto.gateway.broker import Settings
-from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Input, Opened, Output, Passed, Write
+from harness.model import FrozenMap
+from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
+from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, Timed
 
 MOST_CONNECTIONS = 1_000
 IDLE_SECONDS = 600.0
@@ -51,7 +52,7 @@ class _Outbox:
 
 
 class Server:
-    """Serves one broker until it is cancelled. `seen` is handed every input with what came of it."""
+    """Serves brokers until it is cancelled. `seen` is handed every input with what came of it."""
 
     def __init__(self, host: Host, seen: Seen = lambda given, outputs: None, clock: Callable[[], int] = wall_clock_ms,
                  idle_seconds: float = IDLE_SECONDS, most_connections: int = MOST_CONNECTIONS) -> None:
@@ -62,16 +63,41 @@ class Server:
         self._most_connections = most_connections
         self._outboxes: dict[int, _Outbox] = {}
         self._opened = 0
+        self._faults = 0
         self._changed = trio.Event()
 
-    async def serve(self, listener: trio.SocketListener) -> None:
-        """Serve connections of a listener for ever. A cancellation ends all of them and closes the listener."""
+    async def serve(self, *listeners: trio.SocketListener) -> None:
+        """Serve connections of each broker's listener for ever. A cancellation ends them and closes the listeners."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tick)
-            await trio.serve_listeners(partial(self._client), [listener], handler_nursery=nursery)
+            for broker, listener in enumerate(listeners, 1):
+                nursery.start_soon(partial(trio.serve_listeners, partial(self._client, broker), [listener],
+                                           handler_nursery=nursery))
+
+    def inject(self, kind: FaultKind, *, request: str = "", nth: int = 1, broker: int = 0, partition: str = "",
+               for_ms: int | None = None) -> int:
+        """Begin a fault, and return the number by which it ends."""
+        self._faults += 1
+        self._take(Injected(self._faults, kind, self._clock(), request, nth, broker, partition, for_ms))
+        return self._faults
+
+    def end(self, number: int) -> None:
+        """End a fault."""
+        self._take(Ended(number, self._clock()))
+
+    async def inject_later(self, faults: Iterable[Timed]) -> None:
+        """Begin faults at their times, in milliseconds from now."""
+        begun = trio.current_time()
+        for timed in sorted(faults, key=lambda timed: timed.at_ms):
+            await trio.sleep_until(begun + timed.at_ms / 1000)
+            self.inject(timed.kind, request=timed.request, nth=timed.nth, broker=timed.broker, for_ms=timed.for_ms)
 
     def _take(self, given: Input) -> None:
-        outputs = self._host.take(given)
+        try:
+            outputs = self._host.take(given)
+        except Exception:
+            self._seen(given, [])
+            raise
         self._seen(given, outputs)
         for output in outputs:
             outbox = self._outboxes.get(output.connection)
@@ -92,13 +118,13 @@ class Server:
             if scope.cancelled_caught:
                 self._take(Passed(self._clock()))
 
-    async def _client(self, stream: trio.SocketStream) -> None:
+    async def _client(self, broker: int, stream: trio.SocketStream) -> None:
         """Serve one connection until either side ends it, or it is idle for too long."""
         if len(self._outboxes) >= self._most_connections:
             return
         number, self._opened = self._opened, self._opened + 1
         outbox = self._outboxes[number] = _Outbox(stream)
-        self._take(Opened(number, self._clock()))
+        self._take(Opened(number, self._clock(), broker))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, outbox, nursery.cancel_scope)
@@ -151,30 +177,56 @@ class Served:
         self.received += len(given.data) if isinstance(given, Arrived) else 0
 
 
-def serve_until_signal(settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None]) -> Served:
-    """Serve a broker until SIGTERM or SIGINT; `announce` is told its address once clients can connect.
-
-    Raises OSError where the port is taken, ValueError for a release and level that no version stands for.
-    """
-    served = Served()
-
-    async def run() -> None:
-        listener = await listen(settings.host, settings.port)
-        here = attrs.evolve(settings, port=port_of(listener))
-        try:
-            host = Host(here, topics, wall_clock_ms())
-        except ValueError:
+async def listening(settings: Settings) -> tuple[Settings, list[trio.SocketListener]]:
+    """Return a listener for each port, and the settings with the ports that they have. Raises OSError."""
+    listeners: list[trio.SocketListener] = []
+    try:
+        for port in settings.ports:
+            listeners.append(await listen(settings.host, port))
+    except OSError:
+        for listener in listeners:
             await listener.aclose()
+        raise
+    return attrs.evolve(settings, ports=tuple(map(port_of, listeners))), listeners
+
+
+def addresses(settings: Settings) -> str:
+    """Return where clients find the brokers, as they want it said."""
+    return ",".join(f"{settings.host}:{port}" for port in settings.ports)
+
+
+Watch = Callable[[Host, Started], Seen]
+"""Is handed the host before anything comes, and returns who sees every input."""
+
+
+def serve_until_signal(
+    settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None], watch: Watch,
+    faults: Iterable[Timed] = (),
+) -> Host:
+    """Serve brokers until SIGTERM or SIGINT; `announce` is told their addresses once clients can connect.
+
+    Raises OSError where a port is taken, ValueError for a release and level that no version stands for.
+    """
+    async def run() -> Host:
+        here, listeners = await listening(settings)
+        started = Started(here, FrozenMap(topics), wall_clock_ms())
+        try:
+            host = Host(here, started.topics, started.now)
+        except ValueError:
+            for listener in listeners:
+                await listener.aclose()
             raise
+        server = Server(host, watch(host, started))
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(Server(host, served.see).serve, listener)
-                announce(f"{here.host}:{here.port}")
+                nursery.start_soon(server.serve, *listeners)
+                nursery.start_soon(server.inject_later, faults)
+                announce(addresses(here))
                 await anext(signals)
                 nursery.cancel_scope.cancel()
+        return host
 
-    trio.run(run)
-    return served
+    return trio.run(run)
 
 
 async def listen(host: str, port: int) -> trio.SocketListener:

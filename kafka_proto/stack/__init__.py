@@ -11,9 +11,10 @@ from harness.model import System
 
 
 def system() -> System:
-    """Return the model `cluster` and the models `exactly-once/*`, with their scenarios and tours."""
+    """Return the model `cluster`, `exactly-once/*` with scenarios and tours, and the recorded model `gateway`."""
     from kafka_proto.cluster import MODELS
     from kafka_proto.exactly_once import models, scenarios, tours
+    from kafka_proto.gateway.recorded import RECORDED
     from kafka_proto.stack.scenarios import SCENARIOS
 
-    return System("cluster", (*MODELS, *models.MODELS), (*SCENARIOS, *scenarios.SCENARIOS), tours.TOURS)
+    return System("cluster", (*MODELS, *models.MODELS), (*SCENARIOS, *scenarios.SCENARIOS), tours.TOURS, RECORDED)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.wire import request_bytes, responses
 
 from harness.model import Refusal
+from harness.record import read_trail
+from harness.simulate.replay import replay_plain
 from kafka_proto.gateway.command import serve
 from kafka_proto.gateway.offer import METADATA
 
@@ -69,16 +72,39 @@ def test_serve_ends_in_order_when_it_is_told_to() -> None:
         assert said == f"ended after 1 connections and {len(ASKED)} bytes received\n"
 
 
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_a_served_session_is_a_whole_trail_when_it_ends(told: signal.Signals, tmp_path: Path) -> None:
+    """With two brokers and faults by chance: however it is told to end, the file is there then, and replays."""
+    path = tmp_path / "session.trail.jsonl"
+    with serving("t=1", "--brokers", "2", "--faults", "delay=2,pause=1", "--seed", "3", "--trail", str(path)) as (
+            address, process):
+        host, port = address.split(",")[1].split(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(ASKED)
+            assert len(client.recv(4)) == 4 and list(tmp_path.iterdir()) == []
+            process.send_signal(told)
+            said, errors = process.communicate(timeout=20)
+    assert (errors, process.returncode, list(tmp_path.iterdir())) == ("", 0, [path])
+    assert said.splitlines()[1] == f"kafka-proto replay {path}"
+    trail = read_trail(path)
+    assert replay_plain(trail).verdict.ok
+    first = next(chosen.label for chosen in trail.choices if chosen.label.startswith("Arrived(c0,"))
+    assert first.endswith(" Metadata")
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (("--release", "4.4"), "there is no release '4.4'; expected one of 3.5.2, 3.9.2, 4.0.0, 4.2.0, 4.4.0"),
     (("--release", "3.5.2", "--transaction-version", "1"), "--transaction-version should be a number from 0 to 0"),
     (("--port", "70000"), "--port should be a number from 0 to 65535, not '70000'"),
+    (("--brokers", "0"), "--brokers should be a number from 1 to 9, not '0'"),
+    (("--faults", "delay"), "--faults 'delay' is no fault and how often, as delay=2"),
+    (("--trail", "/"), "/ is a folder; give --trail a file"),
     (("orders",), "'orders' is no topic; expected its name and how many partitions it has, as orders=3"),
 ])
 def test_serve_refuses_what_cannot_be_in_one_sentence(words: tuple[str, ...], said: str) -> None:
     """Bad options end it before it listens."""
     with pytest.raises(Refusal, match=re.escape(said)):
-        options = dict.fromkeys(("--release", "--transaction-version", "--port"))
+        options = dict.fromkeys(option.name for option in serve.options)
         given = dict(zip(words[::2], words[1::2], strict=True)) if words[0].startswith("--") else {}
         serve.run(() if given else words, {**options, **given})
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.wire import API_VERSIONS, request_bytes, responses
+from support.wire import request_bytes, responses
 
 from kafka_proto.gateway.connection import Closed, Connection, Request
-from kafka_proto.gateway.offer import RELEASES, Offer, offer_of
+from kafka_proto.gateway.offer import API_VERSIONS, RELEASES, Offer, offer_of
 
 METADATA, HEARTBEAT, PRODUCE = 3, 12, 0
 SERVED = (PRODUCE, METADATA, HEARTBEAT)

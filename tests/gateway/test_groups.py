@@ -11,8 +11,8 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.wire import Talk
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.broker import Settings
 from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Settings
 
 SESSION, REBALANCE = 10_000, 30_000
 FENCED, UNKNOWN, ILLEGAL, AGAIN, ID_REQUIRED = 82, 25, 22, 27, 79

@@ -11,8 +11,9 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.wire import Talk, request_bytes
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.broker import Settings, with_topic
+from kafka_proto.gateway.broker import with_topic
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
+from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import Record, read_header, read_records, split, write_batch
 
 

@@ -13,8 +13,8 @@ import trio
 from support.wire import request_bytes, responses
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.broker import Settings
 from kafka_proto.gateway.host import Arrived, Gone, Host, Opened
+from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.server import Server, listen, port_of
 
 HEARTBEAT = request_bytes(offer.HEARTBEAT, 4, {"group_id": "g"})

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_proto.gateway.codec import Source, has_flexible_header, read_message, write_message, write_varint
-from kafka_proto.gateway.frames import framed
-from kafka_proto.gateway.host import Arrived, Opened, Passed, Write
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.host import Arrived, Gone, Injected, Opened, Passed, Write
+from kafka_proto.gateway.records import Record, write_batch
 
-API_VERSIONS = 18
-
-
-def request_bytes(api: int, version: int, message: dict[str, Any], correlation_id: int = 1) -> bytes:
-    """Return the frame of a request with a client id."""
-    out = bytearray(api.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True))
-    out += correlation_id.to_bytes(4, "big", signed=True) + b"\0\4test"
-    if has_flexible_header("request", api, version):
-        write_varint(out, 0)
-    return framed(bytes(out) + write_message("request", api, version, message))
+__all__ = ["Producer", "Talk", "inject", "request_bytes", "responses"]
 
 
 def responses(data: bytes, *asked: tuple[int, int]) -> list[tuple[int, dict[str, Any]]]:
@@ -25,12 +17,9 @@ def responses(data: bytes, *asked: tuple[int, int]) -> list[tuple[int, dict[str,
     found, at = [], 0
     for api, version in asked:
         size = int.from_bytes(data[at : at + 4], "big")
-        source = Source(data[at + 4 : at + 4 + size])
-        correlation_id = int.from_bytes(source.take(4), "big", signed=True)
-        if api != API_VERSIONS and has_flexible_header("response", api, version):
-            assert source.take(1) == b"\0"
-        found.append((correlation_id, read_message("response", api, version, source)))
-        assert source.left == 0
+        correlation_id, message, left = read_response(data[at + 4 : at + 4 + size], api, version)
+        found.append((correlation_id, message))
+        assert left == 0
         at += 4 + size
     assert at == len(data)
     return found
@@ -87,3 +76,50 @@ class Talk:
             ((_, message),) = responses(output.data, asked)
             found.setdefault(output.connection, []).append(message)
         return found
+
+
+OLD = {"init": 4, "add": 0, "produce": 9, "end": 1}
+"""Versions of the requests of librdkafka."""
+
+
+class Producer:
+    """A transactional producer that speaks as librdkafka does."""
+
+    def __init__(self, clients: Talk) -> None:
+        self.clients = clients
+        self.me = clients.connect()
+        got = clients.one(self.me, offer.INIT_PRODUCER_ID, OLD["init"], {
+            "transactional_id": "app", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1})
+        self.owner = {"producer_id": got["producer_id"], "producer_epoch": got["producer_epoch"]}
+        self.sequences = [0, 0]
+
+    def write(self, partition: int, value: bytes) -> int:
+        """Add a partition and write to it; return the error code."""
+        old = {f"v3_and_below_{name}": value for name, value in self.owner.items()}
+        self.clients.one(self.me, offer.ADD_PARTITIONS_TO_TXN, OLD["add"], {
+            "v3_and_below_transactional_id": "app", **old,
+            "v3_and_below_topics": ({"name": "t", "partitions": (partition,)},)})
+        answer = self.clients.one(self.me, offer.PRODUCE, OLD["produce"], self.batch(partition, value))
+        (topic,) = answer["responses"]
+        return int(topic["partition_responses"][0]["error_code"])
+
+    def batch(self, partition: int, value: bytes) -> dict[str, Any]:
+        data = write_batch([Record(None, value)], base_timestamp=5, is_transactional=True,
+                           base_sequence=self.sequences[partition], **self.owner)
+        self.sequences[partition] += 1
+        return {"acks": -1, "transactional_id": "app", "topic_data": (
+            {"name": "t", "partition_data": ({"index": partition, "records": data},)},)}
+
+    def end(self, committed: bool) -> dict[int, list[dict[str, Any]]]:
+        """Ask for the end, and return what is answered, if anything."""
+        return self.clients.ask(self.me, offer.END_TXN, OLD["end"],
+                                {"transactional_id": "app", "committed": committed, **self.owner})
+
+    def reconnect(self) -> None:
+        """Give the connection up."""
+        self.clients.give(Gone(self.me, self.clients.now))
+        self.me = self.clients.connect()
+
+
+def inject(clients: Talk, number: int, kind: str, **what: Any) -> list[Any]:
+    return clients.give(Injected(number, kind, clients.now, **what))

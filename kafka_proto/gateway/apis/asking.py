@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 
 from kafka_proto.broker import handle
-from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, code
+from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, code, has_partition
 from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.placement import coordinator_of, leader_of
 from kafka_proto.requests import Error, partition_index, partition_name, topic_of
 
 NO_ERROR = 0
@@ -19,6 +20,20 @@ def ask(broker: Broker, request: object) -> tuple[Broker, Any]:
     """Let the node answer a request. What it adds to its time with each is put back: here a clock counts."""
     node, response = handle(broker.node, request)
     return attrs.evolve(broker, node=attrs.evolve(node, now=broker.now)), response
+
+
+def wrong_place(broker: Broker, topic: str, index: int) -> int:
+    """Return the error code for a partition that is not there, or that another broker leads; 0 where there is none."""
+    if not has_partition(broker, topic, index):
+        return code("UNKNOWN_TOPIC_OR_PARTITION")
+    is_here = leader_of(broker, partition_name(topic, index)) == broker.asked
+    return NO_ERROR if is_here else code("NOT_LEADER_OR_FOLLOWER")
+
+
+def not_coordinator(broker: Broker, key: str | None) -> int:
+    """Return the error code for a group or a transactional id that another broker coordinates; 0 where none does."""
+    is_here = key is None or coordinator_of(broker, key) == broker.asked
+    return NO_ERROR if is_here else code("NOT_COORDINATOR")
 
 
 def number(error: Error) -> int:

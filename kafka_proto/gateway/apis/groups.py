@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import wraps
+
 import attrs
 
-from kafka_proto.gateway.apis.asking import answered
-from kafka_proto.gateway.broker import MOST_GROUPS, Answer, Broker, Token, Turn, code, with_group
+from kafka_proto.gateway.apis.asking import answered, not_coordinator
+from kafka_proto.gateway.broker import MOST_GROUPS, Answer, Api, Broker, Token, Turn, code, with_group
 from kafka_proto.gateway.connection import Request
 from kafka_proto.group import rebalance
 from kafka_proto.group.rebalance import ClassicGroup, Join, Sync
@@ -15,6 +17,18 @@ def _group(broker: Broker, group_id: str) -> ClassicGroup:
     return broker.groups.get(group_id, ClassicGroup())
 
 
+def coordinated(api: Api) -> Api:
+    """Return an API of groups that refuses those of another broker."""
+
+    @wraps(api)
+    def refusing(broker: Broker, request: Request, token: Token) -> Turn:
+        wrong = not_coordinator(broker, request.message["group_id"])
+        return answered(broker, token, {"error_code": wrong}) if wrong else api(broker, request, token)
+
+    return refusing
+
+
+@coordinated
 def join_group(broker: Broker, request: Request, token: Token) -> Turn:
     """Let a member join; its answer comes with the new generation."""
     message = request.message
@@ -34,6 +48,7 @@ def join_group(broker: Broker, request: Request, token: Token) -> Turn:
     return with_group(attrs.evolve(broker, member_ids=made), group_id, group, answers)
 
 
+@coordinated
 def sync_group(broker: Broker, request: Request, token: Token) -> Turn:
     """Take the leader's assignments, and tell a member its own."""
     message = request.message
@@ -48,6 +63,7 @@ def sync_group(broker: Broker, request: Request, token: Token) -> Turn:
     return with_group(broker, group_id, *rebalance.sync(_group(broker, group_id), asked, token, broker.now))
 
 
+@coordinated
 def heartbeat(broker: Broker, request: Request, token: Token) -> Turn:
     """Hear of a member, and say whether it has to join again."""
     message = request.message
@@ -59,6 +75,7 @@ def heartbeat(broker: Broker, request: Request, token: Token) -> Turn:
     return answered(with_group(broker, group_id, group, ())[0], token, {"error_code": code(error)})
 
 
+@coordinated
 def leave_group(broker: Broker, request: Request, token: Token) -> Turn:
     """Let members go, from version 3 on several of them, each with its own error."""
     message = request.message

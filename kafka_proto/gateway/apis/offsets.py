@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafka_proto.gateway.apis.asking import answered, ask, by_topic, each, named, number
+from kafka_proto.gateway.apis.asking import answered, ask, by_topic, each, named, not_coordinator, number
 from kafka_proto.gateway.broker import Broker, Token, Turn, code
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
@@ -18,9 +18,12 @@ def offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
     message = request.message
     group = broker.groups.get(message["group_id"])
     rebalances = group is not None and group.state is GroupState.COMPLETING_REBALANCE
+    wrong = not_coordinator(broker, message["group_id"])
 
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
         index = partition["partition_index"]
+        if wrong:
+            return broker, {"partition_index": index, "error_code": wrong}
         asked = OffsetCommitRequest(
             request.version, message["group_id"], named(topic, index), partition["committed_offset"],
             message["generation_id_or_member_epoch"], message["member_id"], message.get("group_instance_id"),
@@ -37,9 +40,12 @@ def offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
 def txn_offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
     """Commit offsets of a group as part of a transaction (KIP-98, KIP-447)."""
     message = request.message
+    wrong = not_coordinator(broker, message["group_id"])
 
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
         index = partition["partition_index"]
+        if wrong:
+            return broker, {"partition_index": index, "error_code": wrong}
         asked = TxnOffsetCommitRequest(
             request.version, message["transactional_id"], message["group_id"], message["producer_id"],
             message["producer_epoch"], named(topic, index), partition["committed_offset"],
@@ -65,6 +71,11 @@ def offset_fetch(broker: Broker, request: Request, token: Token) -> Turn:
 
 
 def _fetched(broker: Broker, version: int, group_id: str, topics: Iterable[Fields] | None, stable: bool) -> Fields:
+    if wrong := not_coordinator(broker, group_id):
+        refused = tuple({"name": topic["name"], "partitions": tuple(
+            {"partition_index": index, "committed_offset": -1, "metadata": "", "error_code": wrong}
+            for index in topic["partition_indexes"])} for topic in topics or ())
+        return {"topics": refused, "error_code": wrong}
     if topics is None:
         known = broker.node.groups.offsets.committed
         wanted = by_topic(partition for group, partition in known if group == group_id)

@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, number
-from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, WaitingFetch, code, has_partition
+from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, number, wrong_place
+from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, WaitingFetch, asked_at, code
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.records import HEADER, BadBatch, at_offset, check_produced, write_marker
@@ -23,7 +23,7 @@ from kafka_proto.requests import (
 )
 
 LEADER_EPOCH = 0
-UNKNOWN = "UNKNOWN_TOPIC_OR_PARTITION"
+"""Of what is stored: clients do not compare it, as OffsetForLeaderEpoch is not offered."""
 
 
 def produce(broker: Broker, request: Request, token: Token) -> Turn:
@@ -32,8 +32,8 @@ def produce(broker: Broker, request: Request, token: Token) -> Turn:
 
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
         index, data = partition["index"], partition["records"]
-        if not has_partition(broker, topic, index):
-            return broker, {"index": index, "error_code": code(UNKNOWN), "base_offset": -1}
+        if wrong := wrong_place(broker, topic, index):
+            return broker, {"index": index, "error_code": wrong, "base_offset": -1}
         try:
             header = check_produced(data, request.version, broker.settings.max_message_bytes)
         except BadBatch as bad:
@@ -60,7 +60,7 @@ def fetch(broker: Broker, request: Request, token: Token) -> Turn:
     wait = request.message["max_wait"]
     if is_final or size >= request.message["min_bytes"] or wait <= 0:
         return answered(broker, token, fields)
-    waiting = WaitingFetch(request, broker.now + wait)
+    waiting = WaitingFetch(request, broker.now + wait, broker.asked)
     return attrs.evolve(broker, fetches=broker.fetches.set(token, waiting)), ()
 
 
@@ -68,7 +68,7 @@ def served_fetches(broker: Broker) -> Turn:
     """Answer the fetches that wait and have enough now, or have waited long enough."""
     answers: tuple[Answer, ...] = ()
     for token, waiting in broker.fetches.items():
-        fields, size, is_final = read(broker, waiting.request)
+        fields, size, is_final = read(asked_at(broker, waiting.broker), waiting.request)
         if is_final or size >= waiting.request.message["min_bytes"] or waiting.until <= broker.now:
             answers += (Answer(token, fields),)
             broker = attrs.evolve(broker, fetches=broker.fetches.without(token))
@@ -98,8 +98,8 @@ def _read_partition(
     broker: Broker, version: int, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
 ) -> tuple[Fields, int]:
     index = wanted["partition"]
-    if not has_partition(broker, topic, index):
-        return {"partition_index": index, "error_code": code(UNKNOWN), "high_watermark": -1, "records": b"",
+    if wrong := wrong_place(broker, topic, index):
+        return {"partition_index": index, "error_code": wrong, "high_watermark": -1, "records": b"",
                 "aborted_transactions": None}, 0
     # No batch is shorter than its header, so no more of them than this fit.
     asked = FetchRequest(version, partition_name(topic, index), wanted["fetch_offset"], level,
@@ -141,12 +141,12 @@ def list_offsets(broker: Broker, request: Request, token: Token) -> Turn:
 
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
         index = partition["partition_index"]
-        if not has_partition(broker, topic, index):
-            return broker, {"partition_index": index, "error_code": code(UNKNOWN)}
+        if wrong := wrong_place(broker, topic, index):
+            return broker, {"partition_index": index, "error_code": wrong}
         asked = ListOffsetsRequest(request.version, partition_name(topic, index), partition["timestamp"], level)
         broker, response = ask(broker, asked)
         return broker, {"partition_index": index, "error_code": number(response.error), "offset": response.offset,
-                        "leader_epoch": LEADER_EPOCH}
+                        "leader_epoch": broker.leader_epoch}
 
     broker, found = each(broker, request.message["topics"], "partitions", one)
     return answered(broker, token, {"topics": tuple({"name": t, "partitions": results} for t, results in found)})
@@ -157,8 +157,8 @@ def delete_records(broker: Broker, request: Request, token: Token) -> Turn:
 
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
         index = partition["partition_index"]
-        if not has_partition(broker, topic, index):
-            return broker, {"partition_index": index, "error_code": code(UNKNOWN), "low_watermark": -1}
+        if wrong := wrong_place(broker, topic, index):
+            return broker, {"partition_index": index, "error_code": wrong, "low_watermark": -1}
         asked = DeleteRecordsRequest(request.version, partition_name(topic, index), partition["offset"])
         broker, response = ask(broker, asked)
         return broker, {"partition_index": index, "error_code": number(response.error),

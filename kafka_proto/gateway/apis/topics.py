@@ -8,10 +8,11 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.gateway.apis.asking import NO_ERROR, answered
-from kafka_proto.gateway.broker import MOST_PARTITIONS, Broker, Settings, Token, Turn, code, with_topic
+from kafka_proto.gateway.broker import MOST_PARTITIONS, Broker, Token, Turn, code, with_topic
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.requests import GROUP_TOPIC, topic_of
+from kafka_proto.gateway.placement import coordinator_of, leader_of
+from kafka_proto.requests import GROUP_TOPIC, partition_name, topic_of
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 DEFAULT_CONFIG, STATIC_BROKER_CONFIG = 5, 4
@@ -30,15 +31,21 @@ def metadata(broker: Broker, request: Request, token: Token) -> Turn:
     for name in names:
         broker, fields = _topic(broker, name, may_create)
         topics.append(fields)
-    settings = broker.settings
+    there = _there(broker)
     return answered(broker, token, {
-        "brokers": (_address(settings),), "cluster_id": settings.cluster_id, "controller_id": settings.node_id,
-        "topics": tuple(topics),
+        "brokers": tuple({"node_id": number, **_address(broker, number)} for number in there),
+        "cluster_id": broker.settings.cluster_id, "controller_id": there[0], "topics": tuple(topics),
     })
 
 
-def _address(settings: Settings) -> Fields:
-    return {"node_id": settings.node_id, "host": settings.host, "port": settings.port}
+def _there(broker: Broker) -> tuple[int, ...]:
+    """Return the brokers that can be asked; where none can, all of them."""
+    ids = broker.settings.brokers
+    return tuple(number for number in ids if number not in broker.absent) or ids
+
+
+def _address(broker: Broker, number: int) -> Fields:
+    return {"host": broker.settings.host, "port": broker.settings.ports[number - 1]}
 
 
 def _topic(broker: Broker, name: str, may_create: bool) -> tuple[Broker, Fields]:
@@ -51,32 +58,39 @@ def _topic(broker: Broker, name: str, may_create: bool) -> tuple[Broker, Fields]
             broker = with_topic(broker, name, broker.settings.num_partitions)
         else:
             error = code("UNKNOWN_TOPIC_OR_PARTITION")
-    me = broker.settings.node_id
-    partitions = tuple(
-        {"partition_index": index, "leader_id": me, "leader_epoch": 0, "replica_nodes": (me,), "isr_nodes": (me,)}
-        for index in range(broker.topics.get(name, 0)))
+    partitions = tuple(_partition(broker, name, index) for index in range(broker.topics.get(name, 0)))
     return broker, {"name": name, "error_code": error, "partitions": partitions}
 
 
+def _partition(broker: Broker, topic: str, index: int) -> Fields:
+    return {"partition_index": index, "leader_id": leader_of(broker, partition_name(topic, index)),
+            "leader_epoch": broker.leader_epoch, "replica_nodes": broker.settings.brokers,
+            "isr_nodes": _there(broker)}
+
+
 def find_coordinator(broker: Broker, request: Request, token: Token) -> Turn:
-    """Say who coordinates groups and transactional ids: here this broker does; from version 4 on for several keys."""
-    where = {**_address(broker.settings), "error_code": NO_ERROR}
+    """Say who coordinates a group or a transactional id; from version 4 on for several keys."""
     if request.version < 4:
-        return answered(broker, token, where)
+        return answered(broker, token, _coordinator(broker, request.message["key"]))
     keys = request.message["coordinator_keys"]
-    return answered(broker, token, {"coordinators": tuple({"key": key, **where} for key in keys)})
+    return answered(broker, token, {"coordinators": tuple({"key": key, **_coordinator(broker, key)} for key in keys)})
+
+
+def _coordinator(broker: Broker, key: str) -> Fields:
+    number = coordinator_of(broker, key)
+    return {"node_id": number, **_address(broker, number), "error_code": NO_ERROR}
 
 
 def describe_cluster(broker: Broker, request: Request, token: Token) -> Turn:
     """Say which brokers there are."""
-    settings = broker.settings
-    me = {"broker_id": settings.node_id, "host": settings.host, "port": settings.port}
-    return answered(broker, token, {"cluster_id": settings.cluster_id, "controller_id": settings.node_id,
-                                    "brokers": (me,)})
+    there = _there(broker)
+    return answered(broker, token, {
+        "cluster_id": broker.settings.cluster_id, "controller_id": there[0],
+        "brokers": tuple({"broker_id": number, **_address(broker, number)} for number in there)})
 
 
 def create_topics(broker: Broker, request: Request, token: Token) -> Turn:
-    """Make topics of one replica. Settings of a topic are refused: there are none here."""
+    """Make topics, replicated at once to every broker. Settings of a topic are refused: there are none here."""
     results = []
     for topic in request.message["topics"]:
         partitions = topic["num_partitions"]
@@ -89,7 +103,7 @@ def create_topics(broker: Broker, request: Request, token: Token) -> Turn:
             broker = with_topic(broker, topic["name"], partitions)
         results.append({"name": topic["name"], "error_code": code(error), "error_message": reason,
                         "num_partitions": partitions if error == "NONE" else -1,
-                        "replication_factor": 1 if error == "NONE" else -1})
+                        "replication_factor": len(broker.settings.ports) if error == "NONE" else -1})
     return answered(broker, token, {"topics": tuple(results)})
 
 
@@ -101,8 +115,10 @@ def _refused(broker: Broker, topic: Fields, partitions: int) -> tuple[str, str |
         return "TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists."
     if partitions < 1 or len(broker.node.leaders) + partitions > MOST_PARTITIONS:
         return "INVALID_PARTITIONS", f"{partitions} partitions, where there may be {MOST_PARTITIONS} in all"
-    if topic["replication_factor"] not in (-1, 1) or any(len(row["broker_ids"]) != 1 for row in topic["assignments"]):
-        return "INVALID_REPLICATION_FACTOR", "there is one broker"
+    brokers = broker.settings.brokers
+    if topic["replication_factor"] not in (-1, *brokers) or any(
+            not row["broker_ids"] or not {*row["broker_ids"]} <= {*brokers} for row in topic["assignments"]):
+        return "INVALID_REPLICATION_FACTOR", f"there are the brokers {', '.join(map(str, brokers))}"
     if topic["configs"]:
         return "INVALID_CONFIG", "topics have no settings of their own here"
     return "NONE", None
@@ -132,7 +148,7 @@ def describe_configs(broker: Broker, request: Request, token: Token) -> Turn:
             error = "NONE" if name in broker.topics else "UNKNOWN_TOPIC_OR_PARTITION"
             known = {"cleanup.policy": "delete", "max.message.bytes": str(broker.settings.max_message_bytes),
                      "message.timestamp.type": "CreateTime", "min.insync.replicas": "1"}
-        elif kind == BROKER and name == str(broker.settings.node_id):
+        elif kind == BROKER and name in map(str, broker.settings.brokers):
             known = {"auto.create.topics.enable": str(broker.settings.auto_create_topics_enable).lower(),
                      "group.initial.rebalance.delay.ms": "0", "num.partitions": str(broker.settings.num_partitions),
                      "transaction.max.timeout.ms": str(broker.node.coordinator.config.transaction_max_timeout_ms)}

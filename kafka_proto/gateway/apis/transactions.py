@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, named, number
-from kafka_proto.gateway.broker import Broker, Token, Turn, code, has_partition
+from kafka_proto.gateway.apis.asking import (
+    NO_ERROR,
+    answered,
+    ask,
+    each,
+    named,
+    not_coordinator,
+    number,
+    wrong_place,
+)
+from kafka_proto.gateway.broker import Broker, Token, Turn
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.requests import (
@@ -28,6 +38,8 @@ from kafka_proto.requests import (
 def init_producer_id(broker: Broker, request: Request, token: Token) -> Turn:
     """Give out a producer id, or a new epoch of one."""
     message = request.message
+    if wrong := not_coordinator(broker, message["transactional_id"]):
+        return answered(broker, token, {"error_code": wrong, "producer_id": -1, "producer_epoch": -1})
     broker, response = ask(broker, InitProducerIdRequest(
         request.version, message["transactional_id"], message["transaction_timeout"], message.get("producer_id", -1),
         message.get("producer_epoch", -1)))
@@ -51,12 +63,18 @@ def add_partitions_to_txn(broker: Broker, request: Request, token: Token) -> Tur
 
 def _add(broker: Broker, version: int, transaction: Fields) -> tuple[Broker, tuple[Fields, ...]]:
     names = {named(topic["name"], index) for topic in transaction["topics"] for index in topic["partitions"]}
+    if wrong := not_coordinator(broker, transaction["transactional_id"]):
+        return broker, _added(transaction, dict.fromkeys(names, wrong))
     broker, response = ask(broker, AddPartitionsToTxnRequest(
         version, transaction["transactional_id"], transaction["producer_id"], transaction["producer_epoch"],
         tuple(sorted(names)), transaction.get("verify_only", False)))
-    return broker, tuple(
+    return broker, _added(transaction, {name: number(response.errors[name]) for name in names})
+
+
+def _added(transaction: Fields, errors: Mapping[str, int]) -> tuple[Fields, ...]:
+    return tuple(
         {"name": topic["name"], "results_by_partition": tuple(
-            {"partition_index": index, "partition_error_code": number(response.errors[named(topic["name"], index)])}
+            {"partition_index": index, "partition_error_code": errors[named(topic["name"], index)]}
             for index in topic["partitions"])}
         for topic in transaction["topics"])
 
@@ -64,6 +82,8 @@ def _add(broker: Broker, version: int, transaction: Fields) -> tuple[Broker, tup
 def add_offsets_to_txn(broker: Broker, request: Request, token: Token) -> Turn:
     """Add a group's partition of the offsets topic to a transaction: here there is one."""
     message = request.message
+    if wrong := not_coordinator(broker, message["transactional_id"]):
+        return answered(broker, token, {"error_code": wrong, "producer_id": -1, "producer_epoch": -1})
     broker, response = ask(broker, AddOffsetsToTxnRequest(
         request.version, message["transactional_id"], message["producer_id"], message["producer_epoch"],
         OFFSETS_PARTITION))
@@ -73,6 +93,8 @@ def add_offsets_to_txn(broker: Broker, request: Request, token: Token) -> Turn:
 def end_txn(broker: Broker, request: Request, token: Token) -> Turn:
     """Commit or abort a transaction."""
     message = request.message
+    if wrong := not_coordinator(broker, message["transactional_id"]):
+        return answered(broker, token, {"error_code": wrong, "producer_id": -1, "producer_epoch": -1})
     broker, response = ask(broker, EndTxnRequest(request.version, message["transactional_id"], message["producer_id"],
                                                  message["producer_epoch"], message["committed"]))
     return answered(broker, token, {"error_code": number(response.error), "producer_id": response.producer_id,
@@ -100,8 +122,8 @@ def describe_producers(broker: Broker, request: Request, token: Token) -> Turn:
     """Say what partitions know of producers: epoch, last sequence, where an open transaction begins."""
 
     def one(broker: Broker, topic: str, index: Any) -> tuple[Broker, Fields]:
-        if not has_partition(broker, topic, index):
-            return broker, {"partition_index": index, "error_code": code("UNKNOWN_TOPIC_OR_PARTITION")}
+        if wrong := wrong_place(broker, topic, index):
+            return broker, {"partition_index": index, "error_code": wrong}
         producers = broker.node.leaders[partition_name(topic, index)].log.producers
         return broker, {"partition_index": index, "error_code": NO_ERROR, "active_producers": tuple(
             {"producer_id": producer, "producer_epoch": known.producer_epoch, "last_sequence": known.last_sequence,
@@ -117,6 +139,9 @@ def describe_transactions(broker: Broker, request: Request, token: Token) -> Tur
     """Say in which state transactional ids are."""
     found = []
     for tid in request.message["transactional_ids"]:
+        if wrong := not_coordinator(broker, tid):
+            found.append({"error_code": wrong, "transactional_id": tid})
+            continue
         broker, known = ask(broker, DescribeTransactionsRequest(request.version, tid))
         fields = attrs.asdict(known)
         found.append({

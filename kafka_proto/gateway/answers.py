@@ -1,0 +1,134 @@
+"""What a client hears, as an observer of the wire notes it; and the properties that an answer alone can violate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from kafka_proto.broker import Node
+from kafka_proto.errors import BY_NAME
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.observed import (
+    Acknowledged,
+    Closed,
+    Heard,
+    Ledger,
+    Observed,
+    Phase,
+    producer_of,
+)
+from kafka_proto.gateway.records import read_header, split
+from kafka_proto.requests import partition_name
+
+FENCED = {BY_NAME[name].number: name for name in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")}
+READ_COMMITTED = 1
+
+
+def answered(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+    """Return what is known once a client is sent an answer."""
+    look = LOOKS.get(request.api_key)
+    return seen if look is None else look(seen, request, transaction, response, node)
+
+
+def violated(seen: Observed, name: str, reason: str | None) -> Observed:
+    """Note what an answer violates; the first reason of each property stays."""
+    if reason is None or name in seen.broken:
+        return seen
+    return attrs.evolve(seen, broken=seen.broken.set(name, reason))
+
+
+def _produced(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+    for topic in response["responses"]:
+        for partition in topic["partition_responses"]:
+            if partition["error_code"] == 0:
+                name = partition_name(topic["name"], partition["index"])
+                heard = Acknowledged(name, partition["base_offset"], transaction)
+                seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(heard))
+            seen = _fenced(seen, request, partition["error_code"], node)
+    return seen
+
+
+def _ended(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+    if response["error_code"] != 0:
+        return _fenced(seen, request, response["error_code"], node)
+    committed = bool(request.message["committed"])
+    seen = attrs.evolve(seen, heard=seen.heard.add(Heard(transaction, committed)))
+    key = str(request.message["producer_id"])
+    doing = tuple(attrs.evolve(each, phase=Phase.ENDED) if each.transaction == transaction else each
+                  for each in seen.producers.get(key, ()))
+    return attrs.evolve(seen, producers=seen.producers.set(key, doing))
+
+
+def _added(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+    return _fenced(seen, request, response.get("error_code", 0), node)
+
+
+def _fenced(seen: Observed, request: Request, error: int, node: Node) -> Observed:
+    """P7: a producer is fenced only where its coordinator has another epoch for its transactional id."""
+    owner = producer_of(request)
+    if error not in FENCED or owner is None:
+        return seen
+    tid, producer_id, epoch = owner
+    entry = node.transaction_log.get(tid)
+    if entry is None or (entry.producer_id, entry.producer_epoch) != (producer_id, epoch):
+        return seen
+    return violated(seen, "FencedForAReason", f"{tid} got {FENCED[error]} with producer id {producer_id}, epoch "
+                    f"{epoch}, which are those that its coordinator has")
+
+
+def _fetched(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+    """P4 and P9: what a reader of committed records is sent."""
+    if request.message["isolation_level"] != READ_COMMITTED:
+        return seen
+    for topic in response["responses"]:
+        for partition in topic["partitions"]:
+            if partition["records"]:
+                name = partition_name(topic["topic"], partition["partition_index"])
+                seen = _read(seen, name, partition)
+    return seen
+
+
+def _read(seen: Observed, name: str, partition: Fields) -> Observed:
+    aborted = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
+    ledger, stable = seen.ledgers.get(name, Ledger()), partition["last_stable_offset"]
+    for data in split(partition["records"]):
+        batch = read_header(data)
+        last = batch.base_offset + batch.last_offset_delta
+        if last >= stable:
+            seen = violated(seen, "ReadBound", f"a reader of committed records of {name} is sent offset {last}, the "
+                            f"last stable offset is {stable}")
+        if not batch.is_transactional or batch.is_control:
+            continue
+        ended = _closed(ledger, batch.producer_id, batch.base_offset)
+        if ended is not None and not ended.committed:
+            if (batch.producer_id, ended.batches[0].offset) not in aborted:
+                seen = violated(seen, "ReadBound", f"a reader of committed records is sent offset {batch.base_offset} "
+                                f"of {name}, and not that it is aborted")
+            continue
+        transaction = next((noted.transaction for noted in ended.batches if noted.offset == batch.base_offset), ""
+                           ) if ended is not None else ""
+        if ended is None or ended.cause != transaction:
+            seen = violated(seen, "NoIntermediateRead", f"a reader of committed records is sent offset "
+                            f"{batch.base_offset} of {name}, of {transaction or 'a transaction that is open'}, but no "
+                            "commit of that was decided")
+    return seen
+
+
+def _closed(ledger: Ledger, producer_id: int, offset: int) -> Closed | None:
+    """Return what closed a producer's transaction that has an offset; None where it is open."""
+    first = ledger.ended.first_after(offset, key=marker_at)
+    return next((ended for ended in ledger.ended.between(first, len(ledger.ended))
+                 if ended.producer_id == producer_id), None)
+
+
+def marker_at(ended: Closed) -> int:
+    return ended.marker_at
+
+
+LOOKS: dict[int, Callable[[Observed, Request, str, Any, Node], Observed]] = {
+    offer.PRODUCE: _produced, offer.END_TXN: _ended, offer.ADD_OFFSETS_TO_TXN: _added, offer.FETCH: _fetched,
+}

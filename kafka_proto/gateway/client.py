@@ -1,0 +1,62 @@
+"""The client's side of the wire: requests as frames, responses as fields, one at a time on a blocking socket."""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import Any
+
+from kafka_proto.gateway.codec import Fields, Source, has_flexible_header, read_message, write_message, write_varint
+from kafka_proto.gateway.frames import SIZE, framed
+from kafka_proto.gateway.offer import API_VERSIONS
+
+CLIENT_ID = "test"
+
+
+def request_bytes(api: int, version: int, message: Fields, correlation_id: int = 1) -> bytes:
+    """Return the frame of a request with a client id."""
+    out = bytearray(api.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True))
+    out += correlation_id.to_bytes(4, "big", signed=True) + len(CLIENT_ID).to_bytes(2, "big") + CLIENT_ID.encode()
+    if has_flexible_header("request", api, version):
+        write_varint(out, 0)
+    return framed(bytes(out) + write_message("request", api, version, message))
+
+
+def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, Any], int]:
+    """Return correlation id, fields, and how many bytes are left of a response. Raises Malformed."""
+    source = Source(frame)
+    correlation_id = int.from_bytes(source.take(4), "big", signed=True)
+    if api != API_VERSIONS and has_flexible_header("response", api, version):
+        source.take(1)
+    return correlation_id, read_message("response", api, version, source), source.left
+
+
+class Client:
+    """A connection to a broker. Raises OSError where there is none, or it ends."""
+
+    def __init__(self, host: str, port: int, timeout_seconds: float = 30.0) -> None:
+        self._socket = socket.create_connection((host, port), timeout_seconds)
+        self._asked = 0
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._socket.close()
+
+    def ask(self, api: int, version: int, message: Fields) -> dict[str, Any]:
+        """Send a request, and return its response."""
+        self._asked += 1
+        self._socket.sendall(request_bytes(api, version, message, self._asked))
+        size = int.from_bytes(self._take(SIZE), "big")
+        return read_response(self._take(size), api, version)[1]
+
+    def _take(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise ConnectionError("the broker closed the connection")
+            data += more
+        return bytes(data)

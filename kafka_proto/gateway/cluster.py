@@ -1,0 +1,206 @@
+"""A cluster for tests: brokers on loopback in a thread of their own, faults as verbs, and what happened judged.
+
+The thread runs until the block ends. Verbs may be called from any other thread, and return when the fault has begun.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import attrs
+import trio
+
+from harness.model import FrozenMap
+from kafka_proto.gateway.drawn import draw, read_budget
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, Timed
+from kafka_proto.gateway.offer import LEVELS
+from kafka_proto.gateway.recording import Recording
+from kafka_proto.gateway.server import Server, addresses, listening, wall_clock_ms
+
+T = TypeVar("T")
+NEWEST = "4.4.0"
+
+
+@attrs.define
+class Fault:
+    """A fault that has begun. `end` ends it: what it holds back goes on, a broker that is down starts."""
+
+    number: int
+    _cluster: KafkaCluster
+    _holds: threading.Event
+
+    def end(self) -> None:
+        """End the fault."""
+        self._cluster.on_server(lambda server: server.end(self.number))
+
+    def wait(self, seconds: float = 10.0) -> None:
+        """Wait until it holds a request back. Raises TimeoutError."""
+        if not self._holds.wait(seconds):
+            raise TimeoutError(f"nothing was held back within {seconds} s; does the client send such a request?")
+
+
+class KafkaCluster:
+    """Brokers of a release of Kafka: `with KafkaCluster({"orders": 2}) as cluster: ...`.
+
+    `faults` and `seed` draw a plan of faults, as `delay=2,crash=1`. Raises OSError where no port is free, ValueError
+    for a release and level that there is not.
+    """
+
+    def __init__(
+        self, topics: Mapping[str, int] | None = None, *, release: str = NEWEST, transaction_version: int | None = None,
+        brokers: int = 1, faults: str = "", seed: int = 0,
+    ) -> None:
+        level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
+        self._settings = Settings(release, level, ports=(0,) * brokers)
+        self._topics = FrozenMap(topics or {})
+        self._plan: Iterable[Timed] = draw(read_budget(faults), seed, brokers) if faults else ()
+        self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
+        self._ready = threading.Event()
+        self._failed: BaseException | None = None
+        self._holds: dict[int, threading.Event] = {}
+        self._host: Host
+        self._recording: Recording
+        self._server: Server
+        self._token: trio.lowlevel.TrioToken
+        self._stop: trio.Event
+        self._is_over = False
+        self._allowed: tuple[str, ...] = ()
+        self.bootstrap_servers = ""
+        """Where clients find the brokers, as they want it said."""
+
+    def __enter__(self) -> KafkaCluster:
+        self._thread.start()
+        self._ready.wait()
+        if self._failed is not None:
+            raise self._failed
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End all connections and the brokers; what happened can still be asked for."""
+        if not self._is_over:
+            self._token.run_sync_soon(self._stop.set)
+            self._thread.join()
+            self._is_over = True
+        if self._failed is not None:
+            raise self._failed
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._serve)
+        except BaseException as error:
+            self._failed = error
+        self._ready.set()
+
+    async def _serve(self) -> None:
+        settings, listeners = await listening(self._settings)
+        started = Started(settings, self._topics, wall_clock_ms())
+        try:
+            self._host = Host(settings, self._topics, started.now)
+        except ValueError:
+            for listener in listeners:
+                await listener.aclose()
+            raise
+        self._recording = Recording(self._host, started)
+        self._server = Server(self._host, self._see)
+        self._token, self._stop = trio.lowlevel.current_trio_token(), trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._server.serve, *listeners)
+            nursery.start_soon(self._server.inject_later, self._plan)
+            self.bootstrap_servers = addresses(settings)
+            self._ready.set()
+            await self._stop.wait()
+            nursery.cancel_scope.cancel()
+
+    def _see(self, given: Input, outputs: list[Output]) -> None:
+        self._recording.see(given, outputs)
+        for number, event in self._holds.items():
+            if not event.is_set() and self._host.faults.holds(number):
+                event.set()
+
+    def on_server(self, action: Callable[[Server], T]) -> T:
+        """Do something with the server in its thread."""
+        if self._is_over:
+            raise RuntimeError("the cluster has ended; begin faults while it runs")
+        return trio.from_thread.run_sync(action, self._server, trio_token=self._token)
+
+    def _begin(self, kind: FaultKind, **what: Any) -> Fault:
+        event = threading.Event()
+
+        def begin(server: Server) -> int:
+            number = server.inject(kind, **what)
+            self._holds[number] = event
+            return number
+
+        return Fault(self.on_server(begin), self, event)
+
+    def delay(self, request: str, nth: int = 1, for_ms: int | None = None) -> Fault:
+        """Hold the nth request of a name back, as `EndTxn`, for a time or until the fault ends.
+
+        Its connection waits with it. A client that gives the connection up does not take it back: it is taken later.
+        """
+        return self._begin("delay", request=request, nth=nth, for_ms=for_ms)
+
+    def drop(self, request: str, nth: int = 1) -> Fault:
+        """Close the connection before the nth request of a name is taken."""
+        return self._begin("drop", request=request, nth=nth)
+
+    def lose(self, request: str, nth: int = 1) -> Fault:
+        """Take the nth request of a name, and close the connection in place of the answer."""
+        return self._begin("lose", request=request, nth=nth)
+
+    def duplicate(self, request: str, nth: int = 1) -> Fault:
+        """Take the nth request of a name twice; the second answer goes to nobody."""
+        return self._begin("duplicate", request=request, nth=nth)
+
+    def crash(self, broker: str, for_ms: int | None = None) -> Fault:
+        """Let a broker, as `b1`, crash: its connections end, others lead, until the fault ends."""
+        return self._begin("crash", broker=self._broker(broker), for_ms=for_ms)
+
+    def partition(self, broker: str, for_ms: int | None = None) -> Fault:
+        """Cut a broker off from clients and the others: it takes nothing, others lead, until the fault ends."""
+        return self._begin("partition", broker=self._broker(broker), for_ms=for_ms)
+
+    def pause(self, broker: str, for_ms: int | None = None) -> Fault:
+        """Let a broker take nothing, until the fault ends; it stays the leader of what it leads."""
+        return self._begin("pause", broker=self._broker(broker), for_ms=for_ms)
+
+    def elect(self, partition: str = "") -> Fault:
+        """Let the next broker lead a partition, as `orders-0`, or where none is named each of them."""
+        return self._begin("elect", partition=partition)
+
+    def _broker(self, name: str) -> int:
+        known = {f"b{number}": number for number in self._settings.brokers}
+        if name not in known:
+            raise ValueError(f"there is no broker {name!r}; there are {', '.join(known)}")
+        return known[name]
+
+    def problems(self) -> dict[str, str]:
+        """Return the properties, of P1 to P11, that what happened so far violates, with reasons."""
+        return self._host.problems() if self._is_over else self.on_server(lambda server: self._host.problems())
+
+    def expect(self, *properties: str) -> None:
+        """Say which properties a test is about to see violated: these must be, when it ends, and no others."""
+        self._allowed = properties
+
+    def verdict(self) -> str | None:
+        """Return what is wrong with what happened, or None."""
+        problems = self.problems()
+        lines = [f"{name} is violated: {why}" for name, why in problems.items() if name not in self._allowed]
+        lines += [f"{name} was expected to be violated, but holds" for name in self._allowed if name not in problems]
+        return "\n".join(lines) or None
+
+    def write_trail(self, path: Path) -> str:
+        """Write the session's trail, once the cluster has ended; return the command that replays it."""
+        self.stop()
+        self._recording.write(path)
+        return f"kafka-proto replay {shlex.quote(str(path))}"

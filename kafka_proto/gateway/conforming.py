@@ -1,0 +1,68 @@
+"""Records played over the wire against a broker at an address: those of its level of `transaction.version`."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from typing import Any
+
+from harness.model import Refusal
+from kafka_proto.conformance.verdict import Verdict, judge
+from kafka_proto.gateway.client import Client
+from kafka_proto.gateway.codec import Malformed
+from kafka_proto.gateway.offer import API_VERSIONS, METADATA
+from kafka_proto.gateway.situations import Situation, left_out
+
+PAUSE_SECONDS, MOST_PAUSES = 0.05, 600
+"""While something has to happen at the broker by itself, such as a time-out."""
+RUN = re.compile(r"run([0-9]+)-")
+FEATURE = "transaction.version"
+
+
+def play_at(records: list[dict[str, Any]], host: str, port: int) -> tuple[list[Verdict], tuple[str, ...]]:
+    """Play records of a release; return their verdicts, and lines about those that were left out.
+
+    Raises Refusal where nobody answers as a broker, or no record is of the broker's level.
+    """
+    try:
+        with Client(host, port) as client:
+            level = level_of(client)
+            run = new_run(client)
+            mine = [record for record in records if record["transaction_version"] == level]
+            reasons = Counter(reason for record in mine if (reason := left_out(record)) is not None)
+            played = [(n, record) for n, record in enumerate(mine) if left_out(record) is None]
+            verdicts = [judge(record, player=Situation(client.ask, _pauses(), f"{run}-{n}").play)
+                        for n, record in played]
+    except (OSError, Malformed) as error:
+        raise Refusal(f"{host}:{port} does not answer as a broker ({error}); start one, as kafka-proto serve does"
+                      ) from None
+    if not mine:
+        raise Refusal(f"no record is of level {level} of {FEATURE}, which the broker has; serve another level")
+    return verdicts, tuple(f"{count} not played: {reason}" for reason, count in sorted(reasons.items()))
+
+
+def level_of(client: Client) -> int:
+    """Return the level of `transaction.version` that a broker has finalised."""
+    answer = client.ask(API_VERSIONS, 3, {"client_software_name": "kafka-proto", "client_software_version": "1"})
+    features = answer["finalized_features"]
+    return next((int(each["max_version_level"]) for each in features if each["name"] == FEATURE), 0)
+
+
+def new_run(client: Client) -> str:
+    """Return a name that no topic at a broker begins with: a broker may be played against again."""
+    topics = client.ask(METADATA, 8, {"topics": None})["topics"]
+    before = [int(found[1]) for topic in topics if (found := RUN.match(topic["name"]))]
+    return f"run{max(before, default=0) + 1}"
+
+
+def _pauses() -> Any:
+    """Return what lets a little time pass, so many times."""
+    left = [MOST_PAUSES]
+
+    def pause() -> bool:
+        threading.Event().wait(PAUSE_SECONDS)
+        left[0] -= 1
+        return left[0] > 0
+
+    return pause

@@ -1,0 +1,94 @@
+"""Faults as values: which request is hit, what is held back, who is paused. What becomes of it is the host's affair."""
+
+from __future__ import annotations
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.gateway.broker import Token
+from kafka_proto.gateway.inputs import Injected
+
+FOREVER = -1
+
+
+@attrs.frozen
+class Rule:
+    """A fault of requests; `seen` is how many of the name came since it began."""
+
+    fault: Injected
+    seen: int = 0
+
+
+@attrs.frozen
+class Held:
+    """A request that is held back, until a time or until its fault ends."""
+
+    number: int
+    token: Token
+    until: int
+
+
+@attrs.frozen
+class Parked:
+    """Requests of a connection that its client gave up: they are taken when their fault lets them go.
+
+    Frames are as they came, with the transaction that each is of; `until` is FOREVER where only the fault's end does.
+    """
+
+    number: int
+    broker: int
+    until: int
+    requests: tuple[tuple[Token, bytes, str], ...]
+
+
+@attrs.frozen
+class Faults:
+    """All that is under way."""
+
+    rules: tuple[Rule, ...] = ()
+    held: tuple[Held, ...] = ()
+    parked: tuple[Parked, ...] = ()
+    brokers: FrozenMap[int, tuple[Injected, ...]] = FrozenMap()
+    """Faults of each broker that do not let it take requests."""
+
+    def hit(self, name: str) -> tuple[Faults, tuple[Injected, ...]]:
+        """Count a request for each rule of its name, and return the faults that hit it."""
+        found: list[Injected] = []
+        rules = []
+        for rule in self.rules:
+            if rule.fault.request == name:
+                rule = attrs.evolve(rule, seen=rule.seen + 1)
+                if rule.fault.nth in (0, rule.seen):
+                    found.append(rule.fault)
+            rules.append(rule)
+        return (attrs.evolve(self, rules=tuple(rules)) if found or tuple(rules) != self.rules else self), tuple(found)
+
+    def is_stalled(self, broker: int) -> bool:
+        """Say whether a broker takes no requests."""
+        return broker in self.brokers
+
+    def stalled_by(self, broker: int) -> tuple[int, int]:
+        """Return which fault keeps a broker from taking requests, and until when."""
+        fault = self.brokers[broker][-1]
+        return fault.number, until(fault)
+
+    def holds(self, number: int) -> bool:
+        """Say whether a fault holds a request back."""
+        return any(each.number == number for each in self.held) or any(each.number == number for each in self.parked)
+
+    @property
+    def deadline(self) -> int | None:
+        """Return when something is over."""
+        times = [each.until for each in self.held] + [each.until for each in self.parked]
+        times += [until(fault) for faults in self.brokers.values() for fault in faults]
+        return min((at for at in times if at != FOREVER), default=None)
+
+    def over(self, now: int) -> tuple[int, ...]:
+        """Return the numbers of faults of brokers whose time is over."""
+        return tuple(fault.number for faults in self.brokers.values() for fault in faults
+                     if until(fault) != FOREVER and until(fault) <= now)
+
+
+def until(fault: Injected) -> int:
+    """Return when a fault is over by itself."""
+    return FOREVER if fault.for_ms is None else fault.now + fault.for_ms

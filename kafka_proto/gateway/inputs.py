@@ -1,0 +1,137 @@
+"""What comes to a host from outside, with its time in milliseconds, and what it wants done: the whole of a run.
+
+Inputs are protocol values, so that a trail can hold them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from harness.model import FrozenMap
+
+FaultKind = Literal["delay", "drop", "lose", "duplicate", "crash", "partition", "pause", "elect"]
+OF_REQUESTS: tuple[FaultKind, ...] = ("delay", "drop", "lose", "duplicate")
+OF_BROKERS: tuple[FaultKind, ...] = ("crash", "partition", "pause")
+
+
+@attrs.frozen
+class Settings:
+    """What a cluster is: a port for each broker, where clients find it, and settings by Kafka's names."""
+
+    release: str = "4.4.0"
+    transaction_version: int = 2
+    host: str = "127.0.0.1"
+    ports: tuple[int, ...] = (0,)
+    cluster_id: str = "kafka-proto"
+    num_partitions: int = 1
+    auto_create_topics_enable: bool = True
+    max_message_bytes: int = 1_048_588
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Return the ids of the brokers, from 1."""
+        return tuple(range(1, len(self.ports) + 1))
+
+
+@attrs.frozen
+class Started:
+    """The cluster starts; the first input of a run. Topics have their numbers of partitions."""
+
+    settings: Settings
+    topics: FrozenMap[str, int]
+    now: int
+
+
+@attrs.frozen
+class Opened:
+    """A client connected to a broker; connections are numbered from 0."""
+
+    connection: int
+    now: int
+    broker: int = 1
+
+
+@attrs.frozen
+class Arrived:
+    """Bytes of a client; none where it will send no more."""
+
+    connection: int
+    data: bytes
+    now: int
+
+
+@attrs.frozen
+class Gone:
+    """A connection is no more."""
+
+    connection: int
+    now: int
+
+
+@attrs.frozen
+class Passed:
+    """Time passed, in milliseconds since the epoch."""
+
+    now: int
+
+
+@attrs.frozen
+class Injected:
+    """A fault begins. Of requests: the `nth` one of a name from now on (0: each), `delay` for a time or until it ends.
+
+    `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before. Of
+    brokers: for a time or until it ends. `elect` lets the next broker lead a partition, or where none is named all.
+    """
+
+    number: int
+    kind: str
+    now: int
+    request: str = ""
+    nth: int = 1
+    broker: int = 0
+    partition: str = ""
+    for_ms: int | None = None
+
+
+@attrs.frozen
+class Timed:
+    """A fault that is to begin some milliseconds after the start; fields are those of `Injected`."""
+
+    at_ms: int
+    kind: FaultKind
+    request: str = ""
+    nth: int = 1
+    broker: int = 0
+    for_ms: int | None = None
+
+
+@attrs.frozen
+class Ended:
+    """A fault ends: what it held goes on, who was down starts."""
+
+    number: int
+    now: int
+
+
+Input = Started | Opened | Arrived | Gone | Passed | Injected | Ended
+
+
+@attrs.frozen
+class Write:
+    """Bytes for a client."""
+
+    connection: int
+    data: bytes
+
+
+@attrs.frozen
+class Close:
+    """A connection is to be closed, after what was to be written."""
+
+    connection: int
+    reason: str
+
+
+Output = Write | Close

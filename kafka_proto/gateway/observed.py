@@ -1,0 +1,229 @@
+"""What an observer of the wire knows, and no broker reads: whose transaction everything belongs to.
+
+A client finishes one transaction before it begins the next, and what it sends comes here in that order, before any
+fault delays it. So a request belongs to its producer's transaction when it arrives: `app#3` is the third one of the
+transactional id `app`. A marker is caused by the transaction whose end, or whose time-out, was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from typing import Any
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.broker import Node
+from kafka_proto.coordinator.transaction import TransactionMetadata, TxnState
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.records import BadBatch, read_header, split
+from kafka_proto.log import Marker, PartitionLog
+from kafka_proto.log.chunks import NOTHING, Chunks, chunks
+from kafka_proto.log.records import RecordBatch
+
+KEPT_EPOCHS = 3
+"""Of each producer id, with the transaction that each is in: older ones are those of producers that are fenced."""
+ADDING = (offer.ADD_PARTITIONS_TO_TXN, offer.ADD_OFFSETS_TO_TXN, offer.TXN_OFFSET_COMMIT)
+NOBODY = ""
+"""The transaction of what is not of one."""
+
+
+class Phase(StrEnum):
+    OPEN = "open"
+    ENDING = "ending"
+    ENDED = "ended"
+
+
+@attrs.frozen
+class Doing:
+    """The transaction that a producer of an epoch is in, or was in last."""
+
+    epoch: int
+    transaction: str
+    phase: Phase
+    committed: bool = False
+
+
+@attrs.frozen
+class Noted:
+    """A batch of a log, and the transaction that its request was of."""
+
+    offset: int
+    transaction: str
+
+
+@attrs.frozen
+class Closed:
+    """What a marker closed in a partition."""
+
+    producer_id: int
+    marker_at: int
+    committed: bool
+    cause: str
+    batches: tuple[Noted, ...]
+
+
+@attrs.frozen
+class Ledger:
+    """A partition's transactions as they were: those that are open by producer id, and those that ended, in order."""
+
+    open: FrozenMap[str, tuple[Noted, ...]] = FrozenMap()
+    ended: Chunks[Closed] = NOTHING
+
+
+@attrs.frozen
+class Acknowledged:
+    """A batch whose producer heard that it is in the log."""
+
+    partition: str
+    offset: int
+    transaction: str
+
+
+@attrs.frozen
+class Heard:
+    """How a transaction ended, as its producer heard."""
+
+    transaction: str
+    committed: bool
+
+
+@attrs.frozen
+class Observed:
+    """All of it. Keys of producers are their ids as text."""
+
+    producers: FrozenMap[str, tuple[Doing, ...]] = FrozenMap()
+    counts: FrozenMap[str, int] = FrozenMap()
+    """By transactional id, how many transactions it began."""
+    added: FrozenMap[str, str] = FrozenMap()
+    """By producer id, the transaction of which the coordinator or a log took something last."""
+    causes: FrozenMap[str, str] = FrozenMap()
+    """By producer id, the transaction whose end, or whose time-out, was decided last."""
+    ledgers: FrozenMap[str, Ledger] = FrozenMap()
+    acknowledged: Chunks[Acknowledged] = NOTHING
+    heard: Chunks[Heard] = NOTHING
+    broken: FrozenMap[str, str] = FrozenMap()
+    """What an answer violated: the first reason by property."""
+
+
+def arrived(seen: Observed, request: Request) -> tuple[Observed, str]:
+    """Return the transaction that a request of a client is of, as it arrives."""
+    owner = producer_of(request)
+    if owner is None:
+        return seen, NOBODY
+    tid, producer_id, epoch = owner
+    key = str(producer_id)
+    known = seen.producers.get(key, ())
+    now = next((doing for doing in known if doing.epoch == epoch), None)
+    ends = request.api_key == offer.END_TXN
+    committed = ends and bool(request.message["committed"])
+    goes_on = now is not None and (
+        now.phase is not Phase.ENDED or (ends and now.committed == committed))
+    if now is None or not goes_on:
+        count = seen.counts.get(tid, 0) + 1
+        seen = attrs.evolve(seen, counts=seen.counts.set(tid, count))
+        now = Doing(epoch, f"{tid}#{count}", Phase.OPEN)
+    if ends and now.phase is not Phase.ENDED:
+        now = attrs.evolve(now, phase=Phase.ENDING, committed=committed)
+    others = tuple(doing for doing in known if doing.epoch != epoch)[1 - KEPT_EPOCHS :]
+    return attrs.evolve(seen, producers=seen.producers.set(key, (*others, now))), now.transaction
+
+
+def producer_of(request: Request) -> tuple[str, int, int] | None:
+    """Return transactional id, producer id and epoch of a request in a transaction; None where it is in none."""
+    message = request.message
+    if request.api_key == offer.PRODUCE:
+        tid = message["transactional_id"]
+        headers = (header for _, _, data in produced(message) if (header := header_of(data)) is not None)
+        found = next(((h.producer_id, h.producer_epoch) for h in headers if h.is_transactional), None)
+        return None if tid is None or found is None else (tid, *found)
+    if request.api_key == offer.ADD_PARTITIONS_TO_TXN:
+        if request.version >= 4:
+            return None
+        before = "v3_and_below_"
+        return (message[before + "transactional_id"], message[before + "producer_id"],
+                message[before + "producer_epoch"])
+    if request.api_key in (*ADDING, offer.END_TXN):
+        return message["transactional_id"], message["producer_id"], message["producer_epoch"]
+    return None
+
+
+def produced(message: Any) -> Iterator[tuple[str, int, bytes | None]]:
+    """Yield topic, partition and batch of what a Produce request has."""
+    for topic in message["topic_data"]:
+        for partition in topic["partition_data"]:
+            yield topic["name"], partition["index"], partition["records"]
+
+
+def header_of(data: bytes | None) -> Any:
+    """Return the header of the first batch; None where there is none."""
+    try:
+        return next((read_header(batch) for batch in split(data or b"")), None)
+    except BadBatch:
+        return None
+
+
+def handled(seen: Observed, request: Request | None, transaction: str, before: Node, after: Node) -> Observed:
+    """Return what is known after the brokers took a request, or after time passed: what was appended, and why."""
+    if before is after:
+        return seen
+    owner = None if request is None else producer_of(request)
+    ends = request is not None and request.api_key == offer.END_TXN
+    if owner is not None and not ends and transaction:
+        seen = attrs.evolve(seen, added=seen.added.set(str(owner[1]), transaction))
+    if before.coordinator.transactions is not after.coordinator.transactions:
+        seen = _decided(seen, transaction if ends else NOBODY, before, after)
+    if before.leaders is not after.leaders:
+        for name, leader in after.leaders.items():
+            known = before.leaders.get(name)
+            start = 0 if known is None else known.log.log_end_offset
+            if leader is not known and leader.log.log_end_offset > start:
+                seen = _appended(seen, name, leader.log, start, transaction)
+        gone = [name for name in before.leaders if name not in after.leaders]
+        return _without(seen, gone) if gone else seen
+    return seen
+
+
+def _without(seen: Observed, gone: Collection[str]) -> Observed:
+    """Forget partitions of a topic that was deleted: another of its name may come."""
+    ledgers = FrozenMap((name, ledger) for name, ledger in seen.ledgers.items() if name not in gone)
+    kept = chunks(each for each in seen.acknowledged if each.partition not in gone)
+    return attrs.evolve(seen, ledgers=ledgers, acknowledged=kept)
+
+
+def _decided(seen: Observed, cause: str, before: Node, after: Node) -> Observed:
+    """Note which transactions' ends were decided."""
+    for tid, cached in after.coordinator.transactions.items():
+        known = before.coordinator.transactions.get(tid)
+        if known is not None and known is not cached and _ended(known.metadata, cached.metadata):
+            key = str(known.metadata.producer_id)
+            seen = attrs.evolve(seen, causes=seen.causes.set(key, cause or seen.added.get(key, NOBODY)))
+    return seen
+
+
+def _ended(before: TransactionMetadata, after: TransactionMetadata) -> bool:
+    return before.state is TxnState.ONGOING and after.state is not TxnState.ONGOING
+
+
+def _appended(seen: Observed, name: str, log: PartitionLog, start: int, transaction: str) -> Observed:
+    """Note the batches of a log from an offset on."""
+    ledger = seen.ledgers.get(name, Ledger())
+    first = log.batches.first_after(start - 1, key=base_offset)
+    for batch in log.batches.between(first, len(log.batches)):
+        key = str(batch.producer_id)
+        if batch.marker is not None:
+            batches = ledger.open.get(key, ())
+            if batches:
+                ended = Closed(batch.producer_id, batch.base_offset, batch.marker is Marker.COMMIT,
+                               seen.causes.get(key, NOBODY), batches)
+                ledger = Ledger(ledger.open.without(key), ledger.ended.add(ended))
+        elif batch.is_transactional:
+            noted = (*ledger.open.get(key, ()), Noted(batch.base_offset, transaction))
+            ledger = attrs.evolve(ledger, open=ledger.open.set(key, noted))
+    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, ledger))
+
+
+def base_offset(batch: RecordBatch) -> int:
+    return batch.base_offset

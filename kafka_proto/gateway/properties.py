@@ -1,0 +1,178 @@
+"""P1 to P11 on what happened behind the wire; each answers with who and where, or nothing.
+
+The node is at rest between requests, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes
+what they violate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from harness.model import Property, Reason, View, always
+from kafka_proto.broker import NodeState
+from kafka_proto.coordinator.transaction import PREPARED, TxnState
+from kafka_proto.gateway.observed import Closed, Observed
+from kafka_proto.group.offsets import load
+from kafka_proto.log import PartitionLog
+from kafka_proto.requests import OFFSETS_PARTITION
+
+Check = Callable[[Observed, NodeState], Reason]
+
+
+def _ended(seen: Observed) -> Iterator[tuple[str, Closed]]:
+    for name, ledger in seen.ledgers.items():
+        for ended in ledger.ended:
+            yield name, ended
+
+
+def _end(ended: Closed) -> str:
+    return "commit" if ended.committed else "abort"
+
+
+def marker_attribution(seen: Observed, node: NodeState) -> Reason:
+    """P1: a marker closes only what is of the transaction whose end, or time-out, caused it."""
+    for name, ended in _ended(seen):
+        for noted in ended.batches:
+            if ended.cause and noted.transaction != ended.cause:
+                return (f"the {_end(ended)} marker of {name} at offset {ended.marker_at} was caused by {ended.cause}, "
+                        f"but ends offset {noted.offset} of {noted.transaction}")
+    return None
+
+
+def atomicity(seen: Observed, node: NodeState) -> Reason:
+    """P2: of a transaction's acknowledged batches all are committed or none."""
+    acknowledged = {(each.partition, each.offset) for each in seen.acknowledged}
+    ends: dict[str, dict[str, str]] = {}
+    for name, ended in _ended(seen):
+        for noted in ended.batches:
+            if (name, noted.offset) in acknowledged:
+                ends.setdefault(noted.transaction, {})[_end(ended)] = f"offset {noted.offset} of {name}"
+    for transaction, found in sorted(ends.items()):
+        if len(found) > 1:
+            return f"of {transaction}, {found['commit']} is committed, but {found['abort']} is aborted"
+    return None
+
+
+def outcome(seen: Observed, node: NodeState) -> Reason:
+    """P3: what a client heard is committed is not aborted, and what it heard is aborted is never committed."""
+    heard = {each.transaction: each.committed for each in seen.heard}
+    acknowledged = {(each.partition, each.offset) for each in seen.acknowledged}
+    for name, ended in _ended(seen):
+        for noted in ended.batches:
+            if heard.get(noted.transaction, ended.committed) == ended.committed:
+                continue
+            if ended.committed:
+                return (f"{noted.transaction} was aborted, and its producer heard so, but offset {noted.offset} of "
+                        f"{name} is committed")
+            if (name, noted.offset) in acknowledged:
+                return (f"{noted.transaction} was committed, and its producer heard so, but offset {noted.offset} of "
+                        f"{name} is aborted")
+    return None
+
+
+def hanging(seen: Observed, node: NodeState) -> Reason:
+    """P5: a transaction that is open in a partition is under way at its coordinator, which lists the partition."""
+    entries = node.transaction_log.values()
+    for name, leader in node.leaders.items():
+        for open_ in leader.log.open:
+            epoch = leader.log.producer(open_.producer_id).producer_epoch
+            if not any(entry.producer_id == open_.producer_id and name in entry.partitions and (
+                    entry.producer_epoch == epoch if entry.state is TxnState.ONGOING else entry.state in PREPARED)
+                    for entry in entries):
+                return (f"a transaction of producer id {open_.producer_id}, epoch {epoch}, is open in {name} from "
+                        f"offset {open_.first_offset} on, but no coordinator has it under way")
+    return None
+
+
+def once(seen: Observed, node: NodeState) -> Reason:
+    """P6: what an idempotent producer wrote is in its partition once, and what was acknowledged is there."""
+    for name, leader in node.leaders.items():
+        at: dict[tuple[int, int, int], int] = {}
+        for batch in leader.log.batches:
+            key = batch.producer_id, batch.producer_epoch, batch.base_sequence
+            if batch.marker is not None or batch.producer_id < 0 or batch.base_sequence < 0:
+                continue
+            if key in at:
+                return (f"the batch with sequence {batch.base_sequence} of producer id {batch.producer_id}, epoch "
+                        f"{batch.producer_epoch}, is in {name} twice, at the offsets {at[key]} and {batch.base_offset}")
+            at[key] = batch.base_offset
+    for heard in seen.acknowledged:
+        if heard.partition in node.leaders and heard.offset >= node.leaders[heard.partition].log.log_end_offset:
+            return f"offset {heard.offset} of {heard.partition} was acknowledged, but is not there"
+    return None
+
+
+def completed(seen: Observed, node: NodeState) -> Reason:
+    """P8 at rest: what is prepared is completed, unless its markers are held."""
+    if node.held or node.holds_markers:
+        return None
+    for tid, entry in node.transaction_log.items():
+        if entry.state in PREPARED:
+            return f"{tid} stays in {entry.state}"
+    return None
+
+
+def offsets(seen: Observed, node: NodeState) -> Reason:
+    """P10: the offsets of groups are those that their log gives when it is read again."""
+    leader = node.leaders.get(OFFSETS_PARTITION)
+    again = load(leader.log.batches if leader is not None else ())
+    for key, known in node.groups.offsets.committed.items():
+        if again.committed.get(key) != known:
+            return f"group {key[0]} has offset {known.offset} of {key[1]}, but its log says another one"
+    return None
+
+
+def grows(seen: Observed, node: NodeState) -> Reason:
+    """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older."""
+    return next((why for name, leader in node.leaders.items() if (why := _older(name, leader.log))), None)
+
+
+def _older(name: str, log: PartitionLog) -> Reason:
+    epochs: dict[int, int] = {}
+    coordinators: dict[int, int] = {}
+    for batch in log.batches:
+        producer_id = batch.producer_id
+        if producer_id < 0:
+            continue
+        if batch.producer_epoch < epochs.get(producer_id, -1):
+            return (f"{name} has epoch {batch.producer_epoch} of producer id {producer_id} at offset "
+                    f"{batch.base_offset}, after epoch {epochs[producer_id]}")
+        epochs[producer_id] = batch.producer_epoch
+        if batch.marker is not None:
+            if batch.coordinator_epoch < coordinators.get(producer_id, -1):
+                return f"{name} has the marker of an older coordinator at offset {batch.base_offset}"
+            coordinators[producer_id] = batch.coordinator_epoch
+    return None
+
+
+CHECKS: Mapping[str, tuple[str, Check]] = {
+    "MarkerAttribution": ("P1", marker_attribution), "Atomicity": ("P2", atomicity),
+    "AcknowledgedOutcome": ("P3", outcome), "NoHangingTransaction": ("P5", hanging), "AcknowledgedOnce": ("P6", once),
+    "PreparedIsCompleted": ("P8", completed), "OffsetsOfTheLog": ("P10", offsets),
+    "ProducerStateGrows": ("P11", grows),
+}
+OF_ANSWERS = {"NoIntermediateRead": "P4", "FencedForAReason": "P7", "ReadBound": "P9"}
+"""Properties that an answer violates, and that stay violated then."""
+NAMES = tuple(sorted((*CHECKS, *OF_ANSWERS)))
+
+
+def problems(seen: Observed, node: NodeState) -> dict[str, str]:
+    """Return the properties that fail, with reasons, P1 first."""
+    found = {number: (name, why) for name, (number, check) in CHECKS.items() if (why := check(seen, node)) is not None}
+    found |= {OF_ANSWERS[name]: (name, why) for name, why in seen.broken.items()}
+    return dict(found[number] for number in sorted(found, key=lambda number: int(number[1:])))
+
+
+def properties(look: Callable[[View], tuple[Observed, NodeState]]) -> tuple[Property, ...]:
+    """Return them as properties of a state that is looked at so."""
+
+    def of_state(check: Check) -> Callable[[View], Reason]:
+        return lambda view: check(*look(view))
+
+    def of_answers(name: str) -> Callable[[View], Reason]:
+        return lambda view: look(view)[0].broken.get(name)
+
+    return (
+        *(always(name, of_state(check), source=f"ours: {number}") for name, (number, check) in CHECKS.items()),
+        *(always(name, of_answers(name), source=f"ours: {number}") for name, number in OF_ANSWERS.items()),
+    )

@@ -1,0 +1,49 @@
+"""The trail of a session with real clients: every input in its order, as a run of the model `gateway`.
+
+This and `drawn` are the gateway's doors to the harness: a server is a driver, and writes what drivers write.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.model import NO_FAULTS, Refusal, Step
+from harness.record import Chosen, ChosenInput, SpooledChoices, Trail
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Input, Output, Started
+from kafka_proto.gateway.model import NAME, step_name
+from kafka_proto.gateway.properties import NAMES
+
+
+class Recording:
+    """Sees what a host takes; long sessions are kept in a temporary file until the trail is written."""
+
+    def __init__(self, host: Host, started: Started) -> None:
+        self._host = host
+        self._choices = SpooledChoices()
+        self.see(started, [])
+
+    def see(self, given: Input, outputs: list[Output]) -> None:
+        """Keep an input with what came of it."""
+        action, args = step_name(given, outputs)
+        label = Step(action, args, detail=", ".join(self._host.said)).label
+        self._choices.append(Chosen(label, input=ChosenInput.of(NAME, given)))
+
+    def trail(self, scenario: str | None = None) -> Trail:
+        """Return the trail so far, with the first property that it violates."""
+        violates = next(iter(self._host.problems()), None)
+        return Trail(NAME, {}, {}, "unordered-set", NO_FAULTS, NAMES, self._choices, strategy="outside",
+                     scenario=scenario, violates=violates)
+
+    def write(self, path: Path) -> None:
+        """Write the trail whole or not at all. Raises Refusal where it cannot be written."""
+        self.trail().write(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raise Refusal where a trail cannot be written, before anything is served."""
+    if path.is_dir():
+        raise Refusal(f"{path} is a folder; give --trail a file, as session.trail.jsonl")
+    if not path.parent.is_dir():
+        raise Refusal(f"there is no folder {path.parent}; make it or give --trail another file")
+

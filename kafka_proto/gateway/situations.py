@@ -1,0 +1,324 @@
+"""Recorded situations played over the wire: each step as a request of its version, and what it leaves behind asked for.
+
+Whoever answers is a broker like any other. A situation has a topic, transactional ids and a group of its own, so one
+broker plays them all. What needs a marker to be held between brokers, or tens of thousands of requests, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka_proto.conformance.playing import DELIVERED, HELD, REPEATED, WAITED
+from kafka_proto.conformance.symbols import Symbols
+from kafka_proto.errors import BY_NAME, CODES
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.records import MARKER_KEY, BatchHeader, Record, read_header, read_records, split, write_batch
+from kafka_proto.requests import partition_name
+
+Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
+"""Sends a request, by API and version, and returns the response."""
+Wait = Callable[[], bool]
+"""Lets some time pass; False where it was long enough."""
+Fields = Mapping[str, Any]
+NAMES = {code.number: code.name for code in CODES}
+TOPIC, GROUP = "T", "G"
+TIDS = "tid-"
+LEVELS = ("read_uncommitted", "read_committed")
+PREPARED = ("PrepareCommit", "PrepareAbort")
+MEMBER_ID_REQUIRED = BY_NAME["MEMBER_ID_REQUIRED"].number
+MOST = 2**20
+
+
+def left_out(record: Mapping[str, Any]) -> str | None:
+    """Return why a situation is not played over the wire, or None."""
+    notes = [str(step.get("note")) for step in record["steps"]]
+    if HELD in notes or DELIVERED in notes:
+        return "a marker is held between brokers"
+    return "it takes tens of thousands of requests" if any(map(REPEATED.fullmatch, notes)) else None
+
+
+class Situation:
+    """A record that is played; `name` is in all names, so that no other situation has them."""
+
+    def __init__(self, ask: Ask, wait: Wait, name: str) -> None:
+        self._ask = ask
+        self._wait = wait
+        self._prefix = f"{name}."
+        self.symbols = Symbols()
+
+    def play(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the steps as they were answered. Raises KeyError for a request that is not known here."""
+        self._ask(offer.CREATE_TOPICS, 4, {"timeout": 10_000, "topics": ({
+            "name": self._prefix + TOPIC, "num_partitions": 2, "replication_factor": 1, "assignments": (),
+            "configs": ()},)})
+        played = []
+        for step in record["steps"]:
+            ours = dict(step)
+            if "request" in step:
+                asked = step["request"]
+                ours["response"] = REQUESTS[asked["api"]](self, asked["version"], asked["fields"])
+            elif waited := WAITED.fullmatch(step["note"]):
+                self._until([state.strip(" '\"") for state in waited[1].split(",")], TIDS + "A")
+            if "after" in step:
+                ours["after"] = self._after(step["after"])
+            played.append(ours)
+        return played
+
+    def _until(self, states: list[str], tid: str) -> None:
+        while self.describe(tid).get("state") not in states and self._wait():
+            pass
+
+    def ask(self, api: int, version: int, message: Fields) -> dict[str, Any]:
+        return self._ask(api, version, message)
+
+    def named(self, name: str | None) -> str | None:
+        """Return a name of the record as it is here; none and the empty one are themselves."""
+        return self._prefix + name if name else name
+
+    def owner(self, f: Fields) -> dict[str, Any]:
+        return {"transactional_id": self.named(f.get("transactional_id")),
+                "producer_id": self.symbols.producer_id(f.get("producer_id", -1)),
+                "producer_epoch": f.get("producer_epoch", -1)}
+
+    def topics(self, inner: str, *partitions: Any, name: str = "name") -> tuple[dict[str, Any], ...]:
+        return ({name: self._prefix + TOPIC, inner: partitions},)
+
+    def describe(self, tid: str) -> dict[str, Any]:
+        (found,) = self.ask(offer.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": (self.named(tid),)})[
+            "transaction_states"]
+        if found["error_code"]:
+            return {"error": NAMES[found["error_code"]]}
+        partitions = [partition_name(topic["topic"].removeprefix(self._prefix), index)
+                      for topic in found["topics"] for index in topic["partitions"]]
+        return {"state": found["transaction_state"], "producer_id": self.symbols.producer_name(found["producer_id"]),
+                "producer_epoch": found["producer_epoch"], "partitions": sorted(partitions)}
+
+    def mine(self, tid: str) -> bool:
+        return tid.startswith(self._prefix)
+
+    def short(self, tid: str) -> str:
+        return tid.removeprefix(self._prefix + TIDS)
+
+    def _after(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        seen = dict(recorded)
+        if "coordinator" in recorded:
+            seen["coordinator"] = {tid: self._settled(tid) for tid in recorded["coordinator"]}
+        if "partitions" in recorded:
+            seen["partitions"] = {index: self._partition(int(index)) for index in recorded["partitions"]}
+        return seen
+
+    def _settled(self, tid: str) -> Any:
+        while (found := self.describe(tid)).get("state") in PREPARED and self._wait():
+            pass
+        return found.get("error", found)
+
+    def fetch(self, index: int, offset: int, level: str) -> dict[str, Any]:
+        wanted = {"partition": index, "fetch_offset": offset, "partition_max_bytes": MOST}
+        response = self.ask(offer.FETCH, 12, {
+            "max_wait": 0, "min_bytes": 0, "max_bytes": MOST, "isolation_level": LEVELS.index(level),
+            "session_epoch": -1, "topics": self.topics("partitions", wanted, name="topic")})
+        found: dict[str, Any] = response["responses"][0]["partitions"][0]
+        return found
+
+    def aborted(self, found: Fields) -> list[dict[str, Any]] | None:
+        listed = found["aborted_transactions"]
+        return None if listed is None else [{"producer_id": self.symbols.producer_name(txn["producer_id"]),
+                                             "first_offset": txn["first_offset"]} for txn in listed]
+
+    def rows(self, found: Fields) -> list[list[Any]]:
+        return [self._row(*batch) for batch in batches(found)]
+
+    def _row(self, header: BatchHeader, records: list[Record]) -> list[Any]:
+        kind = ("txn" if header.is_transactional else "plain") + ("+ctl" if header.is_control else "")
+        values = [text(header, record) for record in records]
+        return [header.base_offset, self.symbols.producer_name(header.producer_id), header.producer_epoch,
+                header.base_sequence, kind, values]
+
+    def _partition(self, index: int) -> dict[str, Any]:
+        committed, all_ = self.fetch(index, 0, "read_committed"), self.fetch(index, 0, "read_uncommitted")
+        response = self.ask(offer.DESCRIBE_PRODUCERS, 0, {"topics": self.topics("partition_indexes", index)})
+        producers = sorted(response["topics"][0]["partitions"][0]["active_producers"], key=lambda p: p["producer_id"])
+        return {
+            "high_watermark": all_["high_watermark"], "last_stable_offset": all_["last_stable_offset"],
+            "aborted": self.aborted(committed), "committed_view": shown(committed), "log": self.rows(all_),
+            "producers": [[self.symbols.producer_name(p["producer_id"]), p["producer_epoch"], p["last_sequence"],
+                           p["current_txn_start_offset"]] for p in producers],
+        }
+
+
+def batches(found: Fields) -> list[tuple[BatchHeader, list[Record]]]:
+    """Return the batches of a partition of a fetch."""
+    whole = list(split(found["records"] or b""))
+    return [(header := read_header(batch), list(read_records(batch, header))) for batch in whole]
+
+
+def text(header: BatchHeader, record: Record) -> str:
+    """Return a record as its text, a marker as its type."""
+    if header.is_control:
+        return "COMMIT" if MARKER_KEY.unpack(record.key or b"")[1] else "ABORT"
+    return (record.value or b"").decode()
+
+
+def shown(found: Fields) -> list[str]:
+    """Return what a consumer of committed records shows: aborted ones are skipped up to their marker."""
+    waiting = sorted((txn["first_offset"], txn["producer_id"]) for txn in found["aborted_transactions"] or ())
+    skipped: set[int] = set()
+    values: list[str] = []
+    for header, records in batches(found):
+        while waiting and waiting[0][0] <= header.base_offset + header.last_offset_delta:
+            skipped.add(waiting.pop(0)[1])
+        if header.is_control:
+            skipped.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in skipped):
+            values += [text(header, record) for record in records]
+    return values
+
+
+def _error(code: int) -> dict[str, Any]:
+    return {"error": NAMES[code]}
+
+
+def _init(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    got = s.ask(offer.INIT_PRODUCER_ID, version, {**s.owner(f), "transaction_timeout": f["transaction_timeout"]})
+    return {**_error(got["error_code"]), "producer_id": s.symbols.producer_name(got["producer_id"]),
+            "producer_epoch": got["producer_epoch"]}
+
+
+def _add(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    one = {**s.owner(f), "topics": s.topics("partitions", *f["partitions"])}
+    if version < 4:
+        got = s.ask(offer.ADD_PARTITIONS_TO_TXN, version, {f"v3_and_below_{key}": v for key, v in one.items()})
+        return {"errors": _by_index(got["results_by_topic_v3_and_below"], "results_by_partition",
+                                    "partition_error_code")}
+    got = s.ask(offer.ADD_PARTITIONS_TO_TXN, version, {"transactions": (
+        {**one, "verify_only": f.get("verify_only", False)},)})
+    (results,) = got["results_by_transaction"]
+    return {**_error(got["error_code"]),
+            "errors": _by_index(results["topic_results"], "results_by_partition", "partition_error_code")}
+
+
+def _by_index(topics: Any, inner: str, code: str) -> dict[str, str]:
+    return {str(row["partition_index"]): NAMES[row[code]] for topic in topics for row in topic[inner]}
+
+
+def _add_offsets(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    return _error(s.ask(offer.ADD_OFFSETS_TO_TXN, version, {**s.owner(f), "group_id": s.named(f["group_id"])})[
+        "error_code"])
+
+
+def _end(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    got = s.ask(offer.END_TXN, version, {**s.owner(f), "committed": f["committed"]})
+    if version < 5:
+        return _error(got["error_code"])
+    return {**_error(got["error_code"]), "producer_id": s.symbols.producer_name(got["producer_id"]),
+            "producer_epoch": got["producer_epoch"]}
+
+
+def _produce(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    owner = s.owner(f)
+    data = write_batch([Record(None, value.encode()) for value in f["records"]], base_timestamp=0,
+                       producer_id=owner["producer_id"], producer_epoch=owner["producer_epoch"],
+                       base_sequence=f.get("base_sequence", -1), is_transactional=f.get("transactional", False))
+    partition = {"index": f["partition"], "records": data}
+    got = s.ask(offer.PRODUCE, version, {
+        "transactional_id": owner["transactional_id"], "acks": f.get("acks", -1), "timeout": 10_000,
+        "topic_data": s.topics("partition_data", partition)})
+    (row,) = got["responses"][0]["partition_responses"]
+    return {**_error(row["error_code"]), "base_offset": row["base_offset"]}
+
+
+def _txn_offset_commit(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    got = s.ask(offer.TXN_OFFSET_COMMIT, version, {
+        **s.owner(f), "group_id": s.named(f["group_id"]), "generation_id": f.get("generation_id", -1),
+        "member_id": s.symbols.member_id(f.get("member_id", "")), "group_instance_id": f.get("group_instance_id"),
+        "topics": s.topics("partitions", _offset(f))})
+    return _error(got["topics"][0]["partitions"][0]["error_code"])
+
+
+def _offset(f: Fields) -> dict[str, Any]:
+    return {"partition_index": f["partition"], "committed_offset": f["offset"], "committed_metadata": ""}
+
+
+def _offset_commit(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    got = s.ask(offer.OFFSET_COMMIT, version, {
+        "group_id": s.named(f["group_id"]), "generation_id_or_member_epoch": f.get("generation", -1),
+        "member_id": s.symbols.member_id(f.get("member_id", "")), "group_instance_id": f.get("group_instance_id"),
+        "topics": s.topics("partitions", _offset(f))})
+    return _error(got["topics"][0]["partitions"][0]["error_code"])
+
+
+def _offset_fetch(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    got = s.ask(offer.OFFSET_FETCH, version, {
+        "group_id": s.named(f["group_id"]), "require_stable": f.get("require_stable", False),
+        "topics": s.topics("partition_indexes", f["partition"])})
+    (row,) = got["topics"][0]["partitions"]
+    return {**_error(got["error_code"]), "partition_error": NAMES[row["error_code"]],
+            "committed_offset": row["committed_offset"]}
+
+
+def _join(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    """Join, with the id that is given where one is asked for, and sync as the leader."""
+    asked = {"group_id": s.named(f["group_id"]), "member_id": s.symbols.member_id(f["member_id"]),
+             "group_instance_id": f["group_instance_id"], "session_timeout": 30_000, "rebalance_timeout": 30_000,
+             "protocol_type": "consumer", "protocols": ({"name": "range", "metadata": b""},)}
+    got = s.ask(offer.JOIN_GROUP, version, asked)
+    if got["error_code"] == MEMBER_ID_REQUIRED:
+        got = s.ask(offer.JOIN_GROUP, version, {**asked, "member_id": got["member_id"]})
+    sync = s.ask(offer.SYNC_GROUP, 3, {
+        "group_id": asked["group_id"], "generation_id": got["generation_id"], "member_id": got["member_id"],
+        "group_instance_id": f["group_instance_id"],
+        "assignments": ({"member_id": got["member_id"], "assignment": b""},)})
+    return {**_error(got["error_code"]), "generation": got["generation_id"],
+            "member_id": s.symbols.member_name(got["member_id"]), "sync_error": NAMES[sync["error_code"]]}
+
+
+def _leave(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    return _error(s.ask(offer.LEAVE_GROUP, version, {
+        "group_id": s.named(f["group_id"]), "member_id": s.symbols.member_id(f["member_id"])})["error_code"])
+
+
+def _write_markers(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    got = s.ask(offer.WRITE_TXN_MARKERS, version, {"markers": ({
+        **s.owner(f), "coordinator_epoch": f["coordinator_epoch"], "transaction_result": f["committed"],
+        "transaction_version": f.get("transaction_version", 0),
+        "topics": s.topics("partition_indexes", *f["partitions"])},)})
+    return {"errors": _by_index(got["markers"][0]["topics"], "partitions", "error_code")}
+
+
+def _fetch(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    found = s.fetch(f["partition"], f["fetch_offset"], f["isolation_level"])
+    return {**_error(found["error_code"]), "high_watermark": found["high_watermark"],
+            "last_stable_offset": found["last_stable_offset"], "aborted_transactions": s.aborted(found),
+            "batches": s.rows(found)}
+
+
+def _list_offsets(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    wanted = {"partition_index": f["partition"], "timestamp": f["timestamp"], "current_leader_epoch": -1}
+    got = s.ask(offer.LIST_OFFSETS, version, {
+        "replica_id": -1, "isolation_level": LEVELS.index(f["isolation_level"]),
+        "topics": s.topics("partitions", wanted)})
+    (row,) = got["topics"][0]["partitions"]
+    return {**_error(row["error_code"]), "offset": row["offset"]}
+
+
+def _describe(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    found = s.describe(f["transactional_ids"][0])
+    return {"error": found.get("error", "NONE"), "state": found.get("state", "")}
+
+
+def _list(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    got = s.ask(offer.LIST_TRANSACTIONS, version, {
+        "state_filters": tuple(f["state_filters"]),
+        "producer_id_filters": tuple(map(s.symbols.producer_id, f["producer_id_filters"]))})
+    return {**_error(got["error_code"]), "unknown_state_filters": list(got["unknown_state_filters"]),
+            "mine": [[s.short(row["transactional_id"]), row["transaction_state"]]
+                     for row in got["transaction_states"] if s.mine(row["transactional_id"])]}
+
+
+REQUESTS: dict[str, Callable[[Situation, int, Fields], dict[str, Any]]] = {
+    "InitProducerId": _init, "AddPartitionsToTxn": _add, "AddOffsetsToTxn": _add_offsets, "EndTxn": _end,
+    "Produce": _produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
+    "TxnOffsetCommit": _txn_offset_commit, "OffsetCommit": _offset_commit, "OffsetFetch": _offset_fetch,
+    "JoinGroup+SyncGroup": _join, "LeaveGroup": _leave, "DescribeTransactions": _describe, "ListTransactions": _list,
+}

@@ -1,0 +1,157 @@
+"""Faults behind the wire without sockets: which request they hit, what is late, who leads, what is violated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.wire import Producer, Talk, inject
+
+from harness.model import Refusal
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.drawn import draw, read_budget
+from kafka_proto.gateway.host import Close, Ended, Host, Opened, Passed, Write
+from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.records import Record, write_batch
+
+
+def talk(brokers: int = 1, **settings: Any) -> Talk:
+    return Talk(Host(Settings(ports=tuple(range(9001, 9001 + brokers)), **settings), {"t": 2}, 1_000_000))
+
+
+def test_tx_01_a_late_end_of_an_abandoned_connection_commits_part_of_a_later_transaction() -> None:
+    """KAFKA-17754 on the newest release with old requests: P1 to P4 say so, as a held frame shows on a real 4.4.0."""
+    clients = talk()
+    inject(clients, 1, "delay", request="EndTxn")
+    producer = Producer(clients)
+    assert producer.write(0, b"a") == 0
+    assert producer.end(True) == {}, "held back"
+    producer.reconnect()
+    assert producer.end(True)[producer.me][0]["error_code"] == 0
+    assert producer.write(1, b"b") == 0
+    producer.end(False)
+    assert producer.write(0, b"x") == 0
+    assert clients.host.problems() == {}
+    clients.give(Ended(1, clients.now))
+    assert clients.host.said == ["late EndTxn commit app#1"]
+    assert clients.host.problems() == {"MarkerAttribution": (
+        "the commit marker of t-0 at offset 3 was caused by app#1, but ends offset 2 of app#3")}
+    assert producer.write(1, b"y") == 0
+    assert producer.end(False)[producer.me][0]["error_code"] == 0
+    read = {"max_wait": 0, "min_bytes": 1, "max_bytes": 2**20, "isolation_level": 1, "session_epoch": -1, "topics": (
+        {"topic": "t", "partitions": ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 2**20},)},)}
+    clients.one(producer.me, offer.FETCH, 12, read)
+    found = clients.host.problems()
+    assert list(found) == ["MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"]
+    assert found["Atomicity"] == "of app#3, offset 2 of t-0 is committed, but offset 2 of t-1 is aborted"
+
+
+def test_tx_02_a_late_batch_hangs_on_a_release_without_verification() -> None:
+    """KAFKA-14402: 3.5.2 takes a batch of an abandoned connection after the abort; 3.9.2 does not."""
+    for release, wrong in (("3.5.2", ["NoHangingTransaction"]), ("3.9.2", [])):
+        level = 0 if release == "3.5.2" else 1
+        clients = talk(release=release, transaction_version=level)
+        inject(clients, 1, "delay", request="Produce", nth=2)
+        producer = Producer(clients)
+        producer.write(0, b"a")
+        assert clients.ask(producer.me, offer.PRODUCE, 9, producer.batch(0, b"b")) == {}
+        producer.reconnect()
+        assert producer.end(False)[producer.me][0]["error_code"] == 0
+        clients.give(Ended(1, clients.now))
+        assert list(clients.host.problems()) == wrong, release
+
+
+def test_requests_are_dropped_lost_doubled_and_delayed_for_a_time() -> None:
+    """`drop` closes before, `lose` after the request is taken, `duplicate` is taken twice, `delay` ends by itself."""
+    clients = talk()
+    for number, (kind, what) in enumerate((("drop", {"nth": 1}), ("lose", {"nth": 2}), ("duplicate", {"nth": 4}),
+                                           ("delay", {"nth": 5, "for_ms": 700})), 1):
+        inject(clients, number, kind, request="Produce", **what)
+    plain = {"acks": -1, "topic_data": ({"name": "t", "partition_data": (
+        {"index": 0, "records": write_batch([Record(None, b"v")])},)},)}
+    ends = []
+    for _ in range(2):
+        me = clients.connect()
+        with pytest.raises(AssertionError):
+            clients.ask(me, offer.PRODUCE, 9, plain)
+        (closed,) = clients.outputs[-1]
+        assert isinstance(closed, Close)
+        ends.append(clients.host.broker.node.leaders["t-0"].log.log_end_offset)
+    me = clients.connect()
+    for _ in range(2):
+        clients.one(me, offer.PRODUCE, 9, plain)
+        ends.append(clients.host.broker.node.leaders["t-0"].log.log_end_offset)
+    assert ends == [0, 1, 2, 4]
+    assert clients.ask(me, offer.PRODUCE, 9, plain) == {}
+    assert clients.host.deadline == clients.now + 700
+    assert len(clients.wait(700)[me]) == 1
+
+
+def leaders(clients: Talk, connection: int) -> tuple[list[int], list[int], int]:
+    """Return the brokers that metadata has, the leaders of the topic, and their epoch."""
+    found = clients.one(connection, offer.METADATA, 9, {"topics": None})
+    (topic,) = found["topics"]
+    rows = topic["partitions"]
+    return [row["node_id"] for row in found["brokers"]], [row["leader_id"] for row in rows], rows[0]["leader_epoch"]
+
+
+def test_brokers_crash_are_cut_off_and_elected() -> None:
+    """Leaders are spread; a crash closes connections and moves them on, a restart gives them back."""
+    clients = talk(brokers=3)
+
+    def connect(broker: int) -> int:
+        number = clients.connect()
+        clients.host.clients[number].broker = broker
+        return number
+
+    one, two = connect(1), connect(2)
+    before = leaders(clients, one)
+    assert before == ([1, 2, 3], before[1], 0) and len({*before[1]}) == 2
+    down = before[1][0]
+    third = next(number for number in (1, 2, 3) if number not in before[1])
+    asked = connect(third)
+    closed = inject(clients, 1, "crash", broker=down)
+    assert [type(output) for output in closed] == [Close] * sum(down == broker for broker in (1, 2, third))
+    brokers, now, epoch = leaders(clients, asked)
+    assert (down in brokers, down in now, epoch) == (False, False, 1)
+    assert [type(each) for each in clients.give(Opened(99, clients.now, down))] == [Close]
+    clients.give(Ended(1, clients.now))
+    assert leaders(clients, asked) == (before[0], before[1], 2)
+    inject(clients, 2, "elect", partition="t-0")
+    assert leaders(clients, asked)[1][0] != down
+    wrong = {"topics": ({"name": "t", "partitions": ({"partition_index": 0, "timestamp": -1},)},)}
+    ((answer,),) = ((clients.one(asked if leaders(clients, asked)[1][0] != third else two,
+                                 offer.LIST_OFFSETS, 5, wrong)["topics"]),)
+    assert answer["partitions"][0]["error_code"] == 6
+
+
+def test_a_paused_broker_answers_later_and_a_partitioned_one_is_no_leader() -> None:
+    """What comes to a paused broker is answered when the pause is over, in order; who is cut off leads nothing."""
+    clients = talk(brokers=2)
+    me = clients.connect()
+    inject(clients, 1, "pause", broker=1, for_ms=400)
+    assert clients.ask(me, offer.METADATA, 9, {"topics": None}) == {}
+    clients.now += 400
+    (answer,) = clients.give(Passed(clients.now))
+    assert isinstance(answer, Write)
+    clients._asked[me].clear()
+    inject(clients, 2, "partition", broker=1)
+    other = clients.connect()
+    clients.host.clients[other].broker = 2
+    assert leaders(clients, other)[:2] == ([2], [2, 2])
+    assert clients.ask(me, offer.METADATA, 9, {"topics": None}) == {}
+    assert len(clients.written(clients.give(Ended(2, clients.now)))[me]) == 1
+    assert len({*leaders(clients, other)[1]}) == 2
+
+
+def test_a_plan_of_faults_is_a_function_of_its_seed() -> None:
+    """The same seed draws the same plan; a budget that is none is refused in a sentence."""
+    budget = read_budget("delay=2,crash=1")
+    assert draw(budget, 3, 2) == draw(budget, 3, 2) != draw(budget, 4, 2)
+    assert [timed.kind for timed in draw(budget, 3, 2)] == ["delay", "delay", "crash"]
+    for bad in ("delay", "delay=0", "dealy=1", "crash=x"):
+        with pytest.raises(Refusal, match="is no fault and how often"):
+            read_budget(bad)

@@ -1,0 +1,133 @@
+"""The fixture `kafka_cluster` with real clients: the examples of docs/gateway.md as they are, and recorded sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.paths import ROOT
+
+from harness.record import Recorder, read_trail
+from harness.simulate.replay import replay_plain
+from kafka_proto.gateway.cluster import KafkaCluster
+
+EXAMPLES = ROOT / "docs" / "examples" / "gateway"
+REPLAY = "from harness.cli import main; main()"
+FAULTS = "delay=2,drop=1,lose=2,duplicate=2,elect=1"
+
+
+def examples(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run an example as a reader does."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--harness-out", str(folder),
+         "--rootdir", str(EXAMPLES), *words], cwd=EXAMPLES, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def test_a_transaction_survives_a_crash(tmp_path: Path) -> None:
+    """The first example passes: three brokers, one of which crashes inside a transaction."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    done = examples(tmp_path, "test_transactions.py")
+    assert done.returncode == 0, done.stdout
+
+
+def test_offsets_outside_the_transaction_are_found(tmp_path: Path) -> None:
+    """The second example fails for the application with the bug alone, and leaves its session."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    done = examples(tmp_path, "test_offsets.py")
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "test_each_order_is_paid_once[False]" in done.stdout and "kafka-proto replay" in done.stdout
+    (path,) = tmp_path.iterdir()
+    assert replay_plain(read_trail(path)).verdict.ok, "no property of Kafka's is violated: the bug is the application's"
+
+
+def test_tx_01_is_shown_with_librdkafka_on_the_newest_release(tmp_path: Path) -> None:
+    """The third example fails by P1 first; its trail replays to the same, without librdkafka, in another process."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    done = examples(tmp_path, "test_late_commit.py")
+    assert done.returncode == 1, done.stdout
+    for name in ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"):
+        assert f"{name} is violated: " in done.stdout
+    (path,) = tmp_path.iterdir()
+    (command,) = {line.strip() for line in done.stdout.splitlines() if line.strip().startswith("kafka-proto replay")}
+    assert command == f"kafka-proto replay {path}"
+    assert replayed([path])[0]["verdict"]["violated"] == "MarkerAttribution"
+
+
+def replayed(paths: list[Path]) -> list[dict[str, Any]]:
+    """Replay trails in another process, each with a hash seed of its own."""
+    found = []
+    for seed, path in enumerate(paths):
+        done = subprocess.run([sys.executable, "-c", REPLAY, "replay", "--json", str(path)], stdout=subprocess.PIPE,
+                              text=True, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed)})
+        found.append(json.loads(done.stdout))
+    return found
+
+
+def session(seed: int, path: Path) -> str:
+    """Record transactions and reading under faults by chance; return the digest of a replay in this process."""
+    kafka: Any = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    release, level = (("4.4.0", 2), ("3.9.2", 1), ("3.5.2", 0))[seed % 3]
+    with KafkaCluster({"t": 2}, release=release, transaction_version=level, brokers=1 + seed % 3, faults=FAULTS,
+                      seed=seed) as cluster:
+        servers = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
+        producer = kafka.Producer({**servers, "transactional.id": "app", "socket.timeout.ms": 1000})
+        consumer = kafka.Consumer({**servers, "group.id": "g", "auto.offset.reset": "earliest",
+                                   "isolation.level": "read_committed"})
+        consumer.subscribe(["t"])
+        try:
+            producer.init_transactions(5)
+            for number in range(4):
+                producer.begin_transaction()
+                producer.produce("t", str(number), partition=number % 2)
+                producer.flush(5)
+                (producer.abort_transaction if number % 2 else producer.commit_transaction)(5)
+                consumer.poll(0.2)
+        except kafka.KafkaException:
+            pass  # what the faults do to a client is its affair; the session is replayed whatever happened
+        consumer.close()
+    cluster.write_trail(path)
+    digest = replay_plain(read_trail(path), Recorder(keep=False)).digest
+    assert digest is not None
+    return digest
+
+
+def test_recorded_sessions_replay_with_the_same_digest_in_another_process(tmp_path: Path) -> None:
+    """Three sessions of librdkafka under faults; every answer of the replay is, byte for byte, the one that it got."""
+    check_sessions(tmp_path, 3)
+
+
+@pytest.mark.large
+def test_100_recorded_sessions_replay_with_the_same_digest_in_another_process(tmp_path: Path) -> None:
+    """A hundred of them."""
+    check_sessions(tmp_path, 100)
+
+
+def check_sessions(folder: Path, count: int) -> None:
+    paths = [folder / f"{seed}.trail.jsonl" for seed in range(count)]
+    digests = [session(seed, path) for seed, path in enumerate(paths)]
+    assert [found["digest"] for found in replayed(paths)] == digests
+    assert len({*digests}) == count
+
+
+def test_clusters_start_and_stop_and_refuse_what_they_do_not_have() -> None:
+    """Ten clusters one after the other, each with its ports free again; unknown brokers and releases are refused."""
+    for _ in range(10):
+        with KafkaCluster({"t": 1}, brokers=3) as cluster:
+            assert cluster.bootstrap_servers.count("127.0.0.1:") == 3
+            cluster.elect()
+            with pytest.raises(ValueError, match="there is no broker 'b4'; there are b1, b2, b3"):
+                cluster.crash("b4")
+        assert cluster.verdict() is None
+        with pytest.raises(RuntimeError, match="the cluster has ended"):
+            cluster.delay("EndTxn")
+    with pytest.raises(ValueError, match="no release 4;"), KafkaCluster(release="4"):
+        pass

@@ -1,0 +1,72 @@
+"""Situations recorded on real brokers, played through the gateway's sockets and compared as in process."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from harness.model import Refusal
+from kafka_proto.conformance import default_files, load
+from kafka_proto.conformance.command import conformance
+from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.conforming import play_at
+
+EACH = 40
+"""Of so many records one is played in the suite."""
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    return [record for path in default_files() for record in load(path)]
+
+
+def check(records: Iterable[dict[str, Any]]) -> int:
+    """Play records, each at a broker of its release and level; return how many were played. None may differ."""
+    clusters: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for record in records:
+        clusters.setdefault((record["broker_version"], record["transaction_version"]), []).append(record)
+    played = 0
+    for (release, level), mine in sorted(clusters.items()):
+        with KafkaCluster(release=release, transaction_version=level) as cluster:
+            host, _, port = cluster.bootstrap_servers.partition(":")
+            verdicts, _ = play_at(mine, host, int(port))
+        assert [verdict for verdict in verdicts if not verdict.equal] == []
+        played += len(verdicts)
+    return played
+
+
+def test_situations_are_equal_over_the_wire(records: list[dict[str, Any]]) -> None:
+    """Some records of every release and level, through sockets: no answer and nothing that is left behind differs."""
+    assert check(records[::EACH]) > len(records[::EACH]) * 0.9
+
+
+@pytest.mark.large
+def test_all_situations_are_equal_over_the_wire(records: list[dict[str, Any]]) -> None:
+    """All that need no marker to be held and no ten thousand requests: 1,573 but 78."""
+    assert check(records) == 1495
+
+
+def test_a_difference_is_told_and_bad_addresses_are_refused(records: list[dict[str, Any]]) -> None:
+    """A record with another answer differs at its step, by the command; an address without broker is refused."""
+    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
+    asked = {**options, "--release": "4.4.0", "--situation": "commit_one"}
+    with KafkaCluster() as cluster:
+        printed = conformance.run((), {**asked, "--broker": cluster.bootstrap_servers})
+        assert (printed.exit_code, len(printed.data["records"])) == (0, 5)
+        (record, *_) = [each for each in records if each["situation"] == "commit_one"
+                        and each["transaction_version"] == 2 and each["broker_version"] == "4.4.0"]
+        wrong = copy.deepcopy(record)
+        wrong["steps"][0]["response"]["producer_epoch"] = 7
+        host, _, port = cluster.bootstrap_servers.partition(":")
+        (verdict,), _ = play_at([wrong], host, int(port))
+        assert verdict.differences == ("step 1.response.producer_epoch: expected 7, found 0",)
+    for given, said in (({"--broker": "here"}, "should be HOST:PORT"),
+                        ({"--broker": cluster.bootstrap_servers}, "does not answer as a broker"),
+                        ({"--broker": "127.0.0.1:1", "--release": None}, "give --release as well")):
+        with pytest.raises(Refusal, match=said):
+            conformance.run((), {**asked, **given})

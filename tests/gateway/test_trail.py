@@ -1,0 +1,121 @@
+"""Sessions as trails: replayed without clients, with the same digest, refused where other bytes would be sent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.paths import ROOT
+from support.wire import Producer, Talk, inject
+
+from harness.model import FrozenMap, Refusal
+from harness.record import Recorder, Trail, read_trail, trail_of_text
+from harness.simulate.replay import replay_plain
+from harness.simulate.tables import Tables
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.host import Ended, Host
+from kafka_proto.gateway.inputs import Settings, Started
+from kafka_proto.gateway.model import slots_of
+from kafka_proto.gateway.recording import Recording
+
+SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
+
+
+class Recorded(Talk):
+    """Clients of a host whose session is recorded."""
+
+    def __init__(self, **settings: Any) -> None:
+        started = Started(Settings(**settings), FrozenMap({"t": 2}), 1_000_000)
+        super().__init__(Host(started.settings, started.topics, started.now))
+        self.recording = Recording(self.host, started)
+
+    def give(self, given: Any) -> list[Any]:
+        outputs = super().give(given)
+        self.recording.see(given, outputs)
+        return outputs
+
+
+def replayed(trail: Trail) -> tuple[str, dict[str, Any], Any]:
+    """Replay a trail; return the digest, the last state and the verdict."""
+    tables, recorder = Tables(trail.build()), Recorder()
+    run = replay_plain(trail, recorder, tables)
+    state: dict[str, Any] = {}
+    for line in recorder.lines:
+        event = json.loads(line)
+        state |= event.get("initial", {}) | event.get("writes", {})
+    return run.digest, state, run.verdict
+
+
+def test_a_session_with_faults_replays_to_the_same_state(tmp_path: Path) -> None:
+    """A transaction whose end is held back, waiting fetches, a group and a crash: state, verdict and digest again."""
+    clients = Recorded(ports=(1, 2))
+    inject(clients, 1, "delay", request="EndTxn", for_ms=900)
+    producer = Producer(clients)
+    producer.write(0, b"a")
+    producer.end(True)
+    producer.reconnect()
+    clients.ask(producer.me, offer.JOIN_GROUP, 2, {
+        "group_id": "g", "session_timeout": 10_000, "rebalance_timeout": 10_000, "member_id": "",
+        "protocol_type": "consumer", "protocols": ({"name": "range", "metadata": b"m"},)})
+    inject(clients, 2, "pause", broker=1)
+    clients.ask(producer.me, offer.METADATA, 9, {"topics": None})
+    clients.give(Ended(2, clients.now + 1000))
+    inject(clients, 3, "crash", broker=2)
+    path = tmp_path / "session.trail.jsonl"
+    clients.recording.write(path)
+    trail = read_trail(path)
+    first, again = replayed(trail), replayed(trail)
+    assert first == again and first[2].ok
+    tables = Tables(trail.build())
+    live = {name: getattr(slots_of(clients.host), name) for name in tables.slots}
+    node = tables.start(0)
+    for chosen in trail.choices:
+        assert chosen.input is not None
+        node = tables.follow(tables.with_input(node, chosen.input), 0)
+    assert tables.state(node) == live
+
+
+def test_a_trail_whose_bytes_were_others_is_refused() -> None:
+    """Where the host of today would send something else than what was sent, the replay stops at that step."""
+    clients = Recorded()
+    Producer(clients)
+    trail = clients.recording.trail()
+    choices = [attrs.evolve(chosen, label=re.sub(r",[0-9a-f]{12}\)", ",000000000000)", chosen.label))
+               for chosen in trail.choices]
+    replay_plain(trail)
+    with pytest.raises(Refusal, match="the trail does not fit at step 3"):
+        replay_plain(attrs.evolve(trail, choices=tuple(choices)))
+
+
+def test_a_violation_is_found_again_by_its_replay() -> None:
+    """TX-02 on 3.5.2: the trail says what it violates, and its replay does."""
+    clients = Recorded(release="3.5.2", transaction_version=0)
+    inject(clients, 1, "delay", request="Produce", nth=2)
+    producer = Producer(clients)
+    producer.write(0, b"a")
+    clients.ask(producer.me, offer.PRODUCE, 9, producer.batch(0, b"b"))
+    producer.reconnect()
+    producer.end(False)
+    clients.give(Ended(1, clients.now))
+    trail = clients.recording.trail()
+    verdict = replayed(trail)[2]
+    assert trail.violates == verdict.violated == "NoHangingTransaction"
+    assert verdict.step == len(trail.choices)
+
+
+def test_a_recorded_session_of_librdkafka_replays_without_it() -> None:
+    """The committed session, on three brokers: each answer of today is, byte for byte, the one that it got."""
+    text = gzip.decompress(SESSION.read_bytes()).decode()
+    _, state, verdict = replayed(trail_of_text(SESSION.name, text))
+    assert verdict.ok
+    observed = state["observed"]
+    assert observed["counts"] == {"shop": 3}
+    assert [heard["committed"] for heard in observed["heard"]["rest"]] == [True, False, True]
