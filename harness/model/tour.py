@@ -33,6 +33,8 @@ class Tour:
     """Names of the sometimes properties that the tour reaches: that it shows what it is about."""
     intro: str = ""
     """What to know before the first step."""
+    shows_logs: bool = False
+    """Whether the model's logs are what to look at beside the run."""
 
     @property
     def captions(self) -> tuple[tuple[int, str], ...]:

@@ -260,20 +260,20 @@ ALONE = {"producers": 1, "brokers": 2, "partitions": 1, "transactions": 1, "reco
 TOURS: tuple[Tour, ...] = (
     Tour(
         "commit", "a transaction is committed: what happens when", NEW, COMMIT, ALONE, claims=INVARIANTS,
-        witnesses=("TransactionCommitted",),
+        witnesses=("TransactionCommitted",), shows_logs=True,
         intro="A producer c1, two brokers and a consumer r1 of committed records, as in Kafka 4. b1 coordinates the "
         "transactional id tid1, b2 leads T-0, the only partition. Topics, at the side, shows what is in it: watch when "
         "the record becomes committed, and when the consumer gets it.",
     ),
     Tour(
         "abort", "a transaction is aborted, and a consumer leaves its record out", NEW, ABORT, ALONE, claims=INVARIANTS,
-        witnesses=("TransactionAborted", "AbortedRecordSkipped"),
+        witnesses=("TransactionAborted", "AbortedRecordSkipped"), shows_logs=True,
         intro="It begins as the tour of a commit, with the same cluster. Then the application aborts. What becomes of "
         "the record that is in the log already?",
     ),
     Tour(
         "zombie", "a producer that was taken for dead comes back and is fenced", NEW, ZOMBIE,
-        {**ALONE, "producers": 2, "consumers": 0}, claims=INVARIANTS, witnesses=("ProducerIsFenced",),
+        {**ALONE, "producers": 2, "consumers": 0}, claims=INVARIANTS, witnesses=("ProducerIsFenced",), shows_logs=True,
         intro="Two producers with one transactional id, tid1: c2 takes the place of c1, which is not dead. What can c1 "
         "still do?",
     ),
@@ -281,6 +281,7 @@ TOURS: tuple[Tour, ...] = (
         "tx-01", "an EndTxn that comes late ends the next transaction (KAFKA-17754)", "exactly-once/kip-360", LATE_END,
         {"producers": 1, "brokers": 1, "partitions": 1, "transactions": 2, "records": 1},
         claims=("MarkerAttribution",), violates="MarkerAttribution", witnesses=("TransactionAborted",),
+        shows_logs=True,
         intro="One producer and one broker, by the rules that Kafka had up to 3.9. Nobody crashes, nothing is lost. "
         "One request is slow, and its connection is given up. A record is written in one transaction, and another "
         "transaction's abort makes it void.",

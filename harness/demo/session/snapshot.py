@@ -102,6 +102,7 @@ def tour(session: LiveSession) -> Json | None:
     return {
         "name": shown.name, "title": shown.title, "length": len(shown.steps), "branch": branch.name,
         "captions": [{"at": at, "text": text} for at, text in shown.captions], "about": about_tour(session),
+        "shows_logs": shown.shows_logs,
     }
 
 

@@ -65,8 +65,7 @@ export function takeSession(news) {
     store.lane = null;
     store.selected = null;
     store.why = null;
-    // What a tour of transactions is about are the records.
-    if (news.tour && news.has_logs) store.tab = "topics";
+    if (news.tour?.shows_logs) store.tab = "topics";
   }
   tidy();
   changed();
