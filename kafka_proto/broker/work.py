@@ -10,7 +10,7 @@ from kafka_proto.coordinator import role as coordinator
 from kafka_proto.coordinator.answers import response
 from kafka_proto.coordinator.producer_ids import ProducerIds, allocate
 from kafka_proto.coordinator.role import Answered, Effect, Logged, Markers
-from kafka_proto.group.role import with_last_batch
+from kafka_proto.group.role import replayed
 from kafka_proto.leader.marking import marker_of
 from kafka_proto.leader.role import append_batch, append_marker, replicated
 from kafka_proto.leader.state import Leader, Origin
@@ -113,4 +113,4 @@ def committed(node: Node, name: str, leader: Leader) -> Node:
     node = attrs.evolve(node, leaders=node.leaders.set(name, replicated(leader)))
     if topic_of(name) != GROUP_TOPIC:
         return node
-    return attrs.evolve(node, groups=with_last_batch(node.groups, leader.log))
+    return attrs.evolve(node, groups=replayed(node.groups, leader.log.batches[len(leader.log.batches) - 1]))

@@ -1,12 +1,14 @@
-"""What a broker keeps, role by role: the parts of its state, and what of each survives a crash."""
+"""What a broker keeps, role by role: the parts of its state, and what of each survives a crash.
+
+Logs are the affair of the broker's log (`kafka_proto.stack`); what a role knows of its log is derived, and volatile.
+"""
 
 from __future__ import annotations
 
 import attrs
 
 from harness.model import FrozenMap, Part, Parts, persisted, volatile
-from kafka_proto.coordinator.role import Coordinator, Logged
-from kafka_proto.coordinator.transaction import TransactionMetadata
+from kafka_proto.coordinator.role import Coordinator, Effect
 from kafka_proto.exactly_once.ghosts import Ghosts
 from kafka_proto.exactly_once.messages import Request
 from kafka_proto.group.role import GroupCoordinator
@@ -16,48 +18,54 @@ from kafka_proto.log import EMPTY_LOG, PartitionLog
 
 @attrs.frozen
 class CoordinatorState:
-    """A transaction coordinator: its cache, and its atomic log, of which the last entry of each id counts."""
+    """The coordinator of one partition of the transaction log. It is `loading` where it does not serve."""
 
     cache: Coordinator = volatile(default=Coordinator(loading=True))
-    unlogged: tuple[Logged, ...] = volatile(default=())
-    """Entries under way to the log."""
-    log: FrozenMap[str, TransactionMetadata] = persisted(default=FrozenMap())
-    coordinator_epoch: int = persisted(default=0)
-    blocks: int = persisted(default=0)
-    """How many blocks of producer ids it was given."""
-    ghosts: Ghosts = persisted(default=Ghosts())
+    unfinished: tuple[Effect, ...] = volatile(default=())
+    """What is still to be done: markers of what was prepared when it was elected, entries that the log refused."""
+    ghosts: Ghosts = volatile(default=Ghosts())
+
+
+@attrs.frozen
+class GivenBlocks:
+    """How many blocks of producer ids a broker was given: the controller knows, and so no crash loses it."""
+
+    count: int = persisted(default=0)
 
 
 @attrs.frozen
 class LeaderState:
-    """A partition's leader: its log on disk, and the verifications under way."""
+    """A partition's leader: what it derives from its log, and the verifications under way."""
 
-    log: PartitionLog = persisted(default=EMPTY_LOG)
+    log: PartitionLog = volatile(default=EMPTY_LOG)
     verifications: FrozenMap[int, Verification] = volatile(default=FrozenMap())
     guards: int = volatile(default=0)
+    serves: bool = volatile(default=False)
 
     @property
     def leader(self) -> Leader:
-        """Return it as the leader's role knows it."""
+        """Return it as the decisions know it."""
         return Leader(self.log, self.verifications, self.guards)
 
     @staticmethod
     def of(leader: Leader) -> LeaderState:
-        return LeaderState(leader.log, leader.verifications, leader.guards)
+        """Return a leader that serves."""
+        return LeaderState(leader.log, leader.verifications, leader.guards, True)
 
 
 @attrs.frozen
 class GroupState:
-    """The coordinator of groups. Its groups are on disk here, as its offsets are by their log."""
+    """The coordinator of groups: all that it knows is in the offsets log."""
 
-    groups: GroupCoordinator = persisted(default=GroupCoordinator())
+    groups: GroupCoordinator = volatile(default=GroupCoordinator())
 
 
 @attrs.frozen
 class Asked:
-    """A request of this broker's to another that is not answered, and what it is about."""
+    """A request of one of this broker's roles to another broker that is not answered, and what it is about."""
 
     message: Request
+    role: str
     transactional_id: str = ""
     """Of markers."""
     client: Request | None = None
@@ -77,8 +85,11 @@ class Connections:
     """By correlation id."""
 
 
-COORDINATOR = Part("coordinator", CoordinatorState())
+COORDINATOR = Parts("coordinator", CoordinatorState)
+"""By partition of the transaction log."""
+BLOCKS = Part("blocks", GivenBlocks())
 GROUPS = Part("groups", GroupState())
 CONNECTIONS = Part("connections", Connections())
 LEADER = Parts("leader", LeaderState)
-TYPES: tuple[type, ...] = (CoordinatorState, LeaderState, GroupState, Asked, Connections)
+"""By partition."""
+TYPES: tuple[type, ...] = (CoordinatorState, GivenBlocks, LeaderState, GroupState, Asked, Connections)

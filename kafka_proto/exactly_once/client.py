@@ -9,12 +9,14 @@ import attrs
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
 from kafka_proto import producer as producers
 from kafka_proto.exactly_once.ghosts import record
-from kafka_proto.exactly_once.messages import Request, Response
+from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, about_of, look_up
+from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.producer import Family, Producer, ProducerStatus
 from kafka_proto.producer.answers import backs_off, delivery_timed_out, rested, without_end
 from kafka_proto.producer.sending import ends_unasked
 from kafka_proto.producer.state import COMPLETING
+from kafka_proto.producer.verdicts import Verdict
 from kafka_proto.requests import ProduceRequest
 
 RETRY_BACKOFF, REQUEST_TIMEOUT, DELIVERY_TIMEOUT = "RetryBackoff", "RequestTimeout", "DeliveryTimeout"
@@ -44,6 +46,7 @@ class ClientState:
     producer: Producer = Producer()
     opened: FrozenMap[str, int] = FrozenMap()
     """By broker: the number of the connection in use."""
+    leaders: Leaders = Leaders()
     correlation: int = 0
     asked: FrozenMap[int, Sent] = FrozenMap()
     operation: str = IDLE
@@ -64,17 +67,18 @@ class Client(Actor[ClientState]):
 
     def __init__(
         self, name: str, family: Family, placement: Placement, *, transactions: int, records: int, in_flight: int,
-        timeouts: frozenset[str],
+        timeouts: frozenset[str], looks_up: bool = False,
     ) -> None:
         self.name = name
         self.family = family
         self.placement = placement
         self.tid = placement.tid_of(name)
-        self.coordinator = placement.coordinator(self.tid)
         self.transactions = transactions
         self.records = records
         self.in_flight = in_flight
         self.timeouts = timeouts
+        self.looks_up = looks_up
+        """Whether leaders may move, so that one that does not answer, or is none, is looked up."""
         self.initial = ClientState()
 
     def transaction(self, local: ClientState) -> str:
@@ -122,7 +126,7 @@ class Client(Actor[ClientState]):
         return Turn(action, (self.name,), after, sent, kind=Kind.COMMAND, op=invoked)
 
     def timers(self, local: ClientState) -> tuple[str, ...]:
-        found = [RETRY_BACKOFF] if backs_off(local.producer) else []
+        found = [RETRY_BACKOFF] if backs_off(local.producer) or local.leaders.resting else []
         if "request" in self.timeouts:
             found += [f"{REQUEST_TIMEOUT} {b}" for b in sorted({asked.dest for asked in local.asked.values()})]
         if "delivery" in self.timeouts and any(batch.was_sent for batch in local.producer.batches):
@@ -139,12 +143,18 @@ class Client(Actor[ClientState]):
             expired = delivery_timed_out(self.family, local.producer)
             yield self.turn(attrs.evolve(local, producer=expired), kind, (self.name,))
             return
-        after, sent = self.advanced(attrs.evolve(local, producer=rested(local.producer)))
+        after, sent = self.advanced(attrs.evolve(
+            local, producer=rested(local.producer), leaders=local.leaders.rested()
+        ))
         yield Turn(kind, (self.name,), after, sent)
 
     def reconnected(self, local: ClientState, broker: str) -> ClientState:
         """Give the connection to a broker up: what was in it may still arrive."""
-        lost = [asked.request for asked in local.asked.values() if asked.dest == broker]
+        asked = [asked.request for asked in local.asked.values() if asked.dest == broker]
+        lost = [request for request in asked if not isinstance(request, LookUp)]
+        if self.looks_up:
+            for request in lost:
+                local = attrs.evolve(local, leaders=local.leaders.lost(about_of(request)))
         partitions = [request.partition for request in lost if isinstance(request, ProduceRequest)]
         called = any(not isinstance(request, ProduceRequest) for request in lost)
         left = FrozenMap((n, asked) for n, asked in local.asked.items() if asked.dest != broker)
@@ -160,6 +170,12 @@ class Client(Actor[ClientState]):
         if asked is None or message.connection != local.opened.get(message.source, 0):
             yield Turn("IgnoreResponse", who, local)
             return
+        if isinstance(message.response, LeaderResponse):
+            learned = attrs.evolve(
+                local, leaders=local.leaders.learned(message.response), asked=local.asked.without(message.correlation)
+            )
+            yield self.turn(learned, f"Receive{message.type}", who)
+            return
         found = producers.answered(self.family, local.producer, asked.request, message.response)
         acknowledged = local.acknowledged
         if isinstance(asked.request, ProduceRequest):
@@ -168,6 +184,8 @@ class Client(Actor[ClientState]):
             local, producer=found.producer, asked=local.asked.without(message.correlation), acknowledged=acknowledged,
             verdicts=local.verdicts | {f"{asked_name(asked)} {found.verdict}"},
         )
+        if self.looks_up and found.verdict is Verdict.LOOK_UP:
+            after = attrs.evolve(after, leaders=after.leaders.lost(about_of(asked.request)))
         yield self.turn(after, f"Receive{message.type}", who)
 
     def turn(self, local: ClientState, action: str, who: tuple[str, ...]) -> Turn[ClientState]:
@@ -193,19 +211,28 @@ class Client(Actor[ClientState]):
         """Send what may be sent: batches, and the next transactional request."""
         producer, sent = local.producer, list[Message]()
         for place, produce in producers.next_produces(self.family, producer, self.tid, self.in_flight):
-            producer = producers.sent_batch(producer, place, produce)
-            local = self._asked(local, self.placement.leader(produce.partition), produce, sent)
+            leader = local.leaders.of(produce.partition, self.placement)
+            if leader != UNKNOWN:
+                producer = producers.sent_batch(producer, place, produce)
+                local = self._asked(local, leader, produce, sent)
         if ends_unasked(producer):
             producer = without_end(producer)
         call = producers.next_call(self.family, producer, self.tid)
-        if call is not None:
+        called = UNKNOWN if call is None else local.leaders.of(about_of(call), self.placement)
+        if call is not None and called != UNKNOWN:
             producer = producers.sent_call(producer, call)
-            local = self._asked(local, self.called(call), call, sent)
-        return attrs.evolve(local, producer=producer), tuple(sent)
+            local = self._asked(local, called, call, sent)
+        return attrs.evolve(self.looked_up(local, sent), producer=producer), tuple(sent)
 
-    def called(self, request: Value) -> str:
-        """Return the broker that a transactional request goes to."""
-        return self.placement.brokers[0] if hasattr(request, "group_id") else self.coordinator
+    def looked_up(self, local: ClientState, sent: list[Message]) -> ClientState:
+        """Look up the leaders that are unknown, of whom nobody is asked yet."""
+        under_way = [asked.request for asked in local.asked.values() if isinstance(asked.request, LookUp)]
+        for about in local.leaders.unknown:
+            request, brokers = look_up(about, self.placement), self.placement.brokers
+            if request not in under_way:
+                local = self._asked(local, brokers[local.leaders.asked % len(brokers)], request, sent)
+                local = attrs.evolve(local, leaders=attrs.evolve(local.leaders, asked=local.leaders.asked + 1))
+        return local
 
     def _asked(self, local: ClientState, dest: str, request: Value, sent: list[Message]) -> ClientState:
         number = local.correlation + 1

@@ -1,4 +1,7 @@
-"""Requests and responses between clients and brokers, and among brokers, as messages on connections."""
+"""Requests and responses between clients and brokers, and among brokers, as messages on connections.
+
+Two requests are of these actors only: `kafka_proto.requests` has no look-ups, since one broker needs none.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +39,28 @@ class Response(Message):
     @property
     def type(self) -> str:
         return type(self.response).__name__
+
+
+@attrs.frozen
+class MetadataRequest:
+    """Who leads a partition?"""
+
+    partition: str
+
+
+@attrs.frozen
+class FindCoordinatorRequest:
+    """Who coordinates a transactional id?"""
+
+    transactional_id: str
+
+
+@attrs.frozen
+class LeaderResponse:
+    """The broker that leads what was asked about, as far as the asked one knows; empty where it knows of nobody."""
+
+    about: str
+    leader: str
+
+
+LookUp = MetadataRequest | FindCoordinatorRequest

@@ -7,15 +7,25 @@ from functools import partial
 
 import attrs
 
-from harness.model import Faults, Model, ModelSpec, Network, Process, Setting, Size, Value, View, durable
-from kafka_proto import requests, versions
+from harness.model import Faults, Model, ModelSpec, Network, Refusal, Setting, Size, View
+from kafka_proto import cluster, requests, versions
 from kafka_proto.consumer import Consumer
 from kafka_proto.coordinator import role
 from kafka_proto.coordinator.outcome import Answer, Outcome
 from kafka_proto.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata
-from kafka_proto.exactly_once import broker_state, client, ghosts, messages, reader
-from kafka_proto.exactly_once.broker import Broker
+from kafka_proto.exactly_once import (
+    broker_state,
+    client,
+    composition,
+    ghosts,
+    look_ups,
+    messages,
+    reader,
+    transaction_coordinator,
+    transaction_log,
+)
+from kafka_proto.exactly_once.logs import LocalLogs, ReplicatedLogs
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.properties import properties
 from kafka_proto.exactly_once.topics import topics
@@ -29,7 +39,13 @@ from kafka_proto.log.producer_state import ProducerState, RememberedBatch
 from kafka_proto.log.transactions import AbortedTransaction, EndedTransaction, OpenTransaction
 from kafka_proto.producer import FAMILIES, Batch, Call, Producer
 from kafka_proto.producer.state import OffsetsToCommit
+from kafka_proto.replication import messages as replication_messages
+from kafka_proto.replication import quorum, replica_state
 from kafka_proto.requests import IsolationLevel
+from kafka_proto.stack.controller import ClusterState
+from kafka_proto.stack.local_log import Records
+from kafka_proto.stack.state import Metadata
+from kafka_proto.transactions.records import LogMetadata
 from kafka_proto.versions import BrokerVersion
 
 SIZES = {
@@ -41,57 +57,88 @@ SIZES = {
     "records": Size(2, maximum=9, doc="records that it writes in each, at most"),
     "in-flight": Size(1, maximum=5, doc="batches of a partition that may be under way"),
     "consumers": Size(0, minimum=0, maximum=4, doc="consumers of all partitions"),
+    "replication-factor": Size(2, maximum=5, doc="replicas of each log with log=replicated, at most one per broker"),
+    "min-insync-replicas": Size(1, maximum=5, doc="how large their ISR must be for a write"),
+    "elections": Size(0, minimum=0, maximum=6, doc="spurious elections of their leaders (0: none)"),
 }
 TIMEOUTS = ("request", "delivery", "transaction")
-LOGS = ("at-once", "later")
+LOGS = ("at-once", "later", "replicated")
 
 TYPES: tuple[type, ...] = (
-    *broker_state.TYPES, messages.Request, messages.Response, client.ClientState, client.Sent, client.Written,
-    reader.ReaderState, reader.Fetching, Consumer, Producer, Batch, Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause,
-    role.Coordinator, role.CoordinatorConfig, role.Waiting, role.Logged, Outcome, Answer, ProducerIds, Block,
-    CachedTransaction, TransactionMetadata, PartitionLog, RecordBatch, Chunks, ProducerState, RememberedBatch,
-    AbortedTransaction, EndedTransaction, OpenTransaction, Verification, GroupCoordinator, Group, Offsets, Committed,
-    OffsetRecord,
+    *broker_state.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES, Metadata, LogMetadata,
+    ClusterState, Records, transaction_log.TransactionRecord, transaction_coordinator.EntryCallback,
+    look_ups.Leaders, messages.MetadataRequest, messages.FindCoordinatorRequest, messages.LeaderResponse,
+    messages.Request, messages.Response, client.ClientState, client.Sent, client.Written, reader.ReaderState,
+    reader.Fetching, Consumer, Producer, Batch, Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause,
+    role.Coordinator, role.CoordinatorConfig, role.Waiting, role.Logged, role.Markers, Outcome, Answer, ProducerIds,
+    Block, CachedTransaction, TransactionMetadata, PartitionLog, RecordBatch, Chunks, ProducerState,
+    RememberedBatch, AbortedTransaction, EndedTransaction, OpenTransaction, Verification, GroupCoordinator, Group,
+    Offsets, Committed, OffsetRecord,
     *(kind for name, kind in vars(requests).items() if name.endswith(("Request", "Response")) and attrs.has(kind)),
 )
+
+
+SETTINGS = {
+    "timeouts": Setting(
+        TIMEOUTS, "request", several=True,
+        doc="what may time out: requests, the delivery of a batch, transactions at their coordinator",
+    ),
+    "log": Setting(
+        LOGS, LOGS[0],
+        doc="logs that one broker leads for good, where an entry of the transaction log is committed in the same turn "
+        "or later; or replicated ones, whose leaders move",
+    ),
+    "disk": cluster.SETTINGS["disk"],
+    "election": Setting(
+        ("clean", "elr"), "clean",
+        doc="whom the controller may elect: the ISR; while it is too small also who left it last (KIP-966)",
+    ),
+    "isolation": Setting(
+        tuple(level.value for level in IsolationLevel), IsolationLevel.READ_COMMITTED.value,
+        doc="what consumers want to read",
+    ),
+}
 
 
 def build(
     name: str, releases: Mapping[str, BrokerVersion], sizes: Mapping[str, int], settings: Mapping[str, str],
     network: Network, faults: Faults, history_variables: bool,
 ) -> Model:
-    """Build the model of a release at a size."""
+    """Build the model of a release at a size. Raises Refusal where sizes or settings need a replicated log."""
     placement = Placement.of(sizes)
     timeouts = frozenset(settings["timeouts"].split(","))
-    brokers = [
-        Broker(
-            b, releases[settings["release"]], placement, logs_at_once=settings["log"] == "at-once",
-            times_out="transaction" in timeouts,
-        )
+    replicated = settings["log"] == "replicated"
+    roles = {
+        b: composition.roles_of(b, releases[settings["release"]], placement, times_out="transaction" in timeouts)
         for b in placement.brokers
-    ]
+    }
+    if not replicated:
+        refuse_moving(sizes, settings)
+    compose = composition.with_replicated_logs if replicated else composition.with_local_logs
+    processes, initial = compose(placement, roles, sizes, settings)
     clients = [
         client.Client(
             c, FAMILIES[settings["client"]], placement, transactions=sizes["transactions"], records=sizes["records"],
-            in_flight=sizes["in-flight"], timeouts=timeouts,
+            in_flight=sizes["in-flight"], timeouts=timeouts, looks_up=replicated,
         )
         for c in placement.producers
     ]
     readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
-    processes: list[Process] = [*clients, *brokers, *readers]
-    initial = {slot: value for b in brokers for slot, value in started(b).items()}
+    logs = ReplicatedLogs(composition.hosts_of(placement, sizes)) if replicated else LocalLogs(placement)
     return Model(
-        name, tuple(processes), (initial,), network, faults, properties(placement, network),
+        name, (*clients, *processes, *readers), (initial,), network, faults, properties(placement, network, logs),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
-        waits_for=partial(waits_for, placement), logs=partial(topics, placement),
+        waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
     )
 
 
-def started(broker: Broker) -> dict[str, Value]:
-    """Return the slots of a broker that has loaded its log for the first time, which is durable."""
-    layout = broker.layout
-    values = layout.values(broker.start)
-    return {**values, **{disk: durable(values[slot]) for slot, disk in layout.disks.items()}}
+def refuse_moving(sizes: Mapping[str, int], settings: Mapping[str, str]) -> None:
+    """Raise Refusal where something is asked for that only replicated logs have."""
+    asked = [name for name in ("disk", "election") if settings[name] != SETTINGS[name].default]
+    if sizes["elections"]:
+        asked.append("elections")
+    if asked:
+        raise Refusal(f"{', '.join(asked)}: only replicated logs have that; set log=replicated too, or leave it out")
 
 
 def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
@@ -109,15 +156,7 @@ def model(name: str, title: str, clients: tuple[str, ...], **releases: BrokerVer
     settings = {
         "client": Setting(clients, clients[0], doc="the family of the clients: which versions of requests they speak"),
         "release": Setting(tuple(by_name), next(iter(by_name)), doc="the release of Kafka that the brokers are"),
-        "timeouts": Setting(
-            TIMEOUTS, "request", several=True,
-            doc="what may time out: requests, the delivery of a batch, transactions at their coordinator",
-        ),
-        "log": Setting(LOGS, LOGS[0], doc="when an entry of the transaction log is committed: in the same turn or not"),
-        "isolation": Setting(
-            tuple(level.value for level in IsolationLevel), IsolationLevel.READ_COMMITTED.value,
-            doc="what consumers want to read",
-        ),
+        **SETTINGS,
     }
     return ModelSpec(
         f"exactly-once/{name}", title, partial(build, f"exactly-once/{name}", by_name), SIZES, settings,

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 
 from harness.model import Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
-from kafka_proto.exactly_once.broker_state import COORDINATOR, LEADER, CoordinatorState, LeaderState
+from kafka_proto.exactly_once import moves
 from kafka_proto.exactly_once.client import ClientState
-from kafka_proto.exactly_once.ghosts import Ghosts, Span, spans, transaction_of
+from kafka_proto.exactly_once.ghosts import Span, transaction_of
+from kafka_proto.exactly_once.logs import Logs, ReplicatedLogs, all_entries
 from kafka_proto.exactly_once.messages import Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
@@ -29,38 +30,22 @@ WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "P
              "AbortedRecordSkipped", "MarkersUnderWay")
 
 
-def log_of(state: LeaderState) -> PartitionLog:
-    return state.log
-
-
-def spans_of(state: LeaderState) -> tuple[Span, ...]:
-    return spans(state.log)
-
-
-def entries_of(state: CoordinatorState) -> tuple[TransactionMetadata, ...]:
-    return tuple(state.log.values())
-
-
-def ghosts_of(state: CoordinatorState) -> Ghosts:
-    return state.ghosts
-
-
 class Facts:
     """Where the properties look: the parts of brokers, clients and consumers."""
 
-    def __init__(self, placement: Placement, network: Network) -> None:
+    def __init__(self, placement: Placement, network: Network, logs: Logs) -> None:
         self.placement = placement
+        self.logs = logs
         self.network = network
 
     def log(self, view: View, partition: str) -> PartitionLog:
-        return LEADER[partition].derived(view, self.placement.leader(partition), log_of)
+        return self.logs.partition(view, partition)
 
     def spans(self, view: View, partition: str) -> tuple[Span, ...]:
-        return LEADER[partition].derived(view, self.placement.leader(partition), spans_of)
+        return self.logs.spans(view, partition)
 
     def entries(self, view: View) -> Iterator[TransactionMetadata]:
-        for b in self.placement.brokers:
-            yield from COORDINATOR.derived(view, b, entries_of)
+        return all_entries(self.logs, self.placement, view)
 
     def client(self, view: View, c: str) -> ClientState:
         state: ClientState = view[c]
@@ -115,7 +100,7 @@ class Facts:
         if state.consumer.isolation_level is not IsolationLevel.READ_COMMITTED:
             return None
         committed = frozenset[str]().union(
-            *(COORDINATOR.derived(view, b, ghosts_of).committed for b in self.placement.brokers)
+            *(self.logs.ghosts(view, p).committed for p in self.placement.transaction_partitions)
         )
         for partition, seen in state.seen.items():
             for text in seen:
@@ -161,7 +146,7 @@ class Facts:
         if producer.status is not ProducerStatus.FATAL_ERROR:
             return None
         tid = self.placement.tid_of(c)
-        entry = COORDINATOR.of(view, self.placement.coordinator(tid)).log.get(tid)
+        entry = self.logs.entries(view, self.placement.transaction_partition(tid)).get(tid)
         mine = producer.producer_id, producer.producer_epoch
         if entry is not None and (entry.producer_id, entry.producer_epoch) != mine:
             return None
@@ -239,9 +224,9 @@ def is_of(entry: TransactionMetadata, span: Span, partition: str) -> bool:
     return entry.state in PREPARED and entry.producer_epoch >= span.producer_epoch
 
 
-def properties(placement: Placement, network: Network) -> tuple[Property, ...]:
+def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Property, ...]:
     """Return every property of the composition."""
-    facts = Facts(placement, network)
+    facts = Facts(placement, network, logs)
     partitions, producers, consumers = placement.partitions, placement.producers, placement.consumers
 
     def some(check: Callable[[ClientState], bool]) -> Callable[[View], bool]:
@@ -280,4 +265,6 @@ def properties(placement: Placement, network: Network) -> tuple[Property, ...]:
         )),
         sometimes("AbortedRecordSkipped", skipped),
         sometimes("MarkersUnderWay", lambda view: any(e.state in PREPARED for e in facts.entries(view))),
+        *(moves.witnesses(placement, logs, some(lambda state: state.leaders.asked > 0))
+          if isinstance(logs, ReplicatedLogs) else ()),
     )

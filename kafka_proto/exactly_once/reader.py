@@ -8,16 +8,19 @@ import attrs
 
 from harness.model import Actor, FrozenMap, Message, Turn
 from kafka_proto.consumer import Consumer, fetched, next_fetch
-from kafka_proto.exactly_once.messages import Request, Response
+from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, look_up
+from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
 from kafka_proto.exactly_once.placement import Placement
-from kafka_proto.requests import FetchRequest, IsolationLevel
+from kafka_proto.requests import Error, FetchRequest, IsolationLevel
+
+RETRY_BACKOFF = "RetryBackoff"
 
 
 @attrs.frozen
 class Fetching:
-    """A fetch that is not answered."""
+    """A fetch that is not answered, or a look-up of whom to ask."""
 
-    request: FetchRequest
+    request: FetchRequest | LookUp
     connection: int
 
 
@@ -29,6 +32,7 @@ class ReaderState:
     connections: int = 0
     seen: FrozenMap[str, tuple[str, ...]] = FrozenMap()
     """By partition: what the application got."""
+    leaders: Leaders = Leaders()
 
 
 class Reader(Actor[ReaderState]):
@@ -41,34 +45,48 @@ class Reader(Actor[ReaderState]):
 
     def step(self, local: ReaderState) -> Iterable[Turn[ReaderState]]:
         for partition in self.placement.partitions:
-            if partition not in local.fetches:
+            if partition not in local.fetches and partition not in local.leaders.resting:
                 after, sent = self.fetching(local, partition)
                 yield Turn("Poll", (self.name, partition), after, (sent,))
 
     def fetching(self, local: ReaderState, partition: str) -> tuple[ReaderState, Message]:
-        """Fetch what follows the position, on a new connection if there is none."""
-        known = local.fetches.get(partition)
+        """Fetch what follows the position, on a new connection if there is none; or look up who leads first."""
+        known, dest = local.fetches.get(partition), local.leaders.of(partition, self.placement)
         number = local.connections + 1 if known is None else known.connection
-        request = next_fetch(local.consumer, partition)
+        request: FetchRequest | LookUp = next_fetch(local.consumer, partition)
+        if dest == UNKNOWN:
+            brokers = self.placement.brokers
+            request, dest = look_up(partition, self.placement), brokers[local.leaders.asked % len(brokers)]
+            local = attrs.evolve(local, leaders=attrs.evolve(local.leaders, asked=local.leaders.asked + 1))
         after = attrs.evolve(
             local, fetches=local.fetches.set(partition, Fetching(request, number)),
             connections=max(local.connections, number),
         )
-        dest = self.placement.leader(partition)
         return after, Request(request, number, number, source=self.name, dest=dest)
 
     def timers(self, local: ReaderState) -> tuple[str, ...]:
-        return ()
+        return (RETRY_BACKOFF,) if local.leaders.resting else ()
+
+    def timer_fired(self, local: ReaderState, timer: str) -> Iterable[Turn[ReaderState]]:
+        yield Turn(timer, (self.name,), attrs.evolve(local, leaders=local.leaders.rested()))
 
     def on_message(self, local: ReaderState, message: Message) -> Iterable[Turn[ReaderState]]:
         assert isinstance(message, Response)
         who = (self.name, message.source)
-        asked = next((f for f in local.fetches.values() if f.connection == message.connection), None)
+        found = ((p, f) for p, f in local.fetches.items() if f.connection == message.connection)
+        partition, asked = next(found, ("", None))
         if asked is None:
             yield Turn("IgnoreResponse", who, local)
             return
-        polled = fetched(local.consumer, asked.request, message.response)
-        partition = asked.request.partition
+        response = message.response
+        if isinstance(response, LeaderResponse) or response.error is Error.NOT_LEADER_OR_FOLLOWER:
+            is_known = isinstance(response, LeaderResponse)
+            leaders = local.leaders.learned(response) if is_known else local.leaders.lost(partition, rests=True)
+            moved = attrs.evolve(local, leaders=leaders, fetches=local.fetches.without(partition))
+            yield Turn(f"Receive{message.type}", who, moved)
+            return
+        assert isinstance(asked.request, FetchRequest)
+        polled = fetched(local.consumer, asked.request, response)
         seen = local.seen.get(partition, ()) + polled.records
         after, sent = self.fetching(
             attrs.evolve(local, consumer=polled.consumer, seen=local.seen.set(partition, seen)), partition

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import EntryKind, LogEntry, LogMark, ShownLog, Value, View
-from kafka_proto.exactly_once.broker_state import LEADER
 from kafka_proto.exactly_once.ghosts import Cause
+from kafka_proto.exactly_once.logs import Logs
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
 from kafka_proto.group.offsets import OffsetRecord
@@ -19,18 +19,12 @@ MARKERS = {Marker.COMMIT: EntryKind.COMMIT_MARKER, Marker.ABORT: EntryKind.ABORT
 ENDED = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, None: EntryKind.OPEN}
 
 
-def held(placement: Placement, view: View, partition: str) -> Iterator[tuple[str, PartitionLog]]:
-    """Yield who holds a partition, and its log there."""
-    leader = placement.leader(partition)
-    yield leader, LEADER[partition].of(view, leader).log
-
-
-def topics(placement: Placement, view: View) -> tuple[ShownLog, ...]:
+def topics(placement: Placement, logs: Logs, view: View) -> tuple[ShownLog, ...]:
     """Return the partitions of the topic, and that of offsets once something is in it."""
     return tuple(
         shown(partition, holder, log, readers(placement, view, partition))
         for partition in (*placement.partitions, OFFSETS_PARTITION)
-        for holder, log in held(placement, view, partition)
+        for holder, log in logs.held(view, partition)
         if log.log_end_offset or partition != OFFSETS_PARTITION
     )
 

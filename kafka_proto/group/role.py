@@ -9,7 +9,6 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.group.membership import CommitRequest, Group, join, leave
 from kafka_proto.group.offsets import OffsetRecord, Offsets, replay
-from kafka_proto.log.partition_log import PartitionLog
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.offsets import (
@@ -64,9 +63,11 @@ def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
     return attrs.evolve(state, groups=state.groups.set(group_id, Group()))
 
 
-def with_last_batch(state: GroupCoordinator, log: PartitionLog) -> GroupCoordinator:
-    """Return a coordinator that has replayed the last batch of its offsets log."""
-    return attrs.evolve(state, offsets=replay(state.offsets, log.batches[len(log.batches) - 1]))
+def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
+    """Return a coordinator after a batch of its offsets log; a group of which there is a commit exists."""
+    for record in batch.records if batch.marker is None else ():
+        state = with_group(state, record.group_id)
+    return attrs.evolve(state, offsets=replay(state.offsets, batch))
 
 
 def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> OffsetFetchResponse:

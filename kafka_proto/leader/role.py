@@ -64,10 +64,18 @@ def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *
 def append_batch(
     decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
 ) -> tuple[Leader, Checked]:
-    """Append a batch if it may be; a transactional append ends the verification (`clearVerificationStateEntry`)."""
-    checked = check_batch(leader, batch, origin, guard, check_verified=decisions.check_verified,
-                          check_sequence=decisions.check_sequence)
-    return (_appended(leader, batch) if checked.appends else leader), checked
+    """Append a batch if it may be."""
+    checked = check(decisions, leader, batch, origin, guard)
+    return (appended(leader, batch) if checked.appends else leader), checked
+
+
+def check(
+    decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
+) -> Checked:
+    """Say whether a batch may be appended."""
+    return check_batch(
+        leader, batch, origin, guard, check_verified=decisions.check_verified, check_sequence=decisions.check_sequence
+    )
 
 
 def append_marker(
@@ -75,7 +83,7 @@ def append_marker(
 ) -> tuple[Leader, Error]:
     """Append a marker if it may be, whether or not a transaction is open."""
     error = decisions.check_marker(leader.log.producer(marker.producer_id), marker, transaction_version)
-    return (leader, error) if error is not Error.NONE else (_appended(leader, marker), error)
+    return (leader, error) if error is not Error.NONE else (appended(leader, marker), error)
 
 
 def replicated(leader: Leader) -> Leader:
@@ -83,7 +91,8 @@ def replicated(leader: Leader) -> Leader:
     return attrs.evolve(leader, log=with_high_watermark(leader.log, leader.log.log_end_offset))
 
 
-def _appended(leader: Leader, batch: RecordBatch) -> Leader:
+def appended(leader: Leader, batch: RecordBatch) -> Leader:
+    """Return a leader with a batch at the end of its log: it ends a verification (`clearVerificationStateEntry`)."""
     verifications = leader.verifications
     if batch.is_transactional and batch.producer_id in verifications:
         verifications = verifications.without(batch.producer_id)

@@ -6,7 +6,14 @@ classes; nothing here decides, and nothing here knows bytes.
 """
 
 from kafka_proto.requests.error import Error
-from kafka_proto.requests.names import GROUP_TOPIC, OFFSETS_PARTITION, partition_index, partition_name, topic_of
+from kafka_proto.requests.names import (
+    GROUP_TOPIC,
+    OFFSETS_PARTITION,
+    TRANSACTION_TOPIC,
+    partition_index,
+    partition_name,
+    topic_of,
+)
 from kafka_proto.requests.offsets import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -50,7 +57,7 @@ from kafka_proto.requests.transactions import (
 )
 
 __all__ = [
-    "GROUP_TOPIC", "OFFSETS_PARTITION", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse",
+    "GROUP_TOPIC", "OFFSETS_PARTITION", "TRANSACTION_TOPIC", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse",
     "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse", "CoordinatorRequest", "CoordinatorResponse",
     "DeleteRecordsRequest", "DeleteRecordsResponse", "DescribeTransactionsRequest", "DescribeTransactionsResponse",
     "EndTxnRequest", "EndTxnResponse", "Error", "FetchRequest", "FetchResponse", "InitProducerIdRequest",

@@ -6,6 +6,7 @@ A name rather than a pair, because names sort, hash and compare as text; the num
 from __future__ import annotations
 
 GROUP_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
 
 
 def partition_name(topic: str, partition: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from harness.model import Local, Message, Parts, Turn, persisted, volatile
+from kafka_proto.replication.messages import Error
 from kafka_proto.stack.roles import Append, Log, Role
 from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
@@ -93,7 +94,7 @@ class AtomicLog(Log):
         copy, sent = local[COPY[p]], tuple[Message, ...]()
         local = role.resigned(local.put(COPY[p], Copy(copy.log[: copy.hwm], copy.hwm)), p)
         for entry in () if leads else (copy.log[offset] for offset in sorted(copy.callbacks)):
-            effect = role.failed(local, p, entry.callback)
+            effect = role.failed(local, p, entry.callback, Error.REQUEST_TIMED_OUT)
             local, sent = effect.local, (*sent, *effect.sent)
         heard = local[METADATA].known.set(p, LogMetadata(announced.cepoch, announced.leader))
         local = local.put(METADATA, attrs.evolve(local[METADATA], known=heard))

@@ -44,8 +44,10 @@ class Broker(Actor[Local]):
     def restarted(self, local: Local) -> Local:
         """Start a new incarnation from what is on disk."""
         metadata = local[METADATA]
-        again = attrs.evolve(metadata, incarnation=metadata.incarnation + 1)
-        return self.log.restarted(local.put(METADATA, again))
+        local = local.put(METADATA, attrs.evolve(metadata, incarnation=metadata.incarnation + 1))
+        for role in self.roles:
+            local = role.restarted(local)
+        return self.log.restarted(local)
 
     def step(self, local: Local) -> Iterable[Turn[Local]]:
         metadata = local[METADATA]
@@ -67,9 +69,11 @@ class Broker(Actor[Local]):
 
     def carry_out(self, outcome: Outcome) -> Turn[Local]:
         """Return the turn that an outcome is, its records appended."""
-        turn = Turn(outcome.action, outcome.who, outcome.local, outcome.sent)
+        turn = Turn(outcome.action, outcome.who, outcome.local, outcome.sent, outcome.flush)
         for wanted in outcome.appends:
             turn = self.log.append(turn, wanted)
+        for awaited in outcome.awaits:
+            turn = self.log.wait(turn, awaited)
         return turn
 
     def asks(self, local: Local) -> tuple[Message, ...]:
@@ -80,11 +84,14 @@ class Broker(Actor[Local]):
         return (*register, *(message for role in self.roles for message in role.resend(local)), *self.log.resend(local))
 
     def timers(self, local: Local) -> tuple[str, ...]:
-        return (*(("BrokerRequestTimeout",) if self.asks(local) else ()), *self.log.timers(local))
+        own = ("BrokerRequestTimeout",) if self.asks(local) else ()
+        return (*own, *(timer for role in self.roles for timer in role.timers(local)), *self.log.timers(local))
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         """Ask again for what was not answered, or let the log do what it is time for."""
         if timer == "BrokerRequestTimeout":
             yield Turn(timer, (self.name,), local, self.asks(local))
             return
+        for role in self.roles:
+            yield from map(self.carry_out, role.timer_fired(local, timer))
         yield from self.log.timer_fired(local, timer)

@@ -16,7 +16,7 @@ from kafka_proto.replication import leading, partition
 from kafka_proto.replication.messages import Error as ReplicationError
 from kafka_proto.replication.messages import LeaderAndIsr, LeaderAndIsrResponse, PartitionMessage, RegisterBroker
 from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
-from kafka_proto.stack.roles import Append, Effect, Log, Role
+from kafka_proto.stack.roles import Append, Await, Effect, Log, Role
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.records import NOBODY, LogMetadata
@@ -142,6 +142,17 @@ class ReplicatedLog(Log):
             local = self.roles[p].appended(local, p, wanted.record)
         return self.followed(local, p, outcome)
 
+    def wait(self, turn: Turn[Local], wanted: Await) -> Turn[Local]:
+        """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
+        state = turn.local[REPLICA[wanted.partition]]
+        if wanted.place < state.high_watermark:
+            outcome = Outcome(state, completed=(Completed(wanted.callback, ReplicationError.NONE, wanted.place),))
+        else:
+            waiting = (*state.callbacks, (wanted.place, wanted.callback))
+            outcome = Outcome(attrs.evolve(state, callbacks=waiting))
+        local, sent, flush = self.followed(turn.local, wanted.partition, outcome)
+        return attrs.evolve(turn, local=local, sent=(*turn.sent, *sent), flush=turn.flush or flush)
+
     def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
         return partition.produce(k, state, record, "all", callback)
 
@@ -156,7 +167,10 @@ class ReplicatedLog(Log):
         passes.
         """
         k, part, role = self.hosts[p], REPLICA[p], self.roles[p]
-        local, sent, flush = self.carried_out(local.put(part, outcome.state), p, outcome)
+        local = local.put(part, outcome.state)
+        if role.loads_at_once and partition.leads(k, outcome.state) and not role.serves(local, p):
+            local = self.loaded(local, p, log_of(outcome.state), outcome.state.high_watermark)
+        local, sent, flush = self.carried_out(local, p, outcome)
         while self.may_raise(k, local[part]):
             raised = partition.increase_high_watermark(k, local[part])
             local = local.put(part, raised.state)
@@ -177,7 +191,7 @@ class ReplicatedLog(Log):
         sent, flush = outcome.sent, outcome.flush
         for done in outcome.completed:
             effect = self.called_back(local, p, done)
-            local, sent = effect.local, (*sent, *effect.sent)
+            local, sent, flush = effect.local, (*sent, *effect.sent), flush or effect.flush
             for wanted in effect.appends:
                 local, more, flushes = self.appended(local, wanted)
                 sent, flush = (*sent, *more), flush or flushes
@@ -186,7 +200,7 @@ class ReplicatedLog(Log):
     def called_back(self, local: Local, p: str, done: Completed) -> Effect:
         """Run the callback of a record that is committed, or failed."""
         if done.error is not ReplicationError.NONE:
-            return self.roles[p].failed(local, p, done.callback)
+            return self.roles[p].failed(local, p, done.callback, done.error)
         return self.roles[p].completed(local, p, local[REPLICA[p]].log[done.offset].value, done.callback)
 
     def resend(self, local: Local) -> tuple[Message, ...]:

@@ -7,12 +7,13 @@ of it. See docs/architecture.md, "A role of a broker".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from harness.model import Decided, Local, Message, Part, Turn, Value
+from kafka_proto.errors import ErrorCode
 
 
 @attrs.frozen
@@ -25,12 +26,24 @@ class Append:
 
 
 @attrs.frozen
+class Await:
+    """A record that is in the log of a partition already, at a place, and what its commit sets off once more."""
+
+    partition: str
+    place: int
+    callback: Value
+
+
+@attrs.frozen
 class Effect:
     """What follows at once from something: the broker's state afterwards, messages, and records for its log."""
 
     local: Local
     sent: tuple[Message, ...] = ()
     appends: tuple[Append, ...] = ()
+    awaits: tuple[Await, ...] = ()
+    flush: bool = False
+    """Whether what changed must be durable before anything leaves, even if nothing is appended."""
 
 
 @attrs.frozen(kw_only=True)
@@ -51,9 +64,18 @@ class Role:
     """What it keeps."""
     partitions: tuple[str, ...] = ()
     """The log partitions that are its own: nobody else appends to them."""
+    loads_at_once: bool = False
+    """Whether it serves a partition with what is in its log when it is elected, committed or not.
+
+    It hears then of what is committed already. Others serve once everything is.
+    """
 
     def started(self, local: Local) -> Local:
         """Return the state at the start, where everybody has heard of the first election."""
+        return local
+
+    def restarted(self, local: Local) -> Local:
+        """Return the state in which it starts again with what is on disk."""
         return local
 
     def receive(self, local: Local, message: Message) -> Outcome | None:
@@ -66,6 +88,14 @@ class Role:
 
     def resend(self, local: Local) -> tuple[Message, ...]:
         """Return what it asked services and was not answered: it may have been lost."""
+        return ()
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        """Return the names of the timers that are armed, each one's first word its own."""
+        return ()
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+        """Yield what an armed timer makes it do; there is none where the timer is not its own."""
         return ()
 
     def serves(self, local: Local, p: str) -> bool:
@@ -92,8 +122,8 @@ class Role:
         """Return what the callback of a record does that is committed."""
         return Effect(local)
 
-    def failed(self, local: Local, p: str, callback: Any) -> Effect:
-        """Return what the callback of a record does that was refused, or is given up."""
+    def failed(self, local: Local, p: str, callback: Any, error: ErrorCode) -> Effect:
+        """Return what the callback of a record does that was refused, or is given up, with the log's error."""
         return Effect(local)
 
 
@@ -128,6 +158,18 @@ class Log:
     def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
         """Return a turn in which a record is appended, too, with all that follows from it at once."""
         raise NotImplementedError
+
+    def wait(self, turn: Turn[Local], wanted: Await) -> Turn[Local]:
+        """Return a turn in which somebody waits for a record, too, with all that follows from it at once."""
+        raise NotImplementedError
+
+    def loaded(self, local: Local, p: str, records: Sequence[Any], committed: int) -> Local:
+        """Return the state in which a role serves a partition that it loads at once."""
+        role = self.roles[p]
+        local = role.loaded(local, p, records)
+        for record in records[:committed]:
+            local = role.committed(local, p, record)
+        return local
 
     def step(self, local: Local) -> Iterable[Turn[Local]]:
         """Yield what it does of its own accord."""

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Part, volatile
+from kafka_proto.errors import ErrorCode
 from kafka_proto.stack.roles import Append, Effect, Outcome, Role
 from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
@@ -200,7 +201,7 @@ class CoordinatorRole(Role):
         decided = self.version.entry_committed(entry_of(record, callback))
         return Effect(local, decided.answers, self.append(decided.entry))
 
-    def failed(self, local: Local, p: str, callback: Callback) -> Effect:
+    def failed(self, local: Local, p: str, callback: Callback, error: ErrorCode) -> Effect:
         """Tell the client."""
         return Effect(local, () if callback.err is None else (callback.err,))
 

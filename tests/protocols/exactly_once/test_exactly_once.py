@@ -7,15 +7,18 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from harness.model import Scenario, View, find_model, find_scenario, model_of
+from harness.model import Model, Refusal, Scenario, View, find_model, find_scenario, model_of
 from harness.simulate.plan import plan_of
 from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
+from kafka_proto.exactly_once.broker_state import LEADER
+from kafka_proto.exactly_once.logs import log_of_replica
 from kafka_proto.exactly_once.reader import ReaderState
-from kafka_proto.exactly_once.scenarios import FAILING, SCENARIOS, TWINS
+from kafka_proto.exactly_once.scenarios import FAILING, MOVING, SCENARIOS, TWINS
 from kafka_proto.producer import FAMILIES
+from kafka_proto.stack.replicated_log import REPLICA
 
 STRATEGIES = {"random": RandomStrategy, "pct": PctStrategy}
 SILENT = [row for row in SCENARIOS if row.expected is None]
@@ -33,7 +36,7 @@ def runs_of(scenario: Scenario, strategy: str, count: int) -> Iterator[Run]:
 @pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
 def test_scenario_is_silent(scenario: Scenario, strategy: str) -> None:
     """Whatever a scenario lets happen, what it claims holds in every run, the fair ending included."""
-    for run in runs_of(scenario, strategy, 15):
+    for run in runs_of(scenario, strategy, 3 if scenario in MOVING else 15):
         assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
 
 
@@ -95,15 +98,41 @@ def test_a_consumer_gets_what_its_isolation_level_lets_it_see(isolation: str) ->
     assert skipped is (isolation == "read_committed")
 
 
-def _reader(scenario: Scenario, run: Run) -> ReaderState:
-    """Return the consumer at the end of a run."""
-    model = model_of(scenario)
+def states_of(model: Model, run: Run) -> Iterator[View]:
+    """Yield the states of a run in free mode without faults, the first one aside."""
     state = model.initial_states()[0]
     for chosen in run.trail.choices:
         choice = next(choice for choice in model.choices(state) if choice.label == chosen.label)
         state = model.apply(state, choice)
-    found: ReaderState = View(state)["r1"]
+        yield View(state)
+
+
+def _reader(scenario: Scenario, run: Run) -> ReaderState:
+    """Return the consumer at the end of a run."""
+    *_, last = states_of(model_of(scenario), run)
+    found: ReaderState = last["r1"]
     return found
+
+
+def test_a_leader_knows_of_its_log_what_its_records_say() -> None:
+    """Producers, open transactions and high watermark are those that the replica's log makes, whoever led before."""
+    scenario, later = MOVING[0], 0
+    model = model_of(scenario)
+    for run in runs_of(scenario, "random", 2):
+        for view in states_of(model, run):
+            for b in ("b1", "b2"):
+                for p in ("T-0", "T-1"):
+                    mine, replica = LEADER[p].of(view, b), REPLICA[p].of(view, b)
+                    if mine.serves:
+                        assert mine.log == log_of_replica(replica)
+                        later += replica.leader_epoch > 0 and any(entry.epoch == 0 for entry in replica.log)
+    assert later
+
+
+def test_what_only_replicated_logs_have_is_refused_without_them() -> None:
+    """Elections and lost disks, in one sentence."""
+    with pytest.raises(Refusal, match="disk, elections: only replicated logs have that; set log=replicated too"):
+        find_model("exactly-once/kip-890").make({"elections": 1}, {"disk": "lost"})
 
 
 def test_scenarios_are_registered() -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from harness.model import EntryKind, Kind, ShownLog, View, find_scenario, model_of
 from kafka_proto.exactly_once.ghosts import spans
+from kafka_proto.exactly_once.logs import LocalLogs
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
-from kafka_proto.exactly_once.topics import held, shown
+from kafka_proto.exactly_once.topics import shown
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
 
 KINDS = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, None: EntryKind.OPEN}
@@ -22,7 +23,7 @@ def check(placement: Placement, view: View, logs: tuple[ShownLog, ...]) -> Count
     found: Counter[str] = Counter()
     assert [log.partition for log in logs] == list(placement.partitions)
     for log in logs:
-        ((holder, kept),) = held(placement, view, log.partition)
+        ((holder, kept),) = LocalLogs(placement).held(view, log.partition)
         kinds = {text: KINDS[span.marker] for span in spans(kept) for text in span.records}
         assert (log.holder, log.end) == (placement.leader(log.partition), len(log.entries)) and holder == log.holder
         assert [entry.offset for entry in log.entries] == list(range(log.end))

@@ -11,16 +11,18 @@ import pytest
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
 from kafka_proto.consumer import Consumer
 from kafka_proto.coordinator.transaction import TransactionMetadata, TxnState
-from kafka_proto.exactly_once.broker_state import CoordinatorState, LeaderState
+from kafka_proto.exactly_once.broker_state import LeaderState
 from kafka_proto.exactly_once.client import ClientState, Written
-from kafka_proto.exactly_once.ghosts import Cause, Ghosts
+from kafka_proto.exactly_once.ghosts import Cause
 from kafka_proto.exactly_once.messages import Response
 from kafka_proto.exactly_once.properties import INVARIANTS, LIVENESS
 from kafka_proto.exactly_once.reader import ReaderState
+from kafka_proto.exactly_once.transaction_log import TransactionRecord
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.log.transactions import AbortedTransaction
 from kafka_proto.producer import Producer, ProducerStatus
 from kafka_proto.requests import Error, FetchResponse, IsolationLevel
+from kafka_proto.stack.local_log import Records
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
 Change = tuple[str, Value]
@@ -62,10 +64,11 @@ def failed(error: Error) -> Change:
 
 
 def entry(state: TxnState, *partitions: str, epoch: int = 0, committed: tuple[str, ...] = ()) -> Change:
+    """Return the change that gives the coordinator's log an entry, after the decisions to commit some transactions."""
     known = TransactionMetadata(0, state, epoch, partitions=partitions)
-    return "b1[coordinator]", CoordinatorState(
-        log=FrozenMap({"tid1": known}), ghosts=Ghosts(committed=frozenset(committed))
-    )
+    decided = attrs.evolve(known, state=TxnState.PREPARE_COMMIT)
+    before = (TransactionRecord("tid1", decided, name) for name in committed)
+    return "b1[log][__transaction_state-0]", Records((*before, TransactionRecord("tid1", known)))
 
 
 def saw(*records: str) -> Change:

@@ -1,0 +1,96 @@
+"""What a broker is made of: its roles, a line each, and logs that it leads for good or that are replicated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import Process, Value, durable
+from kafka_proto import cluster
+from kafka_proto.exactly_once.group_coordinator import GroupCoordinator
+from kafka_proto.exactly_once.look_ups import LookUps
+from kafka_proto.exactly_once.other_brokers import OtherBrokers
+from kafka_proto.exactly_once.partition_leader import PartitionLeader
+from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.exactly_once.transaction_coordinator import TransactionCoordinator
+from kafka_proto.replication.partition import Replica
+from kafka_proto.replication.versions.kip_320 import KIP_320
+from kafka_proto.stack.broker import Broker
+from kafka_proto.stack.controller import StackController
+from kafka_proto.stack.local_log import LocalLog
+from kafka_proto.stack.replicated_log import ReplicatedLog
+from kafka_proto.stack.roles import Role
+from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.versions import BrokerVersion
+
+
+def roles_of(name: str, version: BrokerVersion, placement: Placement, *, times_out: bool) -> tuple[Role, ...]:
+    """Return what a broker is made of."""
+    others = OtherBrokers(name, placement)
+    return (
+        others,
+        TransactionCoordinator(name, version, placement, others, times_out=times_out),
+        PartitionLeader(name, version, placement.partitions, others),
+        GroupCoordinator(name, version, others),
+        LookUps(name, placement),
+    )
+
+
+Composition = tuple[tuple[Process, ...], dict[str, Value]]
+"""Brokers with whatever else they need, and the slots that are not as they are at first."""
+
+
+def with_local_logs(
+    placement: Placement, roles: Mapping[str, tuple[Role, ...]], sizes: Mapping[str, int], settings: Mapping[str, str]
+) -> Composition:
+    """Return brokers that lead their partitions for good; entries of the transaction log may commit later."""
+    leaders = {p: placement.leader(p) for p in placement.all_partitions}
+    later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())
+    brokers, initial = [], dict[str, Value]()
+    for b in placement.brokers:
+        log = LocalLog(b, roles[b], leaders, later)
+        broker = Broker(b, log, roles[b], asks_again=False)
+        brokers.append(broker)
+        initial |= on_disk(broker, broker.layout.values(broker.started(log.known(0))))
+    return tuple(brokers), initial
+
+
+def with_replicated_logs(
+    placement: Placement, roles: Mapping[str, tuple[Role, ...]], sizes: Mapping[str, int], settings: Mapping[str, str]
+) -> Composition:
+    """Return brokers that host replicas of all partitions, and the controller that elects their leaders."""
+    hosts = hosts_of(placement, sizes)
+    controller = StackController(
+        hosts, placement.brokers, sizes["elections"], settings["election"], sizes["min-insync-replicas"]
+    )
+    flushes = settings["disk"] != "unflushed"
+    rules = {
+        p: {b: Replica(b, KIP_320, sizes["min-insync-replicas"], flushes, p, CONTROLLER) for b in replicas}
+        for p, replicas in hosts.items()
+    }
+    brokers = []
+    for b in placement.brokers:
+        replicas = {p: rules[p][b] for p in hosts if b in rules[p]}
+        log = ReplicatedLog(b, replicas, roles[b], settings["disk"] == "lost", settings["election"] == "elr")
+        brokers.append(Broker(b, log, roles[b]))
+    values = cluster.start(controller.initial, rules, brokers)
+    initial = {slot: value for broker in brokers for slot, value in on_disk(broker, values).items()}
+    return (*brokers, controller), {**values, **initial}
+
+
+def hosts_of(placement: Placement, sizes: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Return the brokers that have a replica of each partition, who leads at first before the others."""
+    count = min(sizes["replication-factor"], len(placement.brokers))
+    return {p: in_turn(placement.brokers, placement.leader(p), count) for p in placement.all_partitions}
+
+
+def in_turn(brokers: tuple[str, ...], first: str, count: int) -> tuple[str, ...]:
+    """Return so many brokers, the first one and those after it."""
+    at = brokers.index(first)
+    return tuple(brokers[(at + n) % len(brokers)] for n in range(count))
+
+
+def on_disk(broker: Broker, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the slots of a broker as they are after its first start, all of it durable."""
+    layout = broker.layout
+    disks = {disk: durable(values[slot]) for slot, disk in layout.disks.items()}
+    return {**{slot: values[slot] for slot in layout.slots}, **disks}

@@ -1,0 +1,141 @@
+"""Where properties see logs: the leaders' own where leaders stay, else that of the replica that the controller elected.
+
+A replica that is elected holds all that is committed; what it holds beyond that may still be given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from typing import Protocol
+
+import attrs
+
+from harness.model import FrozenMap, View
+from kafka_proto.coordinator.transaction import TransactionMetadata
+from kafka_proto.exactly_once.broker_state import LEADER, LeaderState
+from kafka_proto.exactly_once.ghosts import Ghosts, Span, spans
+from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.exactly_once.transaction_log import ghosts_of, last_entries
+from kafka_proto.log import EMPTY_LOG, PartitionLog, append, with_high_watermark
+from kafka_proto.replication.partition import ReplicaState
+from kafka_proto.stack.controller import ClusterState
+from kafka_proto.stack.local_log import RECORDS, Records
+from kafka_proto.stack.replicated_log import REPLICA
+from kafka_proto.transactions.controller import CONTROLLER
+
+
+class Logs(Protocol):
+    """The logs of a state."""
+
+    def partition(self, view: View, p: str) -> PartitionLog: ...
+    def spans(self, view: View, p: str) -> tuple[Span, ...]: ...
+    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
+        """Return the last entry of each transactional id of a partition of the transaction log."""
+        ...
+    def ghosts(self, view: View, p: str) -> Ghosts: ...
+    def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
+        """Yield who holds a partition, and its log there."""
+        ...
+
+
+def log_of_leader(state: LeaderState) -> PartitionLog:
+    return state.log
+
+
+def spans_of_leader(state: LeaderState) -> tuple[Span, ...]:
+    return spans(state.log)
+
+
+def entries_of_records(state: Records) -> FrozenMap[str, TransactionMetadata]:
+    return last_entries(state.committed)
+
+
+def ghosts_of_records(state: Records) -> Ghosts:
+    return ghosts_of(state.committed)
+
+
+@attrs.frozen
+class LocalLogs:
+    """Logs whose leaders stay for good."""
+
+    placement: Placement
+
+    def partition(self, view: View, p: str) -> PartitionLog:
+        return LEADER[p].derived(view, self.placement.leader(p), log_of_leader)
+
+    def spans(self, view: View, p: str) -> tuple[Span, ...]:
+        return LEADER[p].derived(view, self.placement.leader(p), spans_of_leader)
+
+    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
+        return RECORDS[p].derived(view, self.placement.leader(p), entries_of_records)
+
+    def ghosts(self, view: View, p: str) -> Ghosts:
+        return RECORDS[p].derived(view, self.placement.leader(p), ghosts_of_records)
+
+    def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
+        yield self.placement.leader(p), self.partition(view, p)
+
+
+def log_of_replica(state: ReplicaState) -> PartitionLog:
+    """Return the log that a replica's records make."""
+    log = EMPTY_LOG
+    for entry in state.log:
+        log = append(log, entry.value)
+    passed = state.log[state.high_watermark - 1].value.last_offset + 1 if state.high_watermark else 0
+    return with_high_watermark(log, passed)
+
+
+def spans_of_replica(state: ReplicaState) -> tuple[Span, ...]:
+    return spans(log_of_replica(state))
+
+
+def entries_of_replica(state: ReplicaState) -> FrozenMap[str, TransactionMetadata]:
+    return last_entries(entry.value for entry in state.log)
+
+
+def ghosts_of_replica(state: ReplicaState) -> Ghosts:
+    return ghosts_of(entry.value for entry in state.log)
+
+
+@cache
+def elected(p: str) -> partial[str]:
+    """Return what says who leads a partition in the controller's eyes."""
+    return partial(leader_of, p)
+
+
+def leader_of(p: str, state: ClusterState) -> str:
+    quorum = state.partitions[p]
+    return quorum.leader or min(quorum.isr)
+
+
+@attrs.frozen
+class ReplicatedLogs:
+    """Logs that are replicated: those of who was elected last; `hosts` are the brokers that have each partition."""
+
+    hosts: Mapping[str, tuple[str, ...]]
+
+    def leader(self, view: View, p: str) -> str:
+        return view.derived(CONTROLLER, elected(p))
+
+    def partition(self, view: View, p: str) -> PartitionLog:
+        return REPLICA[p].derived(view, self.leader(view, p), log_of_replica)
+
+    def spans(self, view: View, p: str) -> tuple[Span, ...]:
+        return REPLICA[p].derived(view, self.leader(view, p), spans_of_replica)
+
+    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
+        return REPLICA[p].derived(view, self.leader(view, p), entries_of_replica)
+
+    def ghosts(self, view: View, p: str) -> Ghosts:
+        return REPLICA[p].derived(view, self.leader(view, p), ghosts_of_replica)
+
+    def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
+        for b in self.hosts[p]:
+            yield b, REPLICA[p].derived(view, b, log_of_replica)
+
+
+def all_entries(logs: Logs, placement: Placement, view: View) -> Iterator[TransactionMetadata]:
+    """Yield the last entry of every transactional id."""
+    for p in placement.transaction_partitions:
+        yield from logs.entries(view, p).values()

@@ -1,0 +1,216 @@
+"""The leader of partitions as a role of a broker: batches, verification, markers, fetches.
+
+Decisions are those of `kafka_proto.leader`, on a log that is derived from the records of the broker's log: a new leader
+derives it anew. Who produced is answered when the record is committed, as with `acks=all`; so is a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from harness.model import Local, Message, Value
+from kafka_proto.errors import ErrorCode
+from kafka_proto.exactly_once.broker_state import LEADER, Asked, LeaderState
+from kafka_proto.exactly_once.ghosts import Cause
+from kafka_proto.exactly_once.messages import Request, Response
+from kafka_proto.exactly_once.other_brokers import OtherBrokers
+from kafka_proto.exactly_once.transaction_coordinator import NOW
+from kafka_proto.leader import fetching
+from kafka_proto.leader.appending import Checked
+from kafka_proto.leader.marking import marker_of
+from kafka_proto.leader.role import admit, appended, check
+from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin
+from kafka_proto.leader.verification import verification_request
+from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
+from kafka_proto.requests import (
+    AddPartitionsToTxnResponse,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    IsolationLevel,
+    ProduceRequest,
+    ProduceResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kafka_proto.stack.roles import Append, Await, Effect, Outcome, Role
+from kafka_proto.stack.state import known
+from kafka_proto.versions import BrokerVersion
+
+Handler = Callable[[Local, Request, Any], Effect | None]
+
+
+class PartitionLeader(Role):
+    """The leader of one broker, of those of its partitions that it leads."""
+
+    loads_at_once = True
+    role = "leader"
+
+    def __init__(self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers) -> None:
+        self.name = name
+        self.version = version
+        self.partitions = partitions
+        self.others = others
+        self.parts = tuple(LEADER[p] for p in partitions)
+        self.handlers: dict[type, Handler] = {
+            ProduceRequest: self.produce, WriteTxnMarkersRequest: self.write_markers, FetchRequest: self.fetch,
+        }
+
+    def started(self, local: Local) -> Local:
+        for p in self.partitions:
+            if known(local, p).leader == self.name:
+                local = self.loaded(local, p, ())
+        return local
+
+    def serves(self, local: Local, p: str) -> bool:
+        return local[LEADER[p]].serves
+
+    def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
+        """Return the state with the log derived from its records, producers and transactions included (`rebuild`)."""
+        log = EMPTY_LOG
+        for record in records:
+            log = append(log, record)
+        return local.put(LEADER[p], attrs.evolve(local[LEADER[p]], log=log, serves=True))
+
+    def resigned(self, local: Local, p: str) -> Local:
+        """Return the state without the log; a guard that was given is never given again."""
+        return local.put(LEADER[p], LeaderState(guards=local[LEADER[p]].guards))
+
+    def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
+        return local.put(LEADER[p], LeaderState.of(appended(local[LEADER[p]].leader, record)))
+
+    def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
+        mine = local[LEADER[p]]
+        return local.put(LEADER[p], attrs.evolve(mine, log=with_high_watermark(mine.log, record.last_offset + 1)))
+
+    def completed(self, local: Local, p: str, record: RecordBatch, callback: Request) -> Effect:
+        return self.reply(local, callback, self.response(callback.request, Error.NONE, record.base_offset))
+
+    def failed(self, local: Local, p: str, callback: Request, error: ErrorCode) -> Effect:
+        return self.reply(local, callback, self.response(callback.request, Error(error.value), -1))
+
+    def response(self, request: Any, error: Error, offset: int) -> Value:
+        """Return what is answered to who wanted something appended."""
+        if isinstance(request, WriteTxnMarkersRequest):
+            return WriteTxnMarkersResponse(((request.partitions[0], error),))
+        return ProduceResponse(error, offset)
+
+    def reply(self, local: Local, message: Request, response: Value) -> Effect:
+        sent = Response(response, message.correlation, message.connection, source=self.name, dest=message.source)
+        return Effect(local, (sent,))
+
+    def receive(self, local: Local, message: Message) -> Outcome | None:
+        """Answer a request about its partitions, or go on with one that was verified."""
+        if isinstance(message, Request):
+            handler = self.handlers.get(type(message.request))
+            if handler is None or self.partition_of(message.request) not in self.partitions:
+                return None
+            effect = handler(local, message, message.request)
+        else:
+            asked = self.others.about(local, message, self.role)
+            if asked is None:
+                return None
+            assert isinstance(message, Response)
+            effect = self.verified(self.others.answered(local, message), asked, message.response)
+        if effect is None:
+            return None
+        who = self.name, message.source
+        return Outcome(
+            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, action=f"Receive{message.type}",
+            who=who,
+        )
+
+    def partition_of(self, request: Any) -> str:
+        """Return the partition whose log a request is about."""
+        name: str = request.partitions[0] if isinstance(request, WriteTxnMarkersRequest) else request.partition
+        return name
+
+    def produce(self, local: Local, message: Request, request: ProduceRequest) -> Effect:
+        """Append a batch, after the coordinator is asked where the version wants that."""
+        where = LEADER[request.partition]
+        if not local[where].serves:
+            return self.reply(local, message, ProduceResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        admitted = admit(self.version.leader, local[where].leader, request, now=NOW)
+        if admitted.error is not Error.NONE:
+            return self.reply(local, message, ProduceResponse(admitted.error))
+        local = local.put(where, LeaderState.of(admitted.leader))
+        if admitted.asks is not None:
+            producer = request.batch.producer_id, request.batch.producer_epoch
+            return self.verify(local, message, request.partition, producer, admitted.asks, admitted.guard)
+        return self.append(local, message, request.partition, request.batch, Origin.CLIENT, NO_GUARD)
+
+    def verify(
+        self, local: Local, message: Request, partition: str, producer: tuple[int, int], operation: Operation,
+        guard: int,
+    ) -> Effect:
+        """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
+        request = verification_request(operation, message.request.transactional_id, *producer, partition)
+        local, sent = self.others.ask(
+            local, self.role, request, message.transaction, client=message, guard=guard, operation=operation
+        )
+        return Effect(local, sent)
+
+    def verified(self, local: Local, asked: Asked, response: AddPartitionsToTxnResponse) -> Effect:
+        """Go on with the client's request that waited."""
+        message, decisions, operation = asked.client, self.version.leader, asked.operation
+        assert message is not None and operation is not None
+        (found,) = response.errors.values()
+        error = decisions.unverified(found, operation)
+        if error is not Error.NONE:
+            return self.reply(local, message, self.unverified(message.request, error, operation))
+        return self.verified_append(local, message, asked.guard)
+
+    def unverified(self, request: Any, error: Error, operation: Operation) -> Value:
+        return ProduceResponse(self.version.leader.unverified_produce(error, operation))
+
+    def verified_append(self, local: Local, message: Request, guard: int) -> Effect:
+        request: ProduceRequest = message.request
+        return self.append(local, message, request.partition, request.batch, Origin.CLIENT, guard)
+
+    def append(
+        self, local: Local, message: Request, p: str, batch: RecordBatch, origin: Origin, guard: int
+    ) -> Effect:
+        """Append a batch if it may be, or wait with who sent it before."""
+        mine = local[LEADER[p]]
+        if not mine.serves:
+            return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
+        return self.checked(local, message, p, batch, check(self.version.leader, mine.leader, batch, origin, guard))
+
+    def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: Checked) -> Effect:
+        log = local[LEADER[p]].log
+        if found.error is not Error.NONE:
+            return self.failed(local, p, message, found.error)
+        if found.duplicate_at is not None:
+            place = next(n for n, known in enumerate(log.batches) if known.base_offset == found.duplicate_at)
+            return Effect(local, awaits=(Await(p, place, message),))
+        placed = attrs.evolve(batch, base_offset=log.log_end_offset)
+        return Effect(local, appends=(Append(p, placed, message),))
+
+    def write_markers(self, local: Local, message: Request, request: WriteTxnMarkersRequest) -> Effect:
+        """Append the marker of a transaction; its record is the ghost of who caused it."""
+        p, marker = request.partitions[0], marker_of(request, NOW)
+        mine = local[LEADER[p]]
+        if not mine.serves:
+            return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
+        kind = Marker.COMMIT if request.committed else Marker.ABORT
+        marker = attrs.evolve(marker, records=(Cause(kind, message.transaction),))
+        before: Leader = mine.leader
+        error = self.version.leader.check_marker(
+            before.log.producer(marker.producer_id), marker, request.transaction_version
+        )
+        return self.checked(local, message, p, marker, Checked(error))
+
+    def fetch(self, local: Local, message: Request, request: FetchRequest) -> Effect | None:
+        """Answer a fetch, or let it wait where there is nothing new (`DelayedFetch`)."""
+        mine = local[LEADER[request.partition]]
+        if not mine.serves:
+            return self.reply(local, message, FetchResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        log, at = mine.log, request.fetch_offset
+        committed = request.isolation_level is IsolationLevel.READ_COMMITTED
+        news = log.last_stable_offset if committed else log.high_watermark
+        if news <= at <= log.log_end_offset:
+            return None
+        return self.reply(local, message, fetching.fetch(log, request))

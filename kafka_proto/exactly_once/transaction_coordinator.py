@@ -1,0 +1,247 @@
+"""The transaction coordinator as a role of a broker: what it decides becomes answers, records of its log, and markers.
+
+Decisions are those of `kafka_proto.coordinator`. An answer follows the commit of its entry; a coordinator epoch is the
+leader epoch of the partition of the transaction log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from harness.model import FrozenMap, Local, Message, Value
+from kafka_proto.coordinator import role
+from kafka_proto.coordinator.answers import response
+from kafka_proto.coordinator.loading import load
+from kafka_proto.coordinator.outcome import Answer
+from kafka_proto.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Effect, Logged, Markers, Waiting
+from kafka_proto.coordinator.transaction import AT_REST, TxnState
+from kafka_proto.errors import ErrorCode
+from kafka_proto.exactly_once.broker_state import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
+from kafka_proto.exactly_once.messages import Request, Response
+from kafka_proto.exactly_once.other_brokers import OtherBrokers
+from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.exactly_once.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    CoordinatorRequest,
+    EndTxnRequest,
+    Error,
+    InitProducerIdRequest,
+)
+from kafka_proto.stack import roles as stack
+from kafka_proto.stack.roles import Append, Outcome
+from kafka_proto.stack.state import known
+from kafka_proto.versions import BrokerVersion
+
+ROLE = "coordinator"
+BLOCK_SIZE = 10
+NOW = 0
+"""Deadlines are the driver's affair, so that no decision needs the time."""
+TRANSACTION_TIMEOUT = "TransactionTimeout"
+REQUESTS = (InitProducerIdRequest, AddOffsetsToTxnRequest, EndTxnRequest, AddPartitionsToTxnRequest)
+LEADS_NO_LONGER = ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
+"""Of a failed append the client is told NOT_COORDINATOR then, else COORDINATOR_NOT_AVAILABLE."""
+
+
+@attrs.frozen
+class EntryCallback:
+    """Who waits for an entry of a transactional id; nobody where the coordinator acted of itself."""
+
+    transactional_id: str
+    token: Value
+    request: CoordinatorRequest | None
+
+
+class TransactionCoordinator(stack.Role):
+    """The coordinator of one broker, of the transactional ids whose partitions it leads."""
+
+    def __init__(
+        self, name: str, version: BrokerVersion, placement: Placement, others: OtherBrokers, *, times_out: bool
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.placement = placement
+        self.others = others
+        self.times_out = times_out
+        self.partitions = placement.transaction_partitions
+        self.parts = (*(COORDINATOR[p] for p in self.partitions), BLOCKS)
+
+    def started(self, local: Local) -> Local:
+        for p in self.partitions:
+            if known(local, p).leader == self.name:
+                local = self.loaded(local, p, ())
+        return local
+
+    def serves(self, local: Local, p: str) -> bool:
+        return not local[COORDINATOR[p]].cache.loading
+
+    def loaded(self, local: Local, p: str, records: Iterable[TransactionRecord]) -> Local:
+        """Return the state with the log read; what is prepared is to be completed (`onElection`)."""
+        records = tuple(records)
+        cache, effects = load(
+            self.version.coordinator, last_entries(records), known(local, p).cepoch, ProducerIds(), CoordinatorConfig(),
+            now=NOW,
+        )
+        return local.put(COORDINATOR[p], CoordinatorState(cache, effects, ghosts_of(records)))
+
+    def resigned(self, local: Local, p: str) -> Local:
+        """Return the state without what belongs to a partition (`onResignation`)."""
+        gone = (tid for tid in self.placement.transactional_ids if self.placement.transaction_partition(tid) == p)
+        return self.others.without(local, gone).put(COORDINATOR[p], CoordinatorState())
+
+    def receive(self, local: Local, message: Message) -> Outcome | None:
+        """Decide on a request of a client, or of a leader; or take the answer to markers."""
+        action, who = f"Receive{message.type}", (self.name, message.source)
+        if isinstance(message, Request) and isinstance(message.request, REQUESTS):
+            return self.outcome(self.decided(local, message), action, who)
+        asked = self.others.about(local, message, ROLE)
+        if asked is None:
+            return None
+        assert isinstance(message, Response)
+        p = self.placement.transaction_partition(asked.transactional_id)
+        local = self.others.answered(local, message)
+        cache, effects = role.marked(
+            local[COORDINATOR[p]].cache, asked.transactional_id, asked.message.request,
+            FrozenMap(message.response.errors), now=NOW,
+        )
+        return self.outcome(self.carry(self.cached(local, p, cache), p, effects, pauses=True), action, who)
+
+    def decided(self, local: Local, message: Request) -> stack.Effect:
+        """Return what is decided about a request."""
+        request = message.request
+        p = self.placement.transaction_partition(request.transactional_id)
+        verifies = isinstance(request, AddPartitionsToTxnRequest) and request.verify_only
+        if known(local, p).leader != self.name:
+            return self.reply(local, message, response(request, Answer(Error.NOT_COORDINATOR)))
+        cache = local[COORDINATOR[p]].cache
+        if verifies and not cache.loading:
+            cached = cache.transactions.get(request.transactional_id)
+            answer = self.version.coordinator.verify_partitions(request, cached)
+            return self.reply(local, message, AddPartitionsToTxnResponse(answer))
+        local = self.refilled(local, p)
+        token = (message.source, message.correlation, message.connection, message.transaction)
+        cache, effects = role.receive(
+            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=NOW, token=token
+        )
+        return self.carry(self.cached(local, p, cache), p, effects)
+
+    def reply(self, local: Local, message: Request, answer: Value) -> stack.Effect:
+        sent = Response(answer, message.correlation, message.connection, source=self.name, dest=message.source)
+        return stack.Effect(local, (sent,))
+
+    def refilled(self, local: Local, p: str) -> Local:
+        """Return the state with a block of producer ids, which no other broker has and no restart gives again."""
+        cache = local[COORDINATOR[p]].cache
+        if cache.loading or cache.ids.next_id is not None:
+            return local
+        brokers, count = self.placement.brokers, local[BLOCKS].count
+        block = Block((brokers.index(self.name) + count * len(brokers)) * BLOCK_SIZE, BLOCK_SIZE)
+        local = local.put(BLOCKS, GivenBlocks(count + 1))
+        return self.cached(local, p, attrs.evolve(cache, ids=ProducerIds(block)))
+
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+        """Do what is unfinished: markers of what was prepared before an election, entries that the log refused."""
+        for p in self.partitions:
+            mine = local[COORDINATOR[p]]
+            for place, effect in enumerate(mine.unfinished):
+                if isinstance(effect, Logged) and not may_append(p):
+                    continue
+                assert not isinstance(effect, Answered)
+                rest = mine.unfinished[:place] + mine.unfinished[place + 1:]
+                after = local.put(COORDINATOR[p], attrs.evolve(mine, unfinished=rest))
+                action = "AppendEntryAgain" if isinstance(effect, Logged) else "CompletePreparedTransaction"
+                who = (self.name, effect.transactional_id)
+                yield self.outcome(self.carry(after, p, (effect,)), action, who)
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        """Transactions that are open may have been so for too long."""
+        if not self.times_out:
+            return ()
+        return tuple(
+            f"{TRANSACTION_TIMEOUT} {tid}" for p in self.partitions
+            for tid, cached in local[COORDINATOR[p]].cache.transactions.items()
+            if cached.metadata.state is TxnState.ONGOING and cached.pending_state is None
+        )
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+        kind, _, tid = timer.partition(" ")
+        if kind == TRANSACTION_TIMEOUT:
+            p = self.placement.transaction_partition(tid)
+            local = self.refilled(local, p)
+            cache, effects = role.time_out(self.version.coordinator, local[COORDINATOR[p]].cache, tid, now=NOW)
+            yield self.outcome(self.carry(self.cached(local, p, cache), p, effects), kind, (self.name, tid))
+
+    def committed(self, local: Local, p: str, record: TransactionRecord) -> Local:
+        mine = local[COORDINATOR[p]]
+        return local.put(COORDINATOR[p], attrs.evolve(mine, ghosts=ghosts_after(mine.ghosts, record)))
+
+    def completed(self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback) -> stack.Effect:
+        """Go on after an entry: its answer, and markers where a transaction is prepared now."""
+        cache, effects = role.appended(
+            self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=NOW
+        )
+        return self.carry(self.cached(local, p, cache), p, effects)
+
+    def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> stack.Effect:
+        """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
+        mine, tid = local[COORDINATOR[p]], callback.transactional_id
+        code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE
+        if mine.cache.loading:
+            if callback.request is None:
+                return stack.Effect(local)
+            answered = Answered(callback.token, callback.request, Answer(Error.NOT_COORDINATOR))
+            return stack.Effect(local, (self.answer(answered),))
+        entry = mine.cache.waiting[tid].outcome.entry
+        if callback.request is None and entry is not None and entry.state in AT_REST:
+            again = attrs.evolve(mine, unfinished=(*mine.unfinished, Logged(tid, entry)))
+            return stack.Effect(local.put(COORDINATOR[p], again))
+        cache, effects = role.append_failed(mine.cache, tid, code)
+        return self.carry(self.cached(local, p, cache), p, effects)
+
+    def carry(self, local: Local, p: str, effects: Sequence[Effect], *, pauses: bool = False) -> stack.Effect:
+        """Return what the decisions want done: answers and markers are sent, entries go to the log."""
+        sent, appends = tuple[Message, ...](), tuple[Append, ...]()
+        for effect in effects:
+            if isinstance(effect, Answered):
+                sent += (self.answer(effect),)
+            elif isinstance(effect, Markers):
+                local, more = self.markers(local, p, effect, pauses)
+                sent += more
+            else:
+                appends += (self.entry(local[COORDINATOR[p]].cache.waiting[effect.transactional_id], p, effect),)
+        return stack.Effect(local, sent, appends, flush=True)
+
+    def answer(self, answered: Answered) -> Message:
+        client, correlation, connection, _ = answered.token
+        return Response(
+            response(answered.request, answered.answer), correlation, connection, source=self.name, dest=client
+        )
+
+    def entry(self, waiting: Waiting, p: str, logged: Logged) -> Append:
+        """Return an entry as a record of the log, with the ghost of who caused it."""
+        tid, entry, request = logged.transactional_id, logged.entry, waiting.request
+        told = isinstance(request, EndTxnRequest) or (entry is not None and entry.state is TxnState.ONGOING)
+        asker = waiting.token[3] if told and waiting.token else ""
+        return Append(p, TransactionRecord(tid, entry, asker), EntryCallback(tid, waiting.token, request))
+
+    def markers(self, local: Local, p: str, markers: Markers, pauses: bool) -> tuple[Local, tuple[Message, ...]]:
+        """Ask the leader of each partition by itself to write its marker."""
+        tid, sent = markers.transactional_id, tuple[Message, ...]()
+        transaction = local[COORDINATOR[p]].ghosts.causes.get(tid, "")
+        for name in markers.request.partitions:
+            request = attrs.evolve(markers.request, partitions=(name,))
+            local, more = self.others.ask(local, ROLE, request, transaction, pauses=pauses, transactional_id=tid)
+            sent += more
+        return local, sent
+
+    def cached(self, local: Local, p: str, cache: Coordinator) -> Local:
+        """Return the state with another cache of a partition."""
+        return local.put(COORDINATOR[p], attrs.evolve(local[COORDINATOR[p]], cache=cache))
+
+    def outcome(self, effect: stack.Effect, action: str, who: tuple[str, ...]) -> Outcome:
+        return Outcome(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)

@@ -1,0 +1,99 @@
+"""The log of a broker that leads its partitions for good: a record is committed at once, or in a turn of its own.
+
+For models whose subject is not replication: no controller, no copies, one disk that a crash leaves as it is. A broker
+that is started again leads what it led, in the next epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model import FrozenMap, Local, Parts, Turn, Value, persisted, volatile
+from kafka_proto.stack.roles import Append, Await, Log, Role
+from kafka_proto.stack.state import METADATA
+from kafka_proto.transactions.records import LogMetadata
+
+
+@attrs.frozen
+class Records:
+    """The log of one partition."""
+
+    committed: tuple[Any, ...] = persisted(default=())
+    under_way: tuple[tuple[Value, Value], ...] = volatile(default=())
+    """Records that are not committed yet, each with its callback."""
+
+
+RECORDS = Parts("log", Records)
+"""By partition: the logs that a broker leads."""
+
+
+class LocalLog(Log):
+    """The logs of one broker; `leaders` are those of all partitions, `later` the partitions that commit in a turn."""
+
+    def __init__(
+        self, name: str, roles: Iterable[Role], leaders: Mapping[str, str], later: frozenset[str] = frozenset()
+    ) -> None:
+        super().__init__(name, roles)
+        self.leaders = leaders
+        self.later = later
+        self.led = tuple(p for p, leader in leaders.items() if leader == name)
+        self.parts = tuple(RECORDS[p] for p in self.led)
+
+    def known(self, incarnation: int) -> FrozenMap[str, LogMetadata]:
+        """Return who leads what; a broker's own epochs grow with each start."""
+        return FrozenMap({
+            p: LogMetadata(incarnation + 1 if leader == self.name else 1, leader) for p, leader in self.leaders.items()
+        })
+
+    def restarted(self, local: Local) -> Local:
+        metadata = local[METADATA]
+        local = local.put(METADATA, attrs.evolve(metadata, known=self.known(metadata.incarnation)))
+        for p in self.led:
+            if self.roles[p].loads_at_once:
+                records = local[RECORDS[p]].committed
+                local = self.loaded(local, p, records, len(records))
+        return local
+
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        """Load a log after a start, and commit the oldest record that is under way."""
+        for p in self.led:
+            role, log = self.roles[p], local[RECORDS[p]]
+            if not role.serves(local, p):
+                after = role.loaded(local, p, log.committed)
+                yield Turn("LoadTxnLog", (self.name, p), after, flush=(METADATA,))
+            if log.under_way:
+                record, callback = log.under_way[0]
+                rest = attrs.evolve(log, under_way=log.under_way[1:])
+                turn = Turn("CommitLogEntry", (self.name, p), local.put(RECORDS[p], rest), flush=True)
+                yield self.committed(turn, p, record, callback)
+
+    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
+        p = wanted.partition
+        local = self.roles[p].appended(turn.local, p, wanted.record)
+        turn = attrs.evolve(turn, local=local, flush=True)
+        if p not in self.later:
+            return self.committed(turn, p, wanted.record, wanted.callback)
+        log = local[RECORDS[p]]
+        waits = attrs.evolve(log, under_way=(*log.under_way, (wanted.record, wanted.callback)))
+        return attrs.evolve(turn, local=local.put(RECORDS[p], waits))
+
+    def committed(self, turn: Turn[Local], p: str, record: Value, callback: Value) -> Turn[Local]:
+        """Return a turn in which a record is committed, too."""
+        log = turn.local[RECORDS[p]]
+        local = turn.local.put(RECORDS[p], attrs.evolve(log, committed=(*log.committed, record)))
+        return self.completed(attrs.evolve(turn, local=self.roles[p].committed(local, p, record)), p, record, callback)
+
+    def wait(self, turn: Turn[Local], wanted: Await) -> Turn[Local]:
+        record = turn.local[RECORDS[wanted.partition]].committed[wanted.place]
+        return self.completed(turn, wanted.partition, record, wanted.callback)
+
+    def completed(self, turn: Turn[Local], p: str, record: Value, callback: Value) -> Turn[Local]:
+        """Return a turn in which the callback of a committed record has run, too."""
+        effect = self.roles[p].completed(turn.local, p, record, callback)
+        turn = attrs.evolve(turn, local=effect.local, sent=(*turn.sent, *effect.sent))
+        for wanted in effect.appends:
+            turn = self.append(turn, wanted)
+        return turn
