@@ -16,7 +16,7 @@ from kafka_proto.coordinator.transaction import TransactionMetadata
 from kafka_proto.exactly_once.broker_state import LEADER, LeaderState
 from kafka_proto.exactly_once.ghosts import Ghosts, Span, spans
 from kafka_proto.exactly_once.placement import Placement
-from kafka_proto.exactly_once.transaction_log import ghosts_of, last_entries
+from kafka_proto.exactly_once.transaction_log import TransactionRecord, ghosts_of, last_entries
 from kafka_proto.log import EMPTY_LOG, PartitionLog, append, with_high_watermark
 from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.stack.controller import ClusterState
@@ -36,6 +36,9 @@ class Logs(Protocol):
     def ghosts(self, view: View, p: str) -> Ghosts: ...
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
         """Yield who holds a partition, and its log there."""
+        ...
+    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
+        """Yield who holds a partition of the transaction log, its records there, and how many are committed."""
         ...
 
 
@@ -75,6 +78,11 @@ class LocalLogs:
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
         yield self.placement.leader(p), self.partition(view, p)
+
+    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
+        leader = self.placement.leader(p)
+        log = RECORDS[p].of(view, leader)
+        yield leader, (*log.committed, *(record for record, _ in log.under_way)), len(log.committed)
 
 
 def log_of_replica(state: ReplicaState) -> PartitionLog:
@@ -133,6 +141,11 @@ class ReplicatedLogs:
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
         for b in self.hosts[p]:
             yield b, REPLICA[p].derived(view, b, log_of_replica)
+
+    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
+        for b in self.hosts[p]:
+            state = REPLICA[p].of(view, b)
+            yield b, tuple(entry.value for entry in state.log), state.high_watermark
 
 
 def all_entries(logs: Logs, placement: Placement, view: View) -> Iterator[TransactionMetadata]:

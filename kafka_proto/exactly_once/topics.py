@@ -9,6 +9,7 @@ from kafka_proto.exactly_once.ghosts import Cause
 from kafka_proto.exactly_once.logs import Logs
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
+from kafka_proto.exactly_once.transaction_log import TransactionRecord, last_entries
 from kafka_proto.group.offsets import OffsetRecord
 from kafka_proto.log import Marker, PartitionLog, RecordBatch
 from kafka_proto.log.producer_state import ProducerState
@@ -20,13 +21,39 @@ ENDED = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, No
 
 
 def topics(placement: Placement, logs: Logs, view: View) -> tuple[ShownLog, ...]:
-    """Return the partitions of the topic, and that of offsets once something is in it."""
-    return tuple(
+    """Return the partitions of the topic, that of offsets once something is in it, those of the transaction log."""
+    data = [
         shown(partition, holder, log, readers(placement, view, partition))
         for partition in (*placement.partitions, OFFSETS_PARTITION)
         for holder, log in logs.held(view, partition)
         if log.log_end_offset or partition != OFFSETS_PARTITION
-    )
+    ]
+    transactions = [
+        shown_transactions(partition, holder, records, committed)
+        for partition in placement.transaction_partitions
+        for holder, records, committed in logs.transactions(view, partition)
+    ]
+    return (*data, *transactions)
+
+
+def shown_transactions(
+    partition: str, holder: str, records: tuple[TransactionRecord, ...], committed: int
+) -> ShownLog:
+    """Return a partition of the transaction log, of which so many records are committed."""
+    found = []
+    for offset, record in enumerate(records):
+        tid, entry = record.transactional_id, record.entry
+        if entry is None:
+            found.append(LogEntry(offset, "tombstone", note=tid))
+            continue
+        known = (
+            ("transactional id", tid), ("producer id", str(entry.producer_id)), ("epoch", str(entry.producer_epoch)),
+            ("partitions", ", ".join(entry.partitions) or "none"),
+        )
+        found.append(LogEntry(offset, entry.state.value, note=f"{tid} e{entry.producer_epoch}", details=known))
+    marks = (LogMark("high watermark", "HW", committed),)
+    last = tuple((tid, f"{entry.state}, epoch {entry.producer_epoch}") for tid, entry in last_entries(records).items())
+    return ShownLog(partition, holder, len(records), tuple(found), marks, last)
 
 
 def readers(placement: Placement, view: View, partition: str) -> dict[str, tuple[int, tuple[str, ...]]]:

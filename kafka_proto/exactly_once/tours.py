@@ -262,8 +262,8 @@ TOURS: tuple[Tour, ...] = (
         "commit", "a transaction is committed: what happens when", NEW, COMMIT, ALONE, claims=INVARIANTS,
         witnesses=("TransactionCommitted",), shows_logs=True,
         intro="A producer c1, two brokers and a consumer r1 of committed records, as in Kafka 4. b1 coordinates the "
-        "transactional id tid1, b2 leads T-0, the only partition. Topics, at the side, shows what is in it: watch when "
-        "the record becomes committed, and when the consumer gets it.",
+        "transactional id tid1, b2 leads T-0, the only partition. Topics, at the side, shows what is in it and "
+        "in the transaction log: watch when the records become committed, and when r1 gets them.",
     ),
     Tour(
         "abort", "a transaction is aborted, and a consumer leaves its record out", NEW, ABORT, ALONE, claims=INVARIANTS,

@@ -58,6 +58,7 @@ def at_mixed_state(tab: Tab) -> list[dict[str, Any]]:
 def test_topics_show_records_marks_and_consumers(tab: Tab, scheme: str) -> None:
     """Each kind differs in colour and in sign or border; a mark stands before the record at its offset."""
     tab.page.emulate_media(color_scheme=scheme)
+    tab.page.set_viewport_size({"width": 1280, "height": 1800})
     logs = at_mixed_state(tab)
     tab.page.keyboard.press("Shift+T")
     tab.page.wait_for_selector("#tab-topics[aria-selected=true]")

@@ -70,7 +70,7 @@ def test_terminal_shows_topics(interleaved: LiveSession) -> None:
     console = console_of(interleaved)
     console.do("topics")
     parts = "\n".join(console.said).split("\n\n")
-    assert len(parts) == len(logs(interleaved, interleaved.at)) == 2
+    assert len(parts) == len(logs(interleaved, interleaved.at)) == 4
     for log, part in zip(logs(interleaved, interleaved.at), parts, strict=True):
         head, *rows = part.splitlines()
         assert head == f"{log['partition']} at {log['holder']} after step {interleaved.at}"
@@ -78,7 +78,8 @@ def test_terminal_shows_topics(interleaved: LiveSession) -> None:
         assert shown == [[str(entry["offset"]), entry["text"]] for entry in log["entries"]]
         for entry in log["entries"]:
             (row,) = (row for row in rows if row.split()[:2] == [str(entry["offset"]), entry["text"]])
-            assert entry["kind"] in row and all(f"seen by {who}" in row for who in entry["seen_by"])
+            assert entry["kind"] == "plain" or entry["kind"] in row
+            assert entry["note"] in row and all(f"seen by {who}" in row for who in entry["seen_by"])
         for mark in log["marks"]:
             (at,) = (n for n, row in enumerate(rows) if row.startswith("  -- ") and mark["name"] in row)
             assert sum(row.split()[0].isdecimal() for row in rows[:at]) == mark["offset"]

@@ -7,13 +7,14 @@ from collections import Counter
 
 import pytest
 
-from harness.model import EntryKind, Kind, ShownLog, View, find_scenario, model_of
+from harness.model import EntryKind, Kind, ShownLog, View, find_model, find_scenario, model_of
 from kafka_proto.exactly_once.ghosts import spans
 from kafka_proto.exactly_once.logs import LocalLogs
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
 from kafka_proto.exactly_once.topics import shown
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
+from kafka_proto.requests import OFFSETS_PARTITION
 
 KINDS = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, None: EntryKind.OPEN}
 
@@ -21,8 +22,15 @@ KINDS = {Marker.COMMIT: EntryKind.COMMITTED, Marker.ABORT: EntryKind.ABORTED, No
 def check(placement: Placement, view: View, logs: tuple[ShownLog, ...]) -> Counter[str]:
     """Hold the logs of a state against its markers and its consumers; return how often each kind of entry is there."""
     found: Counter[str] = Counter()
-    assert [log.partition for log in logs] == list(placement.partitions)
-    for log in logs:
+    count = len(placement.partitions)
+    assert [log.partition for log in logs] == [*placement.partitions, *placement.transaction_partitions]
+    for log in logs[count:]:
+        last = {entry.note.split()[0]: entry for entry in log.entries}
+        known = LocalLogs(placement).entries(view, log.partition)
+        assert {tid: entry.text for tid, entry in last.items()} == {tid: entry.state for tid, entry in known.items()}
+        assert dict(log.details).keys() == known.keys() and log.marks[0].offset == log.end
+        found["transaction log"] += log.end
+    for log in logs[:count]:
         ((holder, kept),) = LocalLogs(placement).held(view, log.partition)
         kinds = {text: KINDS[span.marker] for span in spans(kept) for text in span.records}
         assert (log.holder, log.end) == (placement.leader(log.partition), len(log.entries)) and holder == log.holder
@@ -55,7 +63,24 @@ def test_logs_of_each_state_are_what_markers_and_consumers_say() -> None:
             calm = [choice for choice in choices if choice.step.kind is not Kind.TIMER] or choices
             state = model.apply(state, chance.choice(calm))
             reached += check(placement, View(state), model.logs(View(state)))
-    assert set(reached) == {*EntryKind, "seen", "open from"} - {EntryKind.PLAIN}
+    assert set(reached) == {*EntryKind, "seen", "open from", "transaction log"} - {EntryKind.PLAIN}
+
+
+def test_replicas_of_all_partitions_are_shown() -> None:
+    """With replicated logs each holder has a log of its own; a follower's high watermark may be behind its end."""
+    model = find_model("exactly-once/kip-890").make(settings={"log": "replicated"})
+    placement, chance, state, behind = Placement.of(model.sizes), random.Random(1), model.initial_states()[0], 0
+    assert model.logs is not None
+    for _ in range(150):
+        choices = model.choices(state)
+        calm = [choice for choice in choices if choice.step.kind is not Kind.TIMER] or choices
+        state = model.apply(state, chance.choice(calm))
+        logs = model.logs(View(state))
+        partitions = [p for p in placement.all_partitions if p != OFFSETS_PARTITION]
+        assert sorted((log.partition, log.holder) for log in logs) == [(p, b) for p in sorted(partitions)
+                                                                      for b in placement.brokers]
+        behind += sum(mark.label == "HW" and mark.offset < log.end for log in logs for mark in log.marks)
+    assert behind and {entry.kind for log in logs for entry in log.entries} > {EntryKind.PLAIN}
 
 
 @pytest.mark.parametrize("high_watermark", [0, 2, 4])
