@@ -104,7 +104,9 @@ class Replay(Session):
                 if not self._loose:
                     raise
                 return None
-            is_it = node is not None and len(node.options) == 1 and is_named(chosen.label, node.options[0])
+            # Loosely, the step may have another name: a label may say what came of it when more came before.
+            is_it = node is not None and len(node.options) == 1 and (
+                self._loose or is_named(chosen.label, node.options[0]))
             n = 0 if is_it else None
         if n is not None and node is not None:
             self.node = node

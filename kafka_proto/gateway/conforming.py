@@ -11,13 +11,16 @@ from harness.model import Refusal
 from kafka_proto.conformance.verdict import Verdict, judge
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
-from kafka_proto.gateway.offer import API_VERSIONS, METADATA
+from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH
+from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.gateway.situations import Situation, left_out
 
 PAUSE_SECONDS, MOST_PAUSES = 0.05, 600
 """While something has to happen at the broker by itself, such as a time-out."""
 RUN = re.compile(r"run([0-9]+)-")
 FEATURE = "transaction.version"
+GROUP, TRANSACTION = 0, 1
+"""What a coordinator is looked up for."""
 
 
 def play_at(records: list[dict[str, Any]], host: str, port: int) -> tuple[list[Verdict], tuple[str, ...]]:
@@ -32,7 +35,8 @@ def play_at(records: list[dict[str, Any]], host: str, port: int) -> tuple[list[V
             mine = [record for record in records if record["transaction_version"] == level]
             reasons = Counter(reason for record in mine if (reason := left_out(record)) is not None)
             played = [(n, record) for n, record in enumerate(mine) if left_out(record) is None]
-            verdicts = [judge(record, player=Situation(client.ask, _pauses(), f"{run}-{n}").play)
+            await_coordinators(client)
+            verdicts = [judge(record, player=Situation(client.ask, _pauses(), f"{run}-{n}", wall_clock_ms()).play)
                         for n, record in played]
     except (OSError, Malformed) as error:
         raise Refusal(f"{host}:{port} does not answer as a broker ({error}); start one, as kafka-proto serve does"
@@ -47,6 +51,19 @@ def level_of(client: Client) -> int:
     answer = client.ask(API_VERSIONS, 3, {"client_software_name": "kafka-proto", "client_software_version": "1"})
     features = answer["finalized_features"]
     return next((int(each["max_version_level"]) for each in features if each["name"] == FEATURE), 0)
+
+
+def await_coordinators(client: Client) -> None:
+    """Wait until a broker coordinates groups and transactional ids: a new one makes the topics for that first."""
+    pause = _pauses()
+    while any(client.ask(FIND_COORDINATOR, 3, {"key": FEATURE, "key_type": kind})["error_code"]
+              for kind in (GROUP, TRANSACTION)) and pause():
+        pass
+    while client.ask(INIT_PRODUCER_ID, 4, {"transactional_id": FEATURE, "transaction_timeout": 60_000,
+                                           "producer_id": -1, "producer_epoch": -1})["error_code"] and pause():
+        pass
+    while client.ask(OFFSET_FETCH, 7, {"group_id": FEATURE, "topics": None})["error_code"] and pause():
+        pass
 
 
 def new_run(client: Client) -> str:

@@ -41,9 +41,11 @@ def left_out(record: Mapping[str, Any]) -> str | None:
 class Situation:
     """A record that is played; `name` is in all names, so that no other situation has them."""
 
-    def __init__(self, ask: Ask, wait: Wait, name: str) -> None:
+    def __init__(self, ask: Ask, wait: Wait, name: str, now_ms: int = 0) -> None:
         self._ask = ask
         self._wait = wait
+        self.now_ms = now_ms
+        """The time stamp of records: a real broker begins a segment at a marker that is far from it."""
         self._prefix = f"{name}."
         self.symbols = Symbols()
 
@@ -52,6 +54,8 @@ class Situation:
         self._ask(offer.CREATE_TOPICS, 4, {"timeout": 10_000, "topics": ({
             "name": self._prefix + TOPIC, "num_partitions": 2, "replication_factor": 1, "assignments": (),
             "configs": ()},)})
+        while self._is_starting() and self._wait():
+            pass
         played = []
         for step in record["steps"]:
             ours = dict(step)
@@ -64,6 +68,12 @@ class Situation:
                 ours["after"] = self._after(step["after"])
             played.append(ours)
         return played
+
+    def _is_starting(self) -> bool:
+        """Say whether the topic that was asked for has no leaders yet."""
+        wanted = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1} for index in (0, 1)]
+        found = self.ask(offer.LIST_OFFSETS, 5, {"replica_id": -1, "topics": self.topics("partitions", *wanted)})
+        return any(row["error_code"] for topic in found["topics"] for row in topic["partitions"])
 
     def _until(self, states: list[str], tid: str) -> None:
         while self.describe(tid).get("state") not in states and self._wait():
@@ -217,7 +227,7 @@ def _end(s: Situation, version: int, f: Fields) -> dict[str, Any]:
 
 def _produce(s: Situation, version: int, f: Fields) -> dict[str, Any]:
     owner = s.owner(f)
-    data = write_batch([Record(None, value.encode()) for value in f["records"]], base_timestamp=0,
+    data = write_batch([Record(None, value.encode()) for value in f["records"]], base_timestamp=s.now_ms,
                        producer_id=owner["producer_id"], producer_epoch=owner["producer_epoch"],
                        base_sequence=f.get("base_sequence", -1), is_transactional=f.get("transactional", False))
     partition = {"index": f["partition"], "records": data}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -116,6 +117,30 @@ def check_sessions(folder: Path, count: int) -> None:
     digests = [session(seed, path) for seed, path in enumerate(paths)]
     assert [found["digest"] for found in replayed(paths)] == digests
     assert len({*digests}) == count
+
+
+def test_verbs_may_be_called_from_async_code() -> None:
+    """aiokafka loses the answer to its EndTxn, and asks again; the transaction is committed once."""
+    aiokafka: Any = pytest.importorskip("aiokafka", reason="aiokafka is not installed")
+
+    async def run(cluster: KafkaCluster) -> list[bytes]:
+        servers = {"bootstrap_servers": cluster.bootstrap_servers}
+        producer = aiokafka.AIOKafkaProducer(transactional_id="app", **servers)
+        await producer.start()
+        cluster.lose("EndTxn")
+        async with producer.transaction():
+            await producer.send_and_wait("t", b"a")
+        await producer.stop()
+        consumer = aiokafka.AIOKafkaConsumer("t", isolation_level="read_committed", auto_offset_reset="earliest",
+                                             **servers)
+        await consumer.start()
+        first = await asyncio.wait_for(consumer.getone(), 20)
+        await consumer.stop()
+        return [first.value]
+
+    with KafkaCluster({"t": 1}, brokers=2) as cluster:
+        assert asyncio.run(run(cluster)) == [b"a"]
+    assert cluster.verdict() is None
 
 
 def test_clusters_start_and_stop_and_refuse_what_they_do_not_have() -> None:

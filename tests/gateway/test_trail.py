@@ -19,6 +19,7 @@ from support.wire import Producer, Talk, inject
 from harness.model import FrozenMap, Refusal
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.replay import replay_plain
+from harness.simulate.shrink import shrink
 from harness.simulate.tables import Tables
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Ended, Host
@@ -109,6 +110,9 @@ def test_a_violation_is_found_again_by_its_replay() -> None:
     verdict = replayed(trail)[2]
     assert trail.violates == verdict.violated == "NoHangingTransaction"
     assert verdict.step == len(trail.choices)
+    short = shrink(trail)
+    assert replayed(short.trail)[2].violated == "NoHangingTransaction"
+    assert short.has < short.had - 2, "neither the end nor a new connection is needed: a late batch is enough"
 
 
 def test_a_recorded_session_of_librdkafka_replays_without_it() -> None:
