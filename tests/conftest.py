@@ -18,22 +18,26 @@ settings.register_profile(
 settings.load_profile("project")
 
 
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays, and is not looked at again."""
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Free what a test leaves once it is over, before anybody else has to look at it, and so with a module's fixtures.
 
-    What outlives its module stays for good: it is not looked at again.
+    What outlives its module stays for good: a full collection, as of tables that start over, is a matter of one module.
     """
     yield
     if nextitem is not None and nextitem.path != item.path:
-        gc.collect(1)
+        gc.collect()
+        gc.freeze()
     elif gc.get_count()[0] > MANY:
         gc.collect(0)
 
 
 @pytest.fixture
-def settled() -> Iterator[None]:
+def settled() -> None:
     """For tests whose tables start over many times, which collects: what earlier tests left is not looked at."""
     gc.freeze()
-    yield
-    gc.unfreeze()

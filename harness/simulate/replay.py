@@ -197,7 +197,10 @@ def replay_plain(trail: Trail, recorder: Recorder | None = None, tables: Tables 
     session = Replay(tables or Tables(trail.build()), trail, recorder)
     while (n := session.decide()) >= 0:
         session.take(n)
-    return session.finish()
+    run = session.finish()
+    if tables is None:
+        session.tables.close()
+    return run
 
 
 def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:

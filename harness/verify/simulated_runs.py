@@ -85,6 +85,7 @@ def refine_runs(
 
     An interrupt ends it; the totals are then those of the runs made, and say so. Raises Refusal.
     """
+    is_ours = refiner is None
     refiner = refiner or Refiner(model, Tables(model, Guards() if strategy == "guided" else None))
     totals, source, planned = Totals(), Strategies(strategy), list(seeds)
     with long_lived():
@@ -106,4 +107,6 @@ def refine_runs(
         except KeyboardInterrupt:
             totals.interrupted = True
     totals.untaken = tuple(sorted(refiner.possible - set(totals.actions) - set(totals.extensions)))
+    if is_ours:
+        refiner.close()
     return totals

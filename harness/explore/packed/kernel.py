@@ -22,7 +22,7 @@ from typing import Any
 
 from harness.model import Refusal
 
-SOURCE = Path(__file__).with_name("kernel.c")
+SOURCE, TABLES = (Path(__file__).with_name(name) for name in ("kernel.c", "kernel_tables.h"))
 FLAGS = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden"]
 
 MISS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64)
@@ -82,7 +82,7 @@ def _folders() -> Iterator[Path]:
 @cache
 def library() -> Any:
     """Return the loaded kernel, compiled if need be. Raises Unavailable."""
-    source = SOURCE.read_bytes()
+    source = TABLES.read_bytes() + SOURCE.read_bytes()
     name = f"kernel-{hashlib.sha256(source + sys.platform.encode()).hexdigest()[:16]}.so"
     path = next((folder / name for folder in _folders() if (folder / name).is_file()), None) or _compile(name)
     try:

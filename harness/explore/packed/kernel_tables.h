@@ -1,0 +1,339 @@
+/* The tables in which the kernel looks states up: small maps, growing arrays, entries. Python fills them on demand. */
+
+#ifndef KERNEL_TABLES_H
+#define KERNEL_TABLES_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned __int128 u128;
+typedef uint64_t u64;
+typedef uint32_t u32;
+
+#define NONE 0xFFFFFFFFu
+#define NOTHING 0u              /* the entry that is empty: the most frequent one */
+#define API __attribute__((visibility("default")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+enum { LOOK_UP = 0, CHANNEL = 1, IMAGE = 2 };
+enum { OK = 0, FAILED = -1, NO_MEMORY = -2, LIMIT = -3 };
+
+static inline u64 mix(u128 x)
+{
+    u64 a = (u64)x ^ 0x9E3779B97F4A7C15ull, b = (u64)(x >> 64) ^ 0xD6E8FEB86659FD93ull;
+    u128 m = (u128)a * b;
+    u64 h = (u64)m ^ (u64)(m >> 64);
+    h ^= h >> 32;
+    return h * 0x9FB21C651E98DF25ull;
+}
+
+static inline u128 join(u64 low, u64 high) { return (u128)low | (u128)high << 64; }
+
+/* ---- a small map from masked states to numbers ---- */
+
+typedef struct { u64 low, high; u32 value; } Slot;
+typedef struct { Slot *slots; u64 limit, count; } Map;
+
+static int map_clear(Map *map)
+{
+    free(map->slots);
+    map->slots = NULL;
+    map->limit = map->count = 0;
+    return OK;
+}
+
+static inline u32 map_get(const Map *map, u128 key)
+{
+    if (!map->slots) return NONE;
+    u64 at = mix(key) >> 20 & map->limit;
+    for (;;) {
+        const Slot *slot = &map->slots[at];
+        if (slot->value == NONE) return NONE;
+        if (slot->low == (u64)key && slot->high == (u64)(key >> 64)) return slot->value;
+        at = (at + 1) & map->limit;
+    }
+}
+
+static int map_put(Map *map, u128 key, u32 value)
+{
+    if (!map->slots || map->count * 2 > map->limit) {
+        u64 size = map->slots ? (map->limit + 1) * 2 : 8;
+        Slot *slots = malloc(size * sizeof(Slot)), *old = map->slots;
+        if (!slots) return NO_MEMORY;
+        for (u64 i = 0; i < size; i++) slots[i].value = NONE;
+        u64 had = old ? map->limit + 1 : 0;
+        map->slots = slots;
+        map->limit = size - 1;
+        for (u64 i = 0; i < had; i++) {
+            if (old[i].value == NONE) continue;
+            u64 at = mix(join(old[i].low, old[i].high)) >> 20 & map->limit;
+            while (slots[at].value != NONE) at = (at + 1) & map->limit;
+            slots[at] = old[i];
+        }
+        free(old);
+    }
+    u64 at = mix(key) >> 20 & map->limit;
+    while (map->slots[at].value != NONE) {
+        if (map->slots[at].low == (u64)key && map->slots[at].high == (u64)(key >> 64)) {
+            map->slots[at].value = value;
+            return OK;
+        }
+        at = (at + 1) & map->limit;
+    }
+    map->slots[at] = (Slot){ (u64)key, (u64)(key >> 64), value };
+    map->count++;
+    return OK;
+}
+
+/* ---- growing arrays ---- */
+
+#define ARRAY(type) struct { type *at; u64 count, room; }
+
+static int grow(void **at, u64 *room, u64 need, size_t size)
+{
+    if (need <= *room) return OK;
+    u64 more = *room + *room / 2 + 64;
+    if (more < need) more = need;
+    void *moved = realloc(*at, more * size);
+    if (!moved) return NO_MEMORY;
+    *at = moved;
+    *room = more;
+    return OK;
+}
+
+#define ROOM(array, more) grow((void **)&(array).at, &(array).room, (array).count + (more), sizeof *(array).at)
+
+/* A table by `state & mask`: an array where the mask is a few runs of few bits, else a map. */
+typedef struct { u128 mask; Map map; u32 *direct; u32 bits, runs, shift[4], low[4], at[4]; } Table;
+typedef struct { u64 ways, hits; u32 edges, edges_end, children, children_end; u32 answers; } Entry;
+typedef struct { u128 delta; u32 channels, channels_end; } Edge;
+typedef struct { u32 shift; u64 low; u128 *difference; uint8_t *known; u64 room; } Channel;
+typedef struct { u128 part, rest; u32 next; } Image;    /* what to add, which bits stay, where to look next */
+typedef struct { u64 state; u32 found; u32 unused; } Event;
+typedef struct { u128 after; u64 hash; } Pending;
+
+typedef int64_t (*Miss)(int kind, u32 number, u64 low, u64 high);
+
+typedef struct {
+    Miss miss;
+    ARRAY(Table) look_ups;
+    ARRAY(Entry) entries;
+    ARRAY(Edge) edges;
+    ARRAY(u32) links;             /* children of entries, channels of edges */
+    ARRAY(Channel) channels;
+    ARRAY(u32) roots;
+    ARRAY(Table) orbits;           /* of the canonical image: mask and map to images */
+    ARRAY(Image) images;
+    ARRAY(u128) states;
+    ARRAY(Event) events;
+    ARRAY(u128) outside;          /* states out of bounds */
+    Map outside_map;
+    ARRAY(u128) after;            /* successors of the state at hand */
+    ARRAY(u32) met;               /* entries of the state at hand */
+    ARRAY(u32) ahead;
+    ARRAY(Pending) pending;
+    u64 *seen;                    /* 24 bits of hash above 40 bits of number + 1; or fingerprints */
+    u64 limit;
+    u64 distinct, generated;
+    int symmetric, deadlocks, fingerprints;
+    u32 bounds;
+} Kernel;
+
+#define NUMBER ((1ull << 40) - 1)
+
+static void table_mask(Table *table, u128 mask)
+{
+    memset(table, 0, sizeof *table);
+    table->mask = mask;
+    u32 bit = 0;
+    while (mask >> bit) {
+        if (!(mask >> bit & 1)) { bit++; continue; }
+        u32 end = bit;
+        while (end < 128 && mask >> end & 1) end++;
+        if (table->runs == 4 || table->bits + end - bit > 12) { table->runs = 0; table->bits = 99; return; }
+        table->shift[table->runs] = bit;
+        table->low[table->runs] = (1u << (end - bit)) - 1;
+        table->at[table->runs++] = table->bits;
+        table->bits += end - bit;
+        if (end == 128) break;
+        bit = end;
+    }
+}
+
+static inline u32 direct_index(const Table *table, u128 state)
+{
+    u32 index = 0;
+    for (u32 i = 0; i < table->runs; i++)
+        index |= ((u32)(state >> table->shift[i]) & table->low[i]) << table->at[i];
+    return index;
+}
+
+static inline u32 table_get(const Table *table, u128 state)
+{
+    if (table->bits <= 12) return table->direct ? table->direct[direct_index(table, state)] : NONE;
+    return map_get(&table->map, state & table->mask);
+}
+
+static int table_put(Table *table, u128 state, u32 value)
+{
+    if (table->bits > 12) return map_put(&table->map, state & table->mask, value);
+    if (!table->direct) {
+        if (!(table->direct = malloc(sizeof(u32) << table->bits))) return NO_MEMORY;
+        memset(table->direct, 0xFF, sizeof(u32) << table->bits);
+    }
+    table->direct[direct_index(table, state)] = value;
+    return OK;
+}
+
+static void table_clear(Table *table)
+{
+    map_clear(&table->map);
+    free(table->direct);
+    table->direct = NULL;
+}
+
+API Kernel *kernel_new(Miss miss)
+{
+    Kernel *k = calloc(1, sizeof(Kernel));
+    if (!k) return NULL;
+    k->miss = miss;
+    k->bounds = NONE;
+    k->limit = (1u << 12) - 1;
+    k->seen = calloc(k->limit + 1, sizeof(u64));
+    return k;
+}
+
+static void forget_tables(Kernel *k)
+{
+    for (u64 i = 0; i < k->look_ups.count; i++) table_clear(&k->look_ups.at[i]);
+    for (u64 i = 0; i < k->orbits.count; i++) table_clear(&k->orbits.at[i]);
+    for (u64 i = 0; i < k->channels.count; i++) {
+        free(k->channels.at[i].difference);
+        free(k->channels.at[i].known);
+    }
+    k->look_ups.count = k->orbits.count = k->channels.count = k->entries.count = k->edges.count = 0;
+    k->links.count = k->images.count = k->roots.count = 0;
+}
+
+API void kernel_free(Kernel *k)
+{
+    forget_tables(k);
+    map_clear(&k->outside_map);
+    free(k->look_ups.at); free(k->entries.at); free(k->edges.at); free(k->links.at); free(k->channels.at);
+    free(k->roots.at); free(k->orbits.at); free(k->images.at); free(k->states.at); free(k->events.at);
+    free(k->outside.at); free(k->after.at); free(k->met.at); free(k->ahead.at); free(k->pending.at); free(k->seen);
+    free(k);
+}
+
+API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprints)
+{
+    k->symmetric = symmetric;
+    k->deadlocks = deadlocks;
+    k->fingerprints = fingerprints;
+}
+
+/* ---- tables, filled by Python ---- */
+
+API int64_t kernel_look_up(Kernel *k, u64 low, u64 high)
+{
+    if (ROOM(k->look_ups, 1)) return NO_MEMORY;
+    table_mask(&k->look_ups.at[k->look_ups.count], join(low, high));
+    return (int64_t)k->look_ups.count++;
+}
+
+API void kernel_narrow(Kernel *k, u32 number, u64 low, u64 high)
+{
+    table_clear(&k->look_ups.at[number]);
+    table_mask(&k->look_ups.at[number], join(low, high));
+}
+
+API int64_t kernel_orbit(Kernel *k, u64 low, u64 high)
+{
+    if (ROOM(k->orbits, 1)) return NO_MEMORY;
+    table_mask(&k->orbits.at[k->orbits.count], join(low, high));
+    return (int64_t)k->orbits.count++;
+}
+
+API int64_t kernel_image(Kernel *k, u64 low, u64 high, u64 rest_low, u64 rest_high, u32 next)
+{
+    if (ROOM(k->images, 1)) return NO_MEMORY;
+    k->images.at[k->images.count] = (Image){ join(low, high), join(rest_low, rest_high), next };
+    return (int64_t)k->images.count++;
+}
+
+API int64_t kernel_channel(Kernel *k, u32 shift, u64 low)
+{
+    if (ROOM(k->channels, 1)) return NO_MEMORY;
+    k->channels.at[k->channels.count] = (Channel){ shift, low, NULL, NULL, 0 };
+    return (int64_t)k->channels.count++;
+}
+
+API int kernel_difference(Kernel *k, u32 number, u64 at, u64 low, u64 high)
+{
+    Channel *channel = &k->channels.at[number];
+    if (at >= channel->room) {
+        u64 room = at + at / 2 + 16;
+        u128 *difference = realloc(channel->difference, room * sizeof(u128));
+        if (!difference) return NO_MEMORY;
+        channel->difference = difference;
+        uint8_t *known = realloc(channel->known, room);
+        if (!known) return NO_MEMORY;
+        memset(known + channel->room, 0, room - channel->room);
+        channel->known = known;
+        channel->room = room;
+    }
+    channel->difference[at] = join(low, high);
+    channel->known[at] = 1;
+    return OK;
+}
+
+/* An entry as a list of numbers: ways, answers, children (count, numbers), edges (count; delta, channels (count, ...)) */
+API int64_t kernel_entry(Kernel *k, const u64 *list)
+{
+    Entry found = { list[0], 0, 0, 0, 0, 0, (u32)list[1] };
+    u64 children = list[2];
+    list += 3;
+    if (ROOM(k->links, children) || ROOM(k->entries, 1)) return NO_MEMORY;
+    found.children = (u32)k->links.count;
+    for (u64 i = 0; i < children; i++) k->links.at[k->links.count++] = (u32)*list++;
+    found.children_end = (u32)k->links.count;
+    u64 edges = *list++;
+    if (ROOM(k->edges, edges)) return NO_MEMORY;
+    found.edges = (u32)k->edges.count;
+    for (u64 i = 0; i < edges; i++) {
+        Edge edge = { join(list[0], list[1]), (u32)k->links.count, 0 };
+        u64 channels = list[2];
+        list += 3;
+        if (ROOM(k->links, channels)) return NO_MEMORY;
+        for (u64 j = 0; j < channels; j++) k->links.at[k->links.count++] = (u32)*list++;
+        edge.channels_end = (u32)k->links.count;
+        k->edges.at[k->edges.count++] = edge;
+    }
+    found.edges_end = (u32)k->edges.count;
+    k->entries.at[k->entries.count] = found;
+    return (int64_t)k->entries.count++;
+}
+
+/* What the checks of an entry answer is not needed any more. */
+API void kernel_mute(Kernel *k, u32 found) { k->entries.at[found].answers = 0; }
+
+API int kernel_roots(Kernel *k, const u32 *numbers, u64 count, u32 bounds)
+{
+    k->roots.count = 0;
+    if (ROOM(k->roots, count)) return NO_MEMORY;
+    memcpy(k->roots.at, numbers, count * sizeof(u32));
+    k->roots.count = count;
+    k->bounds = bounds;
+    return OK;
+}
+
+API void kernel_hits(Kernel *k, u64 *hits)
+{
+    for (u64 i = 0; i < k->entries.count; i++) {
+        hits[i] = k->entries.at[i].hits;
+        k->entries.at[i].hits = 0;
+    }
+}
+
+#endif
