@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from harness.model import (
     NO_FAULTS,
     Faults,
+    Local,
     Message,
     Model,
     ModelSpec,
@@ -27,20 +28,20 @@ from kafka_proto.replication import partition, quorum, replica_state
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.topics import replica_log
 from kafka_proto.replication.versions.kip_320 import KIP_320
+from kafka_proto.stack import controller as controllers
 from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.controller import ClusterState, StackController
+from kafka_proto.stack.controller import PARTITION, StackController
 from kafka_proto.stack.properties import properties
 from kafka_proto.stack.refinement import refinement
 from kafka_proto.stack.replicated_log import REPLICA, ReplicatedLog
 from kafka_proto.stack.roles import Role, owners
 from kafka_proto.stack.state import METADATA, Metadata
-from kafka_proto.transactions import coordinator_role, messages, producer
+from kafka_proto.transactions import coordinator_role, messages, producer, types
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import CoordinatorRole
-from kafka_proto.transactions.records import LogMetadata, TxnRecord
+from kafka_proto.transactions.records import LeaderAndEpoch, TxnRecord
 from kafka_proto.transactions.specs.names import Names, spread
-from kafka_proto.transactions.types import TYPES as SPEC_TYPES
 from kafka_proto.transactions.versions.repaired import REPAIRED
 
 SIZES = {
@@ -66,9 +67,9 @@ SETTINGS = {
 ROLES: tuple[Callable[[str], Role], ...] = ()
 """What brokers are besides coordinators: each makes a role of the broker of a name."""
 TYPES: tuple[type, ...] = (
-    *SPEC_TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
-    *coordinator_role.TYPES, Metadata, ClusterState, messages.FindCoordinatorRequest, messages.FindCoordinatorResponse,
-    messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
+    *types.TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
+    *coordinator_role.TYPES, *controllers.TYPES, Metadata, messages.FindCoordinatorRequest,
+    messages.FindCoordinatorResponse, messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
 )
 
 
@@ -122,7 +123,7 @@ def build(
 def entry(record: Value) -> str:
     """Return a record of the transaction log in words."""
     assert isinstance(record, TxnRecord)
-    return f"{record.tid} {record.transition.state}"
+    return f"{record.transactional_id} {record.transition.state}"
 
 
 def loses_records(settings: Mapping[str, str]) -> bool:
@@ -140,13 +141,14 @@ def replicas_of(brokers: tuple[str, ...], partitions: tuple[str, ...], factor: i
 
 
 def start(
-    controller: ClusterState, rules: Mapping[str, Mapping[str, Replica]], brokers: list[Broker]
+    controller: Local, rules: Mapping[str, Mapping[str, Replica]], brokers: list[Broker]
 ) -> Mapping[str, Value]:
     """Return the brokers' first states: the first election is over, and each follower's fetch waits at its leader."""
     states: dict[str, dict[Part[ReplicaState], ReplicaState]] = {b.name: {} for b in brokers}
-    known: dict[str, LogMetadata] = {}
-    for p, q in controller.partitions.items():
-        known[p] = LogMetadata(q.leader_epoch, q.leader or "")
+    known: dict[str, LeaderAndEpoch] = {}
+    for p in rules:
+        q = controller[PARTITION[p]].quorum
+        known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
         under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
         for b in rules[p]:
             states[b][REPLICA[p]] = ReplicaState()

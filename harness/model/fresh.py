@@ -157,7 +157,7 @@ class _Renaming:
                 self.of(k, number, whose, key): self.of(item, number, whose, k if isinstance(k, str) else key)
                 for k, item in value.items()
             })
-        changes = {field.name: self.of_field(value, field, getattr(value, field.name), key)
+        changes = {field.alias or field.name: self.of_field(value, field, getattr(value, field.name), key)
                    for field in attrs.fields(type(value))}
         return attrs.evolve(value, **changes)
 

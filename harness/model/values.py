@@ -177,10 +177,16 @@ def decode(data: Any, types: Mapping[str, type]) -> Value:
         try:
             for name in enums.keys() & fields.keys():
                 fields[name] = _members(enums[name], fields[name])
-            return cls(**fields)
+            return cls(**{_aliases(cls).get(name, name): item for name, item in fields.items()})
         except (TypeError, ValueError) as error:
             raise ValueError(f"{data[TYPE]} does not fit its class: {error}") from None
     return FrozenMap({key: decode(item, types) for key, item in data.items()})
+
+
+@cache
+def _aliases(cls: type) -> Mapping[str, str]:
+    """Return what a class calls its fields when it is constructed."""
+    return {field.name: field.alias or field.name for field in attrs.fields(cls)}
 
 
 def _bytes(text: Any) -> bytes:

@@ -6,7 +6,6 @@ A replica that is elected holds all that is committed; what it holds beyond that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
 from typing import Protocol
 
 import attrs
@@ -19,7 +18,7 @@ from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.transaction_log import TransactionRecord, ghosts_of, last_entries
 from kafka_proto.log import EMPTY_LOG, PartitionLog, append, with_high_watermark
 from kafka_proto.replication.partition import ReplicaState
-from kafka_proto.stack.controller import ClusterState
+from kafka_proto.stack.controller import PARTITION, Partition
 from kafka_proto.stack.local_log import RECORDS, Records
 from kafka_proto.stack.replicated_log import REPLICA
 from kafka_proto.transactions.controller import CONTROLLER
@@ -106,15 +105,9 @@ def ghosts_of_replica(state: ReplicaState) -> Ghosts:
     return ghosts_of(entry.value for entry in state.log)
 
 
-@cache
-def elected(p: str) -> partial[str]:
-    """Return what says who leads a partition in the controller's eyes."""
-    return partial(leader_of, p)
-
-
-def leader_of(p: str, state: ClusterState) -> str:
-    quorum = state.partitions[p]
-    return quorum.leader or min(quorum.isr)
+def leader_of(known: Partition) -> str:
+    """Say who leads a partition in the controller's eyes."""
+    return known.quorum.leader or min(known.quorum.isr)
 
 
 @attrs.frozen
@@ -124,7 +117,7 @@ class ReplicatedLogs:
     hosts: Mapping[str, tuple[str, ...]]
 
     def leader(self, view: View, p: str) -> str:
-        return view.derived(CONTROLLER, elected(p))
+        return PARTITION[p].derived(view, CONTROLLER, leader_of)
 
     def partition(self, view: View, p: str) -> PartitionLog:
         return REPLICA[p].derived(view, self.leader(view, p), log_of_replica)

@@ -42,10 +42,10 @@ from kafka_proto.producer.state import OffsetsToCommit
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import quorum, replica_state
 from kafka_proto.requests import IsolationLevel
-from kafka_proto.stack.controller import ClusterState
+from kafka_proto.stack import controller
 from kafka_proto.stack.local_log import Records
 from kafka_proto.stack.state import Metadata
-from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.records import LeaderAndEpoch
 from kafka_proto.versions import BrokerVersion
 
 SIZES = {
@@ -65,8 +65,8 @@ TIMEOUTS = ("request", "delivery", "transaction")
 LOGS = ("at-once", "later", "replicated")
 
 TYPES: tuple[type, ...] = (
-    *broker_state.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES, Metadata, LogMetadata,
-    ClusterState, Records, transaction_log.TransactionRecord, transaction_coordinator.EntryCallback,
+    *broker_state.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES, Metadata, LeaderAndEpoch,
+    *controller.TYPES, Records, transaction_log.TransactionRecord, transaction_coordinator.EntryCallback,
     look_ups.Leaders, messages.MetadataRequest, messages.FindCoordinatorRequest, messages.LeaderResponse,
     messages.Request, messages.Response, client.ClientState, client.Sent, client.Written, reader.ReaderState,
     reader.Fetching, Consumer, Producer, Batch, Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause,

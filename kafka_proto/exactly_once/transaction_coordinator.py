@@ -84,7 +84,8 @@ class TransactionCoordinator(stack.Role):
         """Return the state with the log read; what is prepared is to be completed (`onElection`)."""
         records = tuple(records)
         cache, effects = load(
-            self.version.coordinator, last_entries(records), known(local, p).cepoch, ProducerIds(), CoordinatorConfig(),
+            self.version.coordinator, last_entries(records), known(local, p).leader_epoch, ProducerIds(),
+            CoordinatorConfig(),
             now=NOW,
         )
         return local.put(COORDINATOR[p], CoordinatorState(cache, effects, ghosts_of(records)))

@@ -110,10 +110,10 @@ def properties(names: Names) -> tuple[Property, ...]:
 
     def eligibility(view: View, member: str) -> Reason:
         q = partition(view)
-        entered = q.entered.get(member, q.incarnations[member])
-        if member not in q.isr or len(q.isr) == 1 or entered == q.incarnations[member]:
+        entered = q.entered.get(member, q.broker_epochs[member])
+        if member not in q.isr or len(q.isr) == 1 or entered == q.broker_epochs[member]:
             return None
-        return f"{member} is in the ISR as of incarnation {entered}, but has registered {q.incarnations[member]}"
+        return f"{member} is in the ISR as of broker epoch {entered}, but has registered {q.broker_epochs[member]}"
 
     def unanswered(view: View) -> Reason:
         sending = [p for p in names.producers if view[p].sending is not None]

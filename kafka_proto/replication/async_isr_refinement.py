@@ -17,7 +17,7 @@ from harness.model.spec import processes, reasons
 from kafka_proto.replication.controller import CONTROLLER
 from kafka_proto.replication.extensions.async_isr import ACTIONS
 from kafka_proto.replication.leading import known_end_offset
-from kafka_proto.replication.messages import AlterPartition
+from kafka_proto.replication.messages import AlterPartitionRequest
 from kafka_proto.replication.quorum import Quorum, are_eligible
 from kafka_proto.replication.records import NIL, Isr
 from kafka_proto.replication.replica_state import ReplicaState
@@ -37,9 +37,9 @@ class Ghost:
     state: FrozenMap[str, Value]
     """The state of the module before: a leader that has crashed keeps its part of it, and all stays once it is deposed.
     """
-    proposals: frozenset[AlterPartition] = frozenset()
+    proposals: frozenset[AlterPartitionRequest] = frozenset()
     """What was proposed and may still be accepted, or could not be for its version."""
-    lapsed: frozenset[AlterPartition] = frozenset()
+    lapsed: frozenset[AlterPartitionRequest] = frozenset()
     """What was proposed and is refused for whom it would let in. It stays refused, also where its version passes before
     the leader hears of that."""
     high_watermark: int = 0
@@ -60,7 +60,7 @@ def refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Refinem
         by={
             "EarlyExpandIsr": ("ProposeExpandIsr",),
             "ShrinkIsrByMany": ("ProposeShrinkIsr",),
-            "LapseRequests": ("ReceiveRegisterBroker", "ProposeExpandIsr"),
+            "LapseRequests": ("ReceiveBrokerRegistrationRequest", "ProposeExpandIsr"),
             "ForgetPendingIsr": ("ReceiveAlterPartitionResponse",),
         },
     )
@@ -108,10 +108,10 @@ class Mapped:
         version = self.version(self.q.partition_epoch)
         lapsed = self.before.lapsed | frozenset(
             p for p in proposals
-            if self.version(p.partition_epoch) == version and not are_eligible(self.q, p.incarnations)
+            if self.version(p.partition_epoch) == version and not are_eligible(self.q, p.broker_epochs)
         )
         proposals -= lapsed
-        state["requests"] = frozenset(self.message(p.isr, p.partition_epoch) for p in proposals)
+        state["requests"] = frozenset(self.message(p.new_isr, p.partition_epoch) for p in proposals)
         state["updates"] = was["updates"] | self.updates()
         state[slot("controllerState", "isr")] = self.named(self.q.isr)
         state[slot("controllerState", "version")] = version
@@ -125,7 +125,7 @@ class Mapped:
         known: dict[str, Value] = {
             slot("leaderState", "isr"): self.named(s.isr),
             slot("leaderState", "version"): self.version(s.partition_epoch),
-            slot("leaderState", "pendingIsr"): self.named(frozenset() if s.proposal is None else s.proposal.isr),
+            slot("leaderState", "pendingIsr"): self.named(frozenset() if s.proposal is None else s.proposal.new_isr),
             slot("leaderState", "pendingVersion"): (
                 NIL if s.proposal is None else self.version(s.proposal.partition_epoch)
             ),

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value, fresh
-from kafka_proto.replication.messages import Error, Poll, PollResponse, Produce, ProduceResponse
+from kafka_proto.replication.messages import Error, Poll, PollResponse, ProduceRequest, ProduceResponse
 
 AT_ONCE = 3
 """How often a record that is refused is sent again at once, before the producer backs off."""
@@ -81,7 +81,7 @@ class PartitionProducer(Actor[ProducerState]):
     ) -> Turn[ProducerState]:
         assert local.sending is not None
         number = local.correlation + 1
-        produce = Produce(local.sending.value, local.sending.acks, number, source=self.name, dest=replica)
+        produce = ProduceRequest(local.sending.value, local.sending.acks, number, source=self.name, dest=replica)
         return Turn(action, args, attrs.evolve(local, awaits=True, correlation=number), (produce,))
 
     def on_message(self, local: ProducerState, message: Message) -> Iterable[Turn[ProducerState]]:
@@ -91,7 +91,7 @@ class PartitionProducer(Actor[ProducerState]):
         if not local.awaits or message.correlation != local.correlation:
             yield Turn("IgnoreProduceResponse", who, local)
             return
-        leader = message.leader if message.error is Error.NOT_LEADER_OR_FOLLOWER else message.source
+        leader = message.current_leader if message.error is Error.NOT_LEADER_OR_FOLLOWER else message.source
         leader = None if leader == message.source and message.error is Error.NOT_LEADER_OR_FOLLOWER else leader
         after = attrs.evolve(local, awaits=False, leader=leader)
         if message.error is Error.NONE:
@@ -107,8 +107,8 @@ class PartitionProducer(Actor[ProducerState]):
         assert local.sending is not None
         kept = local.acknowledged
         if local.sending.acks == "all":
-            kept = (*kept, Acknowledged(response.offset, local.sending.value))
-        value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "offset": response.offset})
+            kept = (*kept, Acknowledged(response.base_offset, local.sending.value))
+        value = FrozenMap({"value": local.sending.value, "acks": local.sending.acks, "offset": response.base_offset})
         after = attrs.evolve(local, sending=None, tries=0, acknowledged=kept)
         return Turn(action, who, after, op=Op(self.name, "send", "ok", value))
 

@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import Actor, Kind, Message, Turn
 from kafka_proto.replication import quorum
-from kafka_proto.replication.messages import AlterPartition, LeaderAndIsrResponse, RegisterBroker
+from kafka_proto.replication.messages import AlterPartitionRequest, BrokerRegistrationRequest, LeaderAndIsrResponse
 from kafka_proto.replication.quorum import Quorum
 
 CONTROLLER = "controller"
@@ -69,14 +69,14 @@ class Controller(Actor[ControllerState]):
     def on_message(self, local: ControllerState, message: Message) -> Iterable[Turn[ControllerState]]:
         action, who, q = f"Receive{message.type}", (message.source,), local.partition
         match message:
-            case RegisterBroker():
-                after = quorum.register(q, message.source, message.incarnation)
+            case BrokerRegistrationRequest():
+                after = quorum.register(q, message.source, message.broker_epoch)
                 if after.leader_epoch != q.leader_epoch:
                     yield self.announced(action, who, local, after)
                 else:
                     known = quorum.announcement(after, self.name, message.source)
                     yield Turn(action, who, attrs.evolve(local, partition=after), (known,))
-            case AlterPartition():
+            case AlterPartitionRequest():
                 after, answer = quorum.alter(q, message)
                 yield Turn(action, who, attrs.evolve(local, partition=after), (answer,))
             case LeaderAndIsrResponse():

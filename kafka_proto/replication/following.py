@@ -11,39 +11,39 @@ from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import log, truncation
 from kafka_proto.replication.messages import (
     Error,
-    Fetch,
+    FetchRequest,
     FetchResponse,
-    LeaderAndIsr,
-    OffsetsForLeaderEpoch,
+    LeaderAndIsrRequest,
+    OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
 from kafka_proto.replication.replica_state import Outcome, Replica, ReplicaState, Response, then, truncated
 from kafka_proto.replication.truncation import EpochEnd
 
 
-def become_follower(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def become_follower(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """Follow the leader that a request names, if any, as the version has it (`BecomeFollower...`)."""
     return keep_log(k, s, announced) if announced.leader is None else k.version.follow(k, s, announced)
 
 
-def keep_log(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def keep_log(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """KIP-320's first try: follow with the log one has, until a fetch fails."""
     return follow_from(k, s, announced, len(s.log))
 
 
-def truncate_to_high_watermark(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def truncate_to_high_watermark(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """Before KIP-101: follow from the own high watermark."""
     return follow_from(k, s, announced, truncation.by_high_watermark(s.high_watermark))
 
 
-def ask_where_to_truncate(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def ask_where_to_truncate(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """KIP-101 and later: follow once it is known where to truncate; a follower with an empty log need not ask."""
     if not s.log:
         return follow_from(k, s, announced, 0)
     return look_up(k, attrs.evolve(s, becoming=announced, cut=len(s.log)), announced)
 
 
-def follow_from(k: Replica, s: ReplicaState, announced: LeaderAndIsr, offset: int) -> Outcome:
+def follow_from(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest, offset: int) -> Outcome:
     """Cut the log to an offset, where it is longer, and follow."""
     end_offset = min(offset, len(s.log))
     after = attrs.evolve(
@@ -53,15 +53,15 @@ def follow_from(k: Replica, s: ReplicaState, announced: LeaderAndIsr, offset: in
     return then(Outcome(after, detail=f"from {end_offset}", flush=True), fetch(k, after))
 
 
-def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """Ask the leader where its log leaves the epoch of the last record that is kept so far."""
     assert announced.leader is not None
     request = k.to(
-        announced.leader, OffsetsForLeaderEpoch, epoch=log.last_epoch(s.log[: s.cut]),
-        leader_epoch=announced.leader_epoch, incarnation=s.incarnation, correlation=s.correlation + 1,
+        announced.leader, OffsetsForLeaderEpochRequest, leader_epoch=log.last_epoch(s.log[: s.cut]),
+        current_leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch, correlation=s.correlation + 1,
     )
     after = attrs.evolve(s, request=request, correlation=request.correlation)
-    return Outcome(after, (request,), detail=f"asks for epoch {request.epoch}")
+    return Outcome(after, (request,), detail=f"asks for epoch {request.leader_epoch}")
 
 
 def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse) -> Outcome:
@@ -74,7 +74,7 @@ def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpoc
 
 
 def truncate_to_end_offset(
-    k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsr
+    k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsrRequest
 ) -> Outcome:
     """KIP-101: cut the log by the answer, or to the own high watermark where the leader cannot tell."""
     answer = None if response.answer is None else response.answer.end_offset
@@ -82,7 +82,7 @@ def truncate_to_end_offset(
 
 
 def truncate_or_ask_again(
-    k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsr
+    k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsrRequest
 ) -> Outcome:
     """KIP-279: cut the log by the answer, or look up again until the logs are known to match."""
     assert response.answer is not None
@@ -97,8 +97,9 @@ def fetch(k: Replica, s: ReplicaState) -> Outcome:
     if s.leader is None or s.leader == k.name:
         return Outcome(s)
     request = k.to(
-        s.leader, Fetch, offset=len(s.log), leader_epoch=s.leader_epoch, last_epoch=log.last_epoch(s.log),
-        high_watermark=s.high_watermark, incarnation=s.incarnation, correlation=s.correlation + 1,
+        s.leader, FetchRequest, fetch_offset=len(s.log), current_leader_epoch=s.leader_epoch,
+        last_fetched_epoch=log.last_epoch(s.log), high_watermark=s.high_watermark, broker_epoch=s.broker_epoch,
+        correlation=s.correlation + 1,
     )
     return Outcome(attrs.evolve(s, request=request, correlation=request.correlation), (request,))
 
@@ -108,8 +109,8 @@ def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Outcome
     if not is_awaited(s, response):
         return Outcome(s, detail="not awaited")
     if response.error is Error.DIVERGING_EPOCH:
-        assert response.diverging is not None
-        return truncate(k, s, response.diverging)
+        assert response.diverging_epoch is not None
+        return truncate(k, s, response.diverging_epoch)
     if response.error is not Error.NONE:
         return Outcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
@@ -127,6 +128,6 @@ def truncate(k: Replica, s: ReplicaState, answer: EpochEnd) -> Outcome:
 
 def is_awaited(s: ReplicaState, response: Response) -> bool:
     """Say whether a response is to the request that is out, rather than to an older one."""
-    return s.request is not None and (response.incarnation, response.correlation) == (
-        s.request.incarnation, s.request.correlation
+    return s.request is not None and (response.broker_epoch, response.correlation) == (
+        s.request.broker_epoch, s.request.correlation
     )

@@ -14,13 +14,13 @@ from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import log, truncation
 from kafka_proto.replication.messages import (
-    AlterPartition,
+    AlterPartitionRequest,
     AlterPartitionResponse,
     Error,
-    Fetch,
+    FetchRequest,
     FetchResponse,
-    LeaderAndIsr,
-    OffsetsForLeaderEpoch,
+    LeaderAndIsrRequest,
+    OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
 from kafka_proto.replication.records import Entry, Isr, members
@@ -36,7 +36,7 @@ from kafka_proto.replication.replica_state import (
 )
 
 
-def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """Lead from now on, with the high watermark one has; of followers nothing is known (`BecomeLeader`)."""
     after = attrs.evolve(
         s, leader=announced.leader, leader_epoch=announced.leader_epoch, isr=announced.isr,
@@ -56,7 +56,7 @@ def ask(k: Replica, s: ReplicaState, request: Request) -> Outcome:
 
 def is_older(request: Request, than: Request | Follower) -> bool:
     """Say whether a request was sent before another one of the same follower."""
-    return (request.incarnation, request.correlation) < (than.incarnation, than.correlation)
+    return (request.broker_epoch, request.correlation) < (than.broker_epoch, than.correlation)
 
 
 def serve(k: Replica, s: ReplicaState) -> Outcome:
@@ -66,7 +66,7 @@ def serve(k: Replica, s: ReplicaState) -> Outcome:
     sent: list[Message] = []
     for follower, request in s.parked.items():
         reply: Message | None
-        if isinstance(request, Fetch):
+        if isinstance(request, FetchRequest):
             s, reply = k.version.answer_fetch(k, s, request)
         else:
             reply = k.version.answer_look_up(k, s, request)
@@ -76,71 +76,79 @@ def serve(k: Replica, s: ReplicaState) -> Outcome:
     return Outcome(s, tuple(sent))
 
 
-def answer_fetch(k: Replica, s: ReplicaState, fetch: Fetch) -> tuple[ReplicaState, FetchResponse | None]:
+def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> tuple[ReplicaState, FetchResponse | None]:
     """Note how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
-    heard = Follower(fetch.offset, fetch.incarnation, fetch.correlation)
+    heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
     s = attrs.evolve(s, followers=s.followers.set(fetch.source, heard))
-    if fetch.offset < len(s.log):
-        return s, fetched(k, s, fetch, Error.NONE, s.log[fetch.offset])
-    if hw.after_fetch(s.high_watermark, fetch.offset) > fetch.high_watermark:
+    if fetch.fetch_offset < len(s.log):
+        return s, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
+    if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
         return s, fetched(k, s, fetch, Error.NONE)
     return s, None
 
 
-def answer_fetch_in_epoch(k: Replica, s: ReplicaState, fetch: Fetch) -> tuple[ReplicaState, FetchResponse | None]:
+def answer_fetch_in_epoch(
+    k: Replica, s: ReplicaState, fetch: FetchRequest
+) -> tuple[ReplicaState, FetchResponse | None]:
     """KIP-320: as above, to followers in the own epoch only; one in a newer epoch waits until that is known here."""
-    if fetch.leader_epoch == s.leader_epoch:
+    if fetch.current_leader_epoch == s.leader_epoch:
         return answer_fetch(k, s, fetch)
-    newer = fetch.leader_epoch > s.leader_epoch
+    newer = fetch.current_leader_epoch > s.leader_epoch
     return s, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
 
 
 def answer_fetch_unless_diverging(
-    k: Replica, s: ReplicaState, fetch: Fetch
+    k: Replica, s: ReplicaState, fetch: FetchRequest
 ) -> tuple[ReplicaState, FetchResponse | None]:
     """KIP-320's first try: as above, unless the follower has to truncate first."""
-    if not truncation.diverges(s.log, fetch.offset, fetch.last_epoch):
+    if not truncation.diverges(s.log, fetch.fetch_offset, fetch.last_fetched_epoch):
         return answer_fetch(k, s, fetch)
     answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
-    return s, attrs.evolve(answer, diverging=truncation.largest_epoch(s.log, fetch.last_epoch))
+    return s, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
 
 
-def fetched(k: Replica, s: ReplicaState, fetch: Fetch, error: Error, entry: Entry | None = None) -> FetchResponse:
+def fetched(
+    k: Replica, s: ReplicaState, fetch: FetchRequest, error: Error, entry: Entry | None = None
+) -> FetchResponse:
     """Return the answer to a fetch."""
     return k.to(
         fetch.source, FetchResponse, error=error, entry=entry, high_watermark=s.high_watermark,
-        incarnation=fetch.incarnation, correlation=fetch.correlation,
+        broker_epoch=fetch.broker_epoch, correlation=fetch.correlation,
     )
 
 
-def answer_end_offset(k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
+def answer_end_offset(
+    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpochRequest
+) -> OffsetsForLeaderEpochResponse:
     """KIP-101: say where the own log leaves an epoch, if it can tell."""
-    end_offset = truncation.end_offset_for_epoch(s.log, asked.epoch)
-    return looked_up(k, asked, None if end_offset is None else truncation.EpochEnd(asked.epoch, end_offset))
+    end_offset = truncation.end_offset_for_epoch(s.log, asked.leader_epoch)
+    return looked_up(k, asked, None if end_offset is None else truncation.EpochEnd(asked.leader_epoch, end_offset))
 
 
-def answer_largest_epoch(k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
+def answer_largest_epoch(
+    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpochRequest
+) -> OffsetsForLeaderEpochResponse:
     """KIP-279: say where the own log leaves the largest epoch that is not above one."""
-    return looked_up(k, asked, truncation.largest_epoch(s.log, asked.epoch))
+    return looked_up(k, asked, truncation.largest_epoch(s.log, asked.leader_epoch))
 
 
 def answer_look_up_in_epoch(
-    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpoch
+    k: Replica, s: ReplicaState, asked: OffsetsForLeaderEpochRequest
 ) -> OffsetsForLeaderEpochResponse | None:
     """KIP-320: as KIP-279, to followers in the own epoch only; one in a newer epoch waits until that is known here."""
-    if asked.leader_epoch == s.leader_epoch:
+    if asked.current_leader_epoch == s.leader_epoch:
         return answer_largest_epoch(k, s, asked)
-    newer = asked.leader_epoch > s.leader_epoch
+    newer = asked.current_leader_epoch > s.leader_epoch
     return None if newer else looked_up(k, asked, None, Error.FENCED_LEADER_EPOCH)
 
 
 def looked_up(
-    k: Replica, asked: OffsetsForLeaderEpoch, answer: truncation.EpochEnd | None, error: Error = Error.NONE
+    k: Replica, asked: OffsetsForLeaderEpochRequest, answer: truncation.EpochEnd | None, error: Error = Error.NONE
 ) -> OffsetsForLeaderEpochResponse:
     """Return the answer to a look-up."""
     return k.to(
         asked.source, OffsetsForLeaderEpochResponse, error=error, answer=answer,
-        incarnation=asked.incarnation, correlation=asked.correlation,
+        broker_epoch=asked.broker_epoch, correlation=asked.correlation,
     )
 
 
@@ -179,7 +187,7 @@ def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
     """Say whether everybody who counts holds the record at the high watermark (`LeaderIncHighWatermark`)."""
     if not leads(k, s) or s.high_watermark >= len(s.log):
         return False
-    pending = s.proposal.isr if s.proposal is not None else frozenset()
+    pending = s.proposal.new_isr if s.proposal is not None else frozenset()
     who = k.version.counted(s.isr, pending)
     return hw.may_pass(s.high_watermark, known_end_offsets(k, s, who))
 
@@ -231,10 +239,10 @@ def lagging(k: Replica, s: ReplicaState) -> Isr:
 
 def propose_isr(k: Replica, s: ReplicaState, isr: Isr) -> Outcome:
     """Propose an ISR to the controller. From now on the proposed members count, too (KIP-497)."""
-    known = {follower: heard.incarnation for follower, heard in s.followers.items() if follower in isr}
+    known = {follower: heard.broker_epoch for follower, heard in s.followers.items() if follower in isr}
     proposal = k.to(
-        k.controller, AlterPartition, leader_epoch=s.leader_epoch, isr=isr, partition_epoch=s.partition_epoch,
-        incarnations=FrozenMap({**known, k.name: s.incarnation}),
+        k.controller, AlterPartitionRequest, leader_epoch=s.leader_epoch, new_isr=isr,
+        partition_epoch=s.partition_epoch, broker_epochs=FrozenMap({**known, k.name: s.broker_epoch}),
     )
     return Outcome(attrs.evolve(s, proposal=proposal), (proposal,), detail=members(isr))
 
@@ -246,8 +254,8 @@ def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> Ou
     if answer.partition_epoch > s.partition_epoch:
         after = attrs.evolve(s, isr=answer.isr, partition_epoch=answer.partition_epoch, proposal=None)
         return Outcome(after, detail=members(answer.isr), flush=True)
-    if s.proposal is not None and (answer.proposed, answer.refused) == (s.partition_epoch, s.proposal.incarnations):
-        strangers = s.proposal.isr - s.isr
+    if s.proposal is not None and (answer.proposed, answer.refused) == (s.partition_epoch, s.proposal.broker_epochs):
+        strangers = s.proposal.new_isr - s.isr
         heard = FrozenMap({name: known for name, known in s.followers.items() if name not in strangers})
         return Outcome(attrs.evolve(s, proposal=None, followers=heard), detail=answer.error)
     return Outcome(s, detail=f"{answer.error}, nothing new")

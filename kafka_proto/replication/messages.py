@@ -1,7 +1,7 @@
 """Messages and error codes of the replication protocol among actors.
 
-Names are Kafka's. `partition` says which partition a message is about where a broker hosts several, and is absent
-where there is one. `incarnation` is Kafka's broker epoch: how often its sender was started again.
+Names are Kafka's; a consumer's fetch is a `Poll`. `partition` says which partition a message is about where a broker
+hosts several, and is absent where there is one. A broker epoch says how often a broker was started again.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class PartitionMessage(Message):
 
 
 @attrs.frozen
-class LeaderAndIsr(PartitionMessage):
+class LeaderAndIsrRequest(PartitionMessage):
     """The controller tells a replica who leads (None: nobody) in which epoch, and who is in sync."""
 
     leader: str | None
     leader_epoch: int
     isr: Isr
     partition_epoch: int
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
     """Of the receiver: a replica that was started again meanwhile does not obey."""
     again: bool = False
     """Whether it was sent before, so that the controller wants to hear that it arrived."""
@@ -60,29 +60,29 @@ class LeaderAndIsrResponse(PartitionMessage):
     """A replica has heard of a leader epoch."""
 
     leader_epoch: int
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
 
 
 @attrs.frozen
-class RegisterBroker(PartitionMessage):
-    """A replica that was started again tells its new incarnation."""
+class BrokerRegistrationRequest(PartitionMessage):
+    """A replica that was started again tells its new broker epoch."""
 
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
 
 
 @attrs.frozen
-class Fetch(PartitionMessage):
+class FetchRequest(PartitionMessage):
     """A follower asks for the record at its end offset, and so tells what it holds."""
 
-    offset: int
-    leader_epoch: int
+    fetch_offset: int
+    current_leader_epoch: int
     """That the follower is in; it matters to KIP-320 only."""
-    last_epoch: int
-    """Of the record below `offset`; it matters to the first try at KIP-320 only."""
+    last_fetched_epoch: int
+    """Of the record below `fetch_offset`; it matters to the first try at KIP-320 only."""
     high_watermark: int
     """That the follower knows (KIP-1166): the leader answers when it has something newer."""
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "source", "incarnation"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "source", "broker_epoch"))
 
 
 @attrs.frozen
@@ -92,21 +92,21 @@ class FetchResponse(PartitionMessage):
     error: Error
     entry: Entry | None
     high_watermark: int
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "incarnation"))
-    diverging: EpochEnd | None = attrs.field(default=None, metadata=absent_if_none())
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "broker_epoch"))
+    diverging_epoch: EpochEnd | None = attrs.field(default=None, metadata=absent_if_none())
     """With DIVERGING_EPOCH: what the leader has of the follower's last epoch."""
 
 
 @attrs.frozen
-class OffsetsForLeaderEpoch(PartitionMessage):
+class OffsetsForLeaderEpochRequest(PartitionMessage):
     """A new follower asks where the leader's log leaves an epoch."""
 
-    epoch: int
     leader_epoch: int
-    """Of the LeaderAndIsr that is being obeyed; it matters to KIP-320 only."""
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "source", "incarnation"))
+    current_leader_epoch: int
+    """Of the LeaderAndIsrRequest that is being obeyed; it matters to KIP-320 only."""
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "source", "broker_epoch"))
 
 
 @attrs.frozen
@@ -115,19 +115,19 @@ class OffsetsForLeaderEpochResponse(PartitionMessage):
 
     error: Error
     answer: EpochEnd | None
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "incarnation"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "broker_epoch"))
 
 
 @attrs.frozen
-class AlterPartition(PartitionMessage):
-    """A leader proposes an ISR to the controller (KIP-497), and says which incarnations it means (KIP-903)."""
+class AlterPartitionRequest(PartitionMessage):
+    """A leader proposes an ISR to the controller (KIP-497), and says which broker epochs it means (KIP-903)."""
 
     leader_epoch: int
-    isr: Isr
+    new_isr: Isr
     partition_epoch: int
     """The partition epoch that the proposal replaces."""
-    incarnations: FrozenMap[str, int] = attrs.field(metadata=ordered("incarnation", "key"))
+    broker_epochs: FrozenMap[str, int] = attrs.field(metadata=ordered("broker_epoch", "key"))
 
 
 @attrs.frozen
@@ -141,13 +141,13 @@ class AlterPartitionResponse(PartitionMessage):
     proposed: int
     """The partition epoch of the proposal that is answered."""
     refused: FrozenMap[str, int] | None = attrs.field(
-        default=None, metadata=absent_if_none() | ordered("incarnation", "key")
+        default=None, metadata=absent_if_none() | ordered("broker_epoch", "key")
     )
-    """The incarnations of a proposal that is refused for them, which tell it from another one for the same epoch."""
+    """The broker epochs of a proposal that is refused for them, which tell it from another one for the same epoch."""
 
 
 @attrs.frozen
-class Produce(PartitionMessage):
+class ProduceRequest(PartitionMessage):
     """A client wants a record appended; `acks` is `all` or `1`."""
 
     value: Value
@@ -160,9 +160,9 @@ class ProduceResponse(PartitionMessage):
     """At which offset the record is, or why not; whom to ask instead."""
 
     error: Error
-    offset: int
+    base_offset: int
     correlation: int = attrs.field(metadata=fresh("produce", "dest"))
-    leader: str | None = None
+    current_leader: str | None = None
 
 
 @attrs.frozen
@@ -186,7 +186,7 @@ class PollResponse(PartitionMessage):
 
 
 TYPES: tuple[type, ...] = (
-    LeaderAndIsr, LeaderAndIsrResponse, RegisterBroker, Fetch, FetchResponse, OffsetsForLeaderEpoch,
-    OffsetsForLeaderEpochResponse, AlterPartition, AlterPartitionResponse, Produce, ProduceResponse, Poll, PollResponse,
-    EpochEnd, Entry,
+    LeaderAndIsrRequest, LeaderAndIsrResponse, BrokerRegistrationRequest, FetchRequest, FetchResponse,
+    OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse, AlterPartitionRequest, AlterPartitionResponse,
+    ProduceRequest, ProduceResponse, Poll, PollResponse, EpochEnd, Entry,
 )

@@ -24,11 +24,11 @@ from kafka_proto.replication.leading import (
 from kafka_proto.replication.messages import (
     AlterPartitionResponse,
     Error,
-    Fetch,
+    FetchRequest,
     FetchResponse,
-    LeaderAndIsr,
+    LeaderAndIsrRequest,
     LeaderAndIsrResponse,
-    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
 from kafka_proto.replication.replica_state import (
@@ -52,9 +52,9 @@ __all__ = [
 def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
     """Return the outcome of a message about the partition, or None if it is not one for a replica."""
     match message:
-        case LeaderAndIsr():
+        case LeaderAndIsrRequest():
             return obey(k, s, message)
-        case Fetch() | OffsetsForLeaderEpoch():
+        case FetchRequest() | OffsetsForLeaderEpochRequest():
             return leading.ask(k, s, message)
         case FetchResponse():
             return following.apply_fetch(k, s, message)
@@ -65,11 +65,13 @@ def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
     return None
 
 
-def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """Obey a LeaderAndIsr request of a newer epoch, and say that it was heard where the controller wants to know."""
-    if announced.incarnation != s.incarnation:
-        return Outcome(s, detail=f"epoch {announced.leader_epoch}, for incarnation {announced.incarnation}")
-    response = k.to(k.controller, LeaderAndIsrResponse, leader_epoch=announced.leader_epoch, incarnation=s.incarnation)
+    if announced.broker_epoch != s.broker_epoch:
+        return Outcome(s, detail=f"epoch {announced.leader_epoch}, for broker epoch {announced.broker_epoch}")
+    response = k.to(
+        k.controller, LeaderAndIsrResponse, leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch
+    )
     heard = (response,) if announced.again else ()
     known = s.becoming.leader_epoch if s.becoming is not None else s.leader_epoch
     if announced.leader_epoch > known:
@@ -80,7 +82,7 @@ def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
     return Outcome(s, heard, detail=f"epoch {announced.leader_epoch}, already known")
 
 
-def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome:
+def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
     """Lead or follow in a newer epoch. Who waits for a record of an older one is answered that nobody knows."""
     given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
@@ -88,7 +90,7 @@ def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsr) -> Outcome
     if announced.leader == k.name:
         after = leading.become_leader(k, s, announced)
         return then(Outcome(s, (), given_up, f"leads epoch {announced.leader_epoch}", flush=True), after)
-    parked = {f: request for f, request in s.parked.items() if request.leader_epoch > announced.leader_epoch}
+    parked = {f: request for f, request in s.parked.items() if request.current_leader_epoch > announced.leader_epoch}
     s = attrs.evolve(s, parked=FrozenMap(parked), followers=FrozenMap(), proposal=None)
     after = following.become_follower(k, s, announced)
     detail = f"follows {who} epoch {announced.leader_epoch} {after.detail}"

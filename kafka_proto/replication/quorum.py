@@ -14,13 +14,22 @@ from harness.model import FrozenMap, ordered
 from kafka_proto.replication import isr as in_sync
 from kafka_proto.replication import leadership
 from kafka_proto.replication.messages import (
-    AlterPartition,
+    AlterPartitionRequest,
     AlterPartitionResponse,
     Error,
-    LeaderAndIsr,
+    LeaderAndIsrRequest,
     LeaderAndIsrResponse,
 )
-from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest
+from kafka_proto.replication.records import NIL, Isr
+
+
+@attrs.frozen
+class PartitionState:
+    """Leader and ISR with which a leader epoch began: what a LeaderAndIsrRequest says of them."""
+
+    leader: str | None
+    leader_epoch: int
+    isr: Isr
 
 
 @attrs.frozen
@@ -31,23 +40,23 @@ class Quorum:
     leader: str | None = None
     leader_epoch: int = NIL
     partition_epoch: int = 0
-    incarnations: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("incarnation", "key"))
-    """The newest incarnation of each replica that has registered."""
+    broker_epochs: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("broker_epoch", "key"))
+    """The newest broker epoch of each replica that has registered."""
     heard: FrozenMap[str, int] = FrozenMap()
     """The newest leader epoch of which each replica has said that it has heard."""
-    announced: tuple[LeaderAndIsrRequest, ...] = ()
-    """What was announced so far, one request per leader epoch: history, on which nothing depends."""
+    announced: tuple[PartitionState, ...] = ()
+    """What was announced so far, by leader epoch: history, on which nothing depends."""
     last_isr: FrozenMap[str, Isr] = FrozenMap()
     """The last ISR of each leader epoch: history, too."""
-    entered: FrozenMap[str, int | None] = attrs.field(default=FrozenMap(), metadata=ordered("incarnation", "key"))
-    """The incarnation in which each replica was let in by its leader's word, last: history, too."""
+    entered: FrozenMap[str, int | None] = attrs.field(default=FrozenMap(), metadata=ordered("broker_epoch", "key"))
+    """The broker epoch in which each replica was let in by its leader's word, last: history, too."""
 
 
 def initial(replicas: Iterable[str]) -> Quorum:
     """Return the state in which nobody leads yet, and everybody is in sync."""
     names = frozenset(replicas)
     nothing = FrozenMap({replica: NIL for replica in sorted(names)})
-    return Quorum(names, incarnations=FrozenMap({replica: 0 for replica in sorted(names)}), heard=nothing)
+    return Quorum(names, broker_epochs=FrozenMap({replica: 0 for replica in sorted(names)}), heard=nothing)
 
 
 def changed(q: Quorum, leader: str | None, isr: Isr) -> Quorum:
@@ -55,7 +64,7 @@ def changed(q: Quorum, leader: str | None, isr: Isr) -> Quorum:
     epoch = q.leader_epoch + 1
     return attrs.evolve(
         q, leader=leader, leader_epoch=epoch, isr=isr, partition_epoch=q.partition_epoch + 1,
-        announced=(*q.announced, LeaderAndIsrRequest(leader, epoch, isr)), last_isr=q.last_isr.set(str(epoch), isr),
+        announced=(*q.announced, PartitionState(leader, epoch, isr)), last_isr=q.last_isr.set(str(epoch), isr),
     )
 
 
@@ -75,54 +84,54 @@ def take_out(q: Quorum, replica: str) -> Quorum | None:
     return None if shrunk is None else changed(q, *shrunk)
 
 
-def register(q: Quorum, replica: str, incarnation: int) -> Quorum:
+def register(q: Quorum, replica: str, broker_epoch: int) -> Quorum:
     """Note that a replica was started again: it has failed meanwhile, and has heard of nothing.
 
     The last member of the ISR stays in it, as what it is now.
     """
-    if incarnation <= q.incarnations[replica]:
+    if broker_epoch <= q.broker_epochs[replica]:
         return q
-    q = attrs.evolve(q, incarnations=q.incarnations.set(replica, incarnation), heard=q.heard.set(replica, NIL))
+    q = attrs.evolve(q, broker_epochs=q.broker_epochs.set(replica, broker_epoch), heard=q.heard.set(replica, NIL))
     q = take_out(q, replica) or q
-    return attrs.evolve(q, entered=q.entered.set(replica, incarnation)) if replica in q.isr else q
+    return attrs.evolve(q, entered=q.entered.set(replica, broker_epoch)) if replica in q.isr else q
 
 
-def alter(q: Quorum, proposal: AlterPartition) -> tuple[Quorum, AlterPartitionResponse]:
+def alter(q: Quorum, proposal: AlterPartitionRequest) -> tuple[Quorum, AlterPartitionResponse]:
     """Take a leader's proposal, or say why not (`ControllerHandleRequest`); either way say what holds now."""
     error = why_not(q, proposal)
     if error is Error.NONE:
         q = attrs.evolve(
-            q, isr=proposal.isr, partition_epoch=q.partition_epoch + 1,
-            last_isr=q.last_isr.set(str(q.leader_epoch), proposal.isr),
-            entered=q.entered.update({new: proposal.incarnations.get(new) for new in sorted(proposal.isr - q.isr)}),
+            q, isr=proposal.new_isr, partition_epoch=q.partition_epoch + 1,
+            last_isr=q.last_isr.set(str(q.leader_epoch), proposal.new_isr),
+            entered=q.entered.update({b: proposal.broker_epochs.get(b) for b in sorted(proposal.new_isr - q.isr)}),
         )
     return q, AlterPartitionResponse(
         error, q.leader_epoch, q.isr, q.partition_epoch, proposal.partition_epoch,
-        proposal.incarnations if error is Error.INELIGIBLE_REPLICA else None,
+        proposal.broker_epochs if error is Error.INELIGIBLE_REPLICA else None,
         source=proposal.dest, dest=proposal.source, partition=proposal.partition,
     )
 
 
-def why_not(q: Quorum, proposal: AlterPartition) -> Error:
+def why_not(q: Quorum, proposal: AlterPartitionRequest) -> Error:
     """Say why a proposal is refused, or `NONE`."""
     leader = proposal.source
     if not leadership.is_true_leader(leader, leader, proposal.leader_epoch, q.leader, q.leader_epoch):
         return Error.FENCED_LEADER_EPOCH
     if proposal.partition_epoch != q.partition_epoch:
         return Error.INVALID_UPDATE_VERSION
-    if not are_eligible(q, proposal.incarnations):
+    if not are_eligible(q, proposal.broker_epochs):
         return Error.INELIGIBLE_REPLICA
     return Error.NONE
 
 
-def are_eligible(q: Quorum, incarnations: FrozenMap[str, int]) -> bool:
+def are_eligible(q: Quorum, broker_epochs: FrozenMap[str, int]) -> bool:
     """KIP-903: say whether the members are meant as they are now, not as they were before they were started again."""
-    return all(incarnation == q.incarnations[replica] for replica, incarnation in incarnations.items())
+    return all(broker_epoch == q.broker_epochs[replica] for replica, broker_epoch in broker_epochs.items())
 
 
 def acknowledged(q: Quorum, response: LeaderAndIsrResponse) -> Quorum:
     """Note that a replica, in its present incarnation, has heard of a leader epoch."""
-    if response.incarnation != q.incarnations[response.source] or response.leader_epoch <= q.heard[response.source]:
+    if response.broker_epoch != q.broker_epochs[response.source] or response.leader_epoch <= q.heard[response.source]:
         return q
     return attrs.evolve(q, heard=q.heard.set(response.source, response.leader_epoch))
 
@@ -134,12 +143,12 @@ def deaf(q: Quorum) -> tuple[str, ...]:
 
 def announcement(
     q: Quorum, source: str, replica: str, partition: str | None = None, again: bool = False
-) -> LeaderAndIsr:
+) -> LeaderAndIsrRequest:
     """Return the request that tells a replica who leads."""
-    return LeaderAndIsr(
-        q.leader, q.leader_epoch, q.isr, q.partition_epoch, q.incarnations[replica], again,
+    return LeaderAndIsrRequest(
+        q.leader, q.leader_epoch, q.isr, q.partition_epoch, q.broker_epochs[replica], again,
         source=source, dest=replica, partition=partition,
     )
 
 
-TYPES: tuple[type, ...] = (Quorum, LeaderAndIsrRequest)
+TYPES: tuple[type, ...] = (Quorum, PartitionState)

@@ -48,11 +48,13 @@ BY: Mapping[str, tuple[str, ...]] = {
     "FencedLeaderIncHighWatermark": INCREASE,
     "DeposedLeaderIncHighWatermark": INCREASE,
     "StaleIncHighWatermark": INCREASE,
-    "ForgetHighWatermark": ("Crash", "ReceiveRegisterBroker", "ControllerElectLeader", "ControllerShrinkIsr"),
-    "LateShrinkIsr": ("ReceiveAlterPartition",),
-    "LateExpandIsr": ("ReceiveAlterPartition",),
-    "LeaderWrite": ("ReceiveProduce",),
-    "FollowEmptyLog": ("ReceiveLeaderAndIsr",),
+    "ForgetHighWatermark": (
+        "Crash", "ReceiveBrokerRegistrationRequest", "ControllerElectLeader", "ControllerShrinkIsr",
+    ),
+    "LateShrinkIsr": ("ReceiveAlterPartitionRequest",),
+    "LateExpandIsr": ("ReceiveAlterPartitionRequest",),
+    "LeaderWrite": ("ReceiveProduceRequest",),
+    "FollowEmptyLog": ("ReceiveLeaderAndIsrRequest",),
 }
 """The actions of the actors that some actions of the specs are kept to."""
 
@@ -118,7 +120,9 @@ def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], 
         slot("quorumState", "isr"): q.isr,
     }
     for n, epoch in enumerate(k.epochs):
-        state[slot("leaderAndIsrRequests", epoch)] = q.announced[n] if n < len(q.announced) else None
+        state[slot("leaderAndIsrRequests", epoch)] = (
+            LeaderAndIsrRequest(*attrs.astuple(q.announced[n], recurse=False)) if n < len(q.announced) else None
+        )
     for name, s in replicas.items():
         records = tuple(Record(number[e.epoch, at, e.value], e.epoch) for at, e in enumerate(s.log))
         state[slot("replicaLog", name, "records")] = records

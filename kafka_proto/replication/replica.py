@@ -12,7 +12,13 @@ import attrs
 
 from harness.model import Actor, Message, Turn
 from kafka_proto.replication import partition
-from kafka_proto.replication.messages import Poll, PollResponse, Produce, ProduceResponse, RegisterBroker
+from kafka_proto.replication.messages import (
+    BrokerRegistrationRequest,
+    Poll,
+    PollResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
 
 
@@ -32,7 +38,7 @@ class PartitionReplica(Actor[ReplicaState]):
         return partition.restarted(local, loses_tail=not self.k.flushes_each)
 
     def step(self, local: ReplicaState) -> Iterable[Turn[ReplicaState]]:
-        if local.incarnation and not local.active and not local.registering:
+        if local.broker_epoch and not local.active and not local.registering:
             after = attrs.evolve(local, registering=True)
             yield Turn("RegisterBroker", (self.name,), after, (self.registration(local),), flush=True)
         if partition.may_increase_high_watermark(self.k, local):
@@ -46,7 +52,7 @@ class PartitionReplica(Actor[ReplicaState]):
     def on_message(self, local: ReplicaState, message: Message) -> Iterable[Turn[ReplicaState]]:
         action, who = f"Receive{message.type}", (self.name, message.source)
         match message:
-            case Produce():
+            case ProduceRequest():
                 callback = (message.source, message.correlation)
                 outcome: Outcome | None = partition.produce(self.k, local, message.value, message.acks, callback)
             case Poll():
@@ -65,7 +71,8 @@ class PartitionReplica(Actor[ReplicaState]):
         """Return the answer to who waits for a record."""
         client, correlation = done.callback
         return self.k.to(
-            client, ProduceResponse, error=done.error, offset=done.offset, correlation=correlation, leader=local.leader
+            client, ProduceResponse, error=done.error, base_offset=done.offset, correlation=correlation,
+            current_leader=local.leader,
         )
 
     def polled(self, local: ReplicaState, poll: Poll) -> PollResponse:
@@ -76,8 +83,8 @@ class PartitionReplica(Actor[ReplicaState]):
             leader_epoch=local.leader_epoch, correlation=poll.correlation, leader=local.leader,
         )
 
-    def registration(self, local: ReplicaState) -> RegisterBroker:
-        return self.k.to(self.k.controller, RegisterBroker, incarnation=local.incarnation)
+    def registration(self, local: ReplicaState) -> BrokerRegistrationRequest:
+        return self.k.to(self.k.controller, BrokerRegistrationRequest, broker_epoch=local.broker_epoch)
 
     def timers(self, local: ReplicaState) -> tuple[str, ...]:
         waits = partition.resend(local) or local.registering

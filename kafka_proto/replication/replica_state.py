@@ -14,18 +14,18 @@ import attrs
 from harness.model import FrozenMap, Message, Value, durable, fresh, ordered, persisted, volatile
 from kafka_proto.replication import high_watermark as hw
 from kafka_proto.replication.messages import (
-    AlterPartition,
+    AlterPartitionRequest,
     Error,
-    Fetch,
+    FetchRequest,
     FetchResponse,
-    LeaderAndIsr,
-    OffsetsForLeaderEpoch,
+    LeaderAndIsrRequest,
+    OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     PartitionMessage,
 )
 from kafka_proto.replication.records import NIL, Entry, Isr
 
-Request = Fetch | OffsetsForLeaderEpoch
+Request = FetchRequest | OffsetsForLeaderEpochRequest
 Response = FetchResponse | OffsetsForLeaderEpochResponse
 T = TypeVar("T", bound=PartitionMessage)
 
@@ -36,12 +36,14 @@ class Version:
 
     name: str
     title: str
-    follow: Callable[[Replica, ReplicaState, LeaderAndIsr], Outcome]
+    follow: Callable[[Replica, ReplicaState, LeaderAndIsrRequest], Outcome]
     """A replica is to follow a leader: where it truncates its log first, or how it finds out."""
-    learn_end_offset: Callable[[Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsr], Outcome]
+    learn_end_offset: Callable[[Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsrRequest], Outcome]
     """A look-up is answered."""
-    answer_look_up: Callable[[Replica, ReplicaState, OffsetsForLeaderEpoch], OffsetsForLeaderEpochResponse | None]
-    answer_fetch: Callable[[Replica, ReplicaState, Fetch], tuple[ReplicaState, FetchResponse | None]]
+    answer_look_up: Callable[
+        [Replica, ReplicaState, OffsetsForLeaderEpochRequest], OffsetsForLeaderEpochResponse | None
+    ]
+    answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], tuple[ReplicaState, FetchResponse | None]]
     may_expand: Callable[[ReplicaState, str, Callable[[], int | None]], bool]
     """Whether a follower may be let into the ISR, with its end offset."""
     counted: Callable[[Isr, Isr], Isr]
@@ -70,8 +72,8 @@ class Follower:
     """What a leader has heard of a follower in its epoch: up to where it holds the log, as of which request."""
 
     end_offset: int
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "key"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "key", "incarnation"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "key"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "key", "broker_epoch"))
 
 
 @attrs.frozen
@@ -86,20 +88,20 @@ class ReplicaState:
     isr: Isr = persisted(default=frozenset())
     partition_epoch: int = persisted(default=0)
     """The four of the LeaderAndIsr request in effect, or as changed by the controller since."""
-    incarnation: int = persisted(default=0, metadata=ordered("incarnation", "self"))
+    broker_epoch: int = persisted(default=0, metadata=ordered("broker_epoch", "self"))
     active: bool = volatile(default=False)
     """Whether this incarnation has heard from the controller: until then it neither leads nor follows."""
-    becoming: LeaderAndIsr | None = volatile(default=None)
+    becoming: LeaderAndIsrRequest | None = volatile(default=None)
     """The request that is obeyed as soon as it is known where to truncate; the one before stays in effect."""
     cut: int = volatile(default=0)
     """While becoming: the end offset that the log will have, as far as the look-ups went."""
     request: Request | None = volatile(default=None)
     """What a follower has asked its leader and is sent again until it is answered."""
-    correlation: int = volatile(default=0, metadata=ordered("fetch", "self", "incarnation"))
+    correlation: int = volatile(default=0, metadata=ordered("fetch", "self", "broker_epoch"))
     followers: FrozenMap[str, Follower] = volatile(default=FrozenMap())
     parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
     """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""
-    proposal: AlterPartition | None = volatile(default=None)
+    proposal: AlterPartitionRequest | None = volatile(default=None)
     callbacks: tuple[tuple[int, Value], ...] = volatile(default=(), metadata=fresh("produce", "beside"))
     """Offset and callback of the records whose commit somebody waits for."""
     flushed: int = persisted(default=0)
@@ -157,7 +159,7 @@ def restarted(s: ReplicaState, loses_tail: bool = False) -> ReplicaState:
 
     `loses_tail` says whether the log ends at what was flushed: the rest was in the operating system's hands.
     """
-    again = attrs.evolve(ReplicaState(**durable(s)), incarnation=s.incarnation + 1)
+    again = attrs.evolve(ReplicaState(**durable(s)), broker_epoch=s.broker_epoch + 1)
     return truncated(again, min(s.flushed, len(s.log))) if loses_tail else again
 
 

@@ -11,11 +11,11 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "in-sync replicas: whoever is in it may be elected, so each member must have all that was acknowledged.",
     ),
     (
-        "ReceiveLeaderAndIsr(r1,controller) @1",
+        "ReceiveLeaderAndIsrRequest(r1,controller) @1",
         "r1 leads. Its log is empty, and its high watermark is 0: records below the high watermark are committed.",
     ),
     (
-        "ReceiveLeaderAndIsr(r2,controller) @1.1",
+        "ReceiveLeaderAndIsrRequest(r2,controller) @1.1",
         "r2 follows. This old version of the protocol has a simple rule for a new follower: cut your log to your own "
         "high watermark, then fetch. There is nothing to cut yet. r2 asks for the record at offset 0.",
     ),
@@ -25,12 +25,12 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "it.",
     ),
     (
-        "ReceiveProduce(r1,p1) @4",
+        "ReceiveProduceRequest(r1,p1) @4",
         "r1 writes the record at offset 0. The high watermark stays at 0, since r2 does not have the record. So the "
         "producer waits.",
     ),
     (
-        "ReceiveFetch(r1,r2) @3",
+        "ReceiveFetchRequest(r1,r2) @3",
         "r2's fetch arrives, and gets the record. The answer carries the high watermark, too, which is still 0.",
     ),
     (
@@ -39,7 +39,7 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "1, and that tells r1 how far it is.",
     ),
     (
-        "ReceiveFetch(r1,r2) @7",
+        "ReceiveFetchRequest(r1,r2) @7",
         "A fetch for offset 1 means: I have all below 1. r1 notes it.",
     ),
     (
@@ -63,13 +63,13 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "heard yet; three messages are on their way to r2, among them the one with the high watermark.",
     ),
     (
-        "ReceiveLeaderAndIsr(r2,controller) @12.1",
+        "ReceiveLeaderAndIsrRequest(r2,controller) @12.1",
         "Epoch 2 reaches r2 first. r2 is a new follower of r1, so it cuts its log to its own high watermark. That is "
         "0: it drops a committed record. It is still in the ISR, without the record: StrongIsr fails here. Nothing is "
         "lost yet, as r1 has it, and r2 would fetch it again.",
     ),
     (
-        "ReceiveLeaderAndIsr(r1,controller) @12",
+        "ReceiveLeaderAndIsrRequest(r1,controller) @12",
         "r1 leads epoch 2 with the record and high watermark 1. If r2's fetch arrived now, all would be well.",
     ),
     (
@@ -78,7 +78,7 @@ TRUNCATION: tuple[tuple[str, str], ...] = (
         "r2 has everything, because r2 is in the ISR.",
     ),
     (
-        "ReceiveLeaderAndIsr(r2,controller) @15.1",
+        "ReceiveLeaderAndIsrRequest(r2,controller) @15.1",
         "r2 leads with an empty log, and its log is the truth now. The record that the producer was told to be safe "
         "is gone for all who ask the leader. This was KAFKA-1211. With KIP-101 a new follower asks the leader how far "
         "their logs agree, instead of trusting its own high watermark.",

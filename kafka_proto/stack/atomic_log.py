@@ -16,8 +16,8 @@ from kafka_proto.stack.roles import Append, Log, Role
 from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
-from kafka_proto.transactions.messages import LeaderAndIsr, RegisterBroker
-from kafka_proto.transactions.records import NOBODY, Entry, LogMetadata, TxnRecord
+from kafka_proto.transactions.messages import BrokerRegistrationRequest, LeaderAndIsrRequest
+from kafka_proto.transactions.records import NOBODY, Entry, LeaderAndEpoch, TxnRecord
 
 
 @attrs.frozen
@@ -25,7 +25,7 @@ class Copy:
     """A broker's copy of a partition."""
 
     log: tuple[Entry, ...] = persisted(default=())
-    hwm: int = persisted(default=0)
+    high_watermark: int = persisted(default=0)
     callbacks: frozenset[int] = volatile(default=frozenset())
     """Offsets of the entries whose commit is still to be answered."""
 
@@ -47,11 +47,11 @@ class AtomicLog(Log):
         """What a flush makes durable, an incarnation that was not yet so included."""
 
     def registration(self, local: Local) -> Message:
-        return RegisterBroker(source=self.name, dest=CONTROLLER)
+        return BrokerRegistrationRequest(source=self.name, dest=CONTROLLER)
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         match message:
-            case LeaderAndIsr():
+            case LeaderAndIsrRequest():
                 return self.receive_leader_and_isr(local, message)
             case Joined():
                 return self.receive_joined(local, message)
@@ -62,29 +62,29 @@ class AtomicLog(Log):
     def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
         """Append an entry to the copy and hand it to the log partition; its callback waits for the commit."""
         p, local = wanted.partition, turn.local
-        copy, entry = local[COPY[p]], Entry(wanted.record.tid, wanted.record.transition, wanted.callback)
+        copy, entry = local[COPY[p]], Entry(wanted.record.transactional_id, wanted.record.transition, wanted.callback)
         offset = len(copy.log)
         waits = copy.callbacks if entry.callback.response is None else copy.callbacks | {offset}
         local = local.put(COPY[p], attrs.evolve(copy, log=(*copy.log, entry), callbacks=waits))
-        request = AppendEntry(known(local, p).cepoch, offset, entry, source=self.name, dest=log_name(p))
+        request = AppendEntry(known(local, p).leader_epoch, offset, entry, source=self.name, dest=log_name(p))
         after = self.roles[p].appended(local, p, wanted.record)
         return attrs.evolve(turn, local=after, sent=(*turn.sent, request), flush=self.disk)
 
-    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsr) -> Turn[Local]:
+    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsrRequest) -> Turn[Local]:
         """Learn of a leader and epoch: become leader or follower, or (S2) not notice."""
-        p, before = announced.partition, known(local, announced.partition)
+        action, p, before = f"Receive{announced.type}", announced.partition, known(local, announced.partition)
         local = local.put(METADATA, attrs.evolve(local[METADATA], registering=False))
-        if announced.cepoch <= before.cepoch:
-            return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, already known")
+        if announced.leader_epoch <= before.leader_epoch:
+            return Turn(action, (self.name, p), local, detail=f"epoch {announced.leader_epoch}, already known")
         if announced.leader == self.name:
             return self.joining("TakeOver", local, announced)
         if before == NOBODY or self.must_follow(
-            self.name, before.leader, before.cepoch, announced.leader, announced.cepoch
+            self.name, before.leader, before.leader_epoch, announced.leader, announced.leader_epoch
         ):
             return self.joining("BecomeFollower", local, announced)
-        return Turn("ReceiveLeaderAndIsr", (self.name, p), local, detail=f"epoch {announced.cepoch}, not followed")
+        return Turn(action, (self.name, p), local, detail=f"epoch {announced.leader_epoch}, not followed")
 
-    def joining(self, action: str, local: Local, announced: LeaderAndIsr) -> Turn[Local]:
+    def joining(self, action: str, local: Local, announced: LeaderAndIsrRequest) -> Turn[Local]:
         """Give up what is not committed, forget the ids of the partition, and join the epoch as leader or follower.
 
         A leader serves once the committed prefix is loaded. ACTION BecomeFollower(b, p): who waits for what was not
@@ -92,44 +92,45 @@ class AtomicLog(Log):
         """
         p, leads, role = announced.partition, announced.leader == self.name, self.roles[announced.partition]
         copy, sent = local[COPY[p]], tuple[Message, ...]()
-        local = role.resigned(local.put(COPY[p], Copy(copy.log[: copy.hwm], copy.hwm)), p)
+        local = role.resigned(local.put(COPY[p], Copy(copy.log[: copy.high_watermark], copy.high_watermark)), p)
         for entry in () if leads else (copy.log[offset] for offset in sorted(copy.callbacks)):
             effect = role.failed(local, p, entry.callback, Error.REQUEST_TIMED_OUT)
             local, sent = effect.local, (*sent, *effect.sent)
-        heard = local[METADATA].known.set(p, LogMetadata(announced.cepoch, announced.leader))
+        heard = local[METADATA].known.set(p, LeaderAndEpoch(announced.leader_epoch, announced.leader))
         local = local.put(METADATA, attrs.evolve(local[METADATA], known=heard))
         join = JoinEpoch(
-            announced.cepoch, leads, local[METADATA].incarnation, source=self.name, dest=log_name(p)
+            announced.leader_epoch, leads, local[METADATA].broker_epoch, source=self.name, dest=log_name(p)
         )
-        sent, detail = (*dict.fromkeys(sent), join), f"epoch {announced.cepoch}"
+        sent, detail = (*dict.fromkeys(sent), join), f"epoch {announced.leader_epoch}"
         return Turn(action, (self.name, p), local, sent, flush=self.disk, detail=detail)
 
     def receive_joined(self, local: Local, joined: Joined) -> Turn[Local]:
         """Take over the committed prefix; a leader now knows its ids and serves (S3: and may forget the others)."""
         p = joined.partition
         action, who = "LoadTxnLog", (self.name, p)
-        if joined.cepoch != known(local, p).cepoch:
-            return Turn(action, who, local, detail=f"epoch {joined.cepoch} is over")
-        if joined.incarnation != local[METADATA].incarnation:
-            return Turn(action, who, local, detail=f"epoch {joined.cepoch}, joined before a crash")
-        after = local.put(COPY[p], attrs.evolve(local[COPY[p]], log=joined.committed, hwm=len(joined.committed)))
+        if joined.leader_epoch != known(local, p).leader_epoch:
+            return Turn(action, who, local, detail=f"epoch {joined.leader_epoch} is over")
+        if joined.broker_epoch != local[METADATA].broker_epoch:
+            return Turn(action, who, local, detail=f"epoch {joined.leader_epoch}, joined before a crash")
+        taken = attrs.evolve(local[COPY[p]], log=joined.committed, high_watermark=len(joined.committed))
+        after = local.put(COPY[p], taken)
         if known(local, p).leader == self.name:
             after = self.roles[p].loaded(after, p, joined.committed)
-        return Turn(action, who, after, flush=self.disk, detail=f"epoch {joined.cepoch}")
+        return Turn(action, who, after, flush=self.disk, detail=f"epoch {joined.leader_epoch}")
 
     def receive_committed(self, local: Local, committed: Committed) -> Turn[Local]:
         """An entry is committed: advance the high watermark; a leader learns the transition and runs the callback."""
         p, offset, entry = committed.partition, committed.offset, committed.entry
         action, who, role = "ReceiveCommitted", (self.name, p), self.roles[p]
         copy = local[COPY[p]]
-        if offset != copy.hwm:
+        if offset != copy.high_watermark:
             return Turn(action, who, local, detail=f"offset {offset} is out of turn")
         rest = copy.log[offset + 1 :] if copy.log[offset : offset + 1] == (entry,) else ()
-        copy = attrs.evolve(copy, log=(*copy.log[:offset], entry, *rest), hwm=offset + 1)
+        copy = attrs.evolve(copy, log=(*copy.log[:offset], entry, *rest), high_watermark=offset + 1)
         turn = Turn(action, who, local.put(COPY[p], copy), flush=self.disk, detail=f"offset {offset}")
         if not role.serves(local, p):
             return turn
-        record = TxnRecord(entry.tid, entry.transition)
+        record = TxnRecord(entry.transactional_id, entry.transition)
         local = role.committed(turn.local, p, record)
         if offset not in copy.callbacks:
             return attrs.evolve(turn, local=local)

@@ -15,7 +15,7 @@ import attrs
 from harness.model import Actor, FrozenMap, Local, Message, Part, Turn, Value
 from kafka_proto.stack.roles import Log, Outcome, Role, owners
 from kafka_proto.stack.state import METADATA, Metadata
-from kafka_proto.transactions.records import NOBODY, LogMetadata
+from kafka_proto.transactions.records import NOBODY, LeaderAndEpoch
 
 
 class Broker(Actor[Local]):
@@ -32,7 +32,7 @@ class Broker(Actor[Local]):
         first = Local.first(name, METADATA, *(part for role in roles for part in role.parts), *log.parts)
         self.initial = first.put(METADATA, Metadata(FrozenMap({p: NOBODY for p in owners(roles)})))
 
-    def started(self, known: Mapping[str, LogMetadata], replicas: Mapping[Part[Any], Value] = FrozenMap()) -> Local:
+    def started(self, known: Mapping[str, LeaderAndEpoch], replicas: Mapping[Part[Any], Value] = FrozenMap()) -> Local:
         """Return the state at the start: everybody has heard of the first election; `replicas` are parts of its log."""
         local = self.initial.put(METADATA, Metadata(FrozenMap(known)))
         for part, value in replicas.items():
@@ -44,7 +44,7 @@ class Broker(Actor[Local]):
     def restarted(self, local: Local) -> Local:
         """Start a new incarnation from what is on disk."""
         metadata = local[METADATA]
-        local = local.put(METADATA, attrs.evolve(metadata, incarnation=metadata.incarnation + 1))
+        local = local.put(METADATA, attrs.evolve(metadata, broker_epoch=metadata.broker_epoch + 1))
         for role in self.roles:
             local = role.restarted(local)
         return self.log.restarted(local)

@@ -11,136 +11,133 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Kind, Message, Turn
+from harness.model import FrozenMap, Kind, Local, Message, Parts, Turn
 from kafka_proto.replication import quorum
-from kafka_proto.replication.messages import AlterPartition, LeaderAndIsr, LeaderAndIsrResponse, RegisterBroker
+from kafka_proto.replication.messages import (
+    AlterPartitionRequest,
+    BrokerRegistrationRequest,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr
-from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.decisions import producer_ids
-from kafka_proto.transactions.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from kafka_proto.transactions import controller
 
 
 @attrs.frozen
-class ClusterState:
-    """What the controller keeps: each partition, elections that nobody needed, the next free block of producer ids."""
+class Partition:
+    """What the controller keeps of a partition."""
 
-    partitions: FrozenMap[str, Quorum]
-    next_block: int
-    elections: int = 0
-    eligible: FrozenMap[str, Isr] = FrozenMap()
-    """KIP-966: who left the ISR of a partition as it became too small, and still holds all that is committed."""
+    quorum: Quorum
+    eligible: Isr = frozenset()
+    """KIP-966: who left the ISR as it became too small, and still holds all that is committed."""
 
 
-class StackController(Actor[ClusterState]):
+PARTITION = Parts("partition", lambda: Partition(quorum.initial(())))
+
+
+class StackController(controller.ElectingController):
     """The actor that decides who leads which partition."""
-
-    name = CONTROLLER
 
     def __init__(
         self, hosts: Mapping[str, tuple[str, ...]], brokers: tuple[str, ...], elections: int, election: str,
         min_insync_replicas: int,
     ) -> None:
-        self.brokers = brokers
-        self.elections = elections
+        first = {PARTITION[p]: Partition(first_election(replicas, brokers)) for p, replicas in hosts.items()}
+        super().__init__(first, brokers, elections)
+        self.partitions = tuple(hosts)
         self.election = election
         self.min_insync_replicas = min_insync_replicas
-        first = {p: first_election(replicas, brokers) for p, replicas in hosts.items()}
-        self.initial = ClusterState(FrozenMap(first), len(brokers))
 
-    def step(self, local: ClusterState) -> Iterable[Turn[ClusterState]]:
-        """ACTION ElectLeader(b, p): a broker that does not lead the partition is elected and announced to all."""
-        if local.elections >= self.elections:
-            return
-        held = attrs.evolve(local, elections=local.elections + 1)
-        for p, q in local.partitions.items():
+    def elects(self, local: Local) -> Iterable[Turn[Local]]:
+        for p in self.partitions:
+            q = local[PARTITION[p]].quorum
             for b in self.brokers:
                 clean = quorum.elect(q, b)
                 if clean is not None:
-                    yield self.announced("ElectLeader", (b, p), held, p, clean, kind=Kind.PERTURBATION)
+                    yield self.announced("ElectLeader", (b, p), local, p, clean)
                 elif self.election == "unclean" and b != q.leader:
                     unclean = quorum.elect_uncleanly(q, b)
                     if unclean is not None:
-                        yield self.announced("ElectUncleanLeader", (b, p), held, p, unclean, kind=Kind.PERTURBATION)
+                        yield self.announced("ElectUncleanLeader", (b, p), local, p, unclean)
 
-    def on_message(self, local: ClusterState, message: Message) -> Iterable[Turn[ClusterState]]:
+    def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
         match message:
-            case AlterPartition(partition=str(p)):
-                q, answer = quorum.alter(local.partitions[p], message)
-                yield Turn("ReceiveAlterPartition", (message.source,), self.altered(local, p, q), (answer,))
+            case AlterPartitionRequest(partition=str(p)):
+                q, answer = quorum.alter(local[PARTITION[p]].quorum, message)
+                after = local.put(PARTITION[p], Partition(q, self.left(local, p, q)))
+                yield Turn("ReceiveAlterPartitionRequest", (message.source,), after, (answer,))
             case LeaderAndIsrResponse(partition=str(p)):
-                q = quorum.acknowledged(local.partitions[p], message)
+                q = quorum.acknowledged(local[PARTITION[p]].quorum, message)
                 yield Turn("ReceiveLeaderAndIsrResponse", (message.source,), with_quorum(local, p, q))
-            case RegisterBroker():
+            case BrokerRegistrationRequest():
                 yield self.register(local, message)
-            case AllocateProducerIdsRequest():
-                start = producer_ids.block(local.next_block)[0] + 1
-                block = AllocateProducerIdsResponse(start, producer_ids.BLOCK, source=self.name, dest=message.source)
-                after = attrs.evolve(local, next_block=local.next_block + 1)
-                yield Turn("ReceiveAllocateProducerIdsRequest", (message.source,), after, (block,))
+            case _:
+                yield from super().on_message(local, message)
 
-    def altered(self, local: ClusterState, p: str, q: Quorum) -> ClusterState:
-        """Return the state after a leader's proposal."""
-        return attrs.evolve(with_quorum(local, p, q), eligible=local.eligible.set(p, self.left(local, p, q)))
-
-    def register(self, local: ClusterState, message: RegisterBroker) -> Turn[ClusterState]:
+    def register(self, local: Local, message: BrokerRegistrationRequest) -> Turn[Local]:
         """A broker was started again: it leaves each ISR and office; others are elected at once where it led.
 
         Where it is the last member of an ISR, nobody else may lead, and it does so again in a new epoch.
         """
-        b, sent = message.source, []
-        for p, before in local.partitions.items():
-            q = quorum.register(before, b, message.incarnation)
-            if q.incarnations != before.incarnations:
-                local, q = self.after_failure(local, p, q, b)
+        b, sent = message.source, list[Message]()
+        for p in self.partitions:
+            before = local[PARTITION[p]].quorum
+            q = quorum.register(before, b, message.broker_epoch)
+            if q.broker_epochs != before.broker_epochs:
+                now = self.after_failure(q, self.left(local, p, q) - {b}, b)
+                local, q = local.put(PARTITION[p], now), now.quorum
             notified = self.brokers if q.leader_epoch != before.leader_epoch else (b,)
             sent += [self.tell(p, q, broker) for broker in notified]
-        return Turn("ReceiveRegisterBroker", (b,), local, tuple(sent))
+        return Turn("ReceiveBrokerRegistrationRequest", (b,), local, tuple(sent))
 
-    def after_failure(self, local: ClusterState, p: str, q: Quorum, b: str) -> tuple[ClusterState, Quorum]:
+    def after_failure(self, q: Quorum, eligible: Isr, b: str) -> Partition:
         """Elect somebody where nobody leads: a member of the ISR, or (KIP-966) who left it last rather than `b`."""
-        eligible = self.left(local, p, q) - {b}
         if q.leader is None:
             q = quorum.elect(q, min(q.isr)) or q
             if q.isr == {b} and eligible:
                 q = quorum.elect_uncleanly(q, min(eligible)) or q
-        kept = local.eligible.set(p, eligible - q.isr)
-        return attrs.evolve(with_quorum(local, p, q), eligible=kept), q
+        return Partition(q, eligible - q.isr)
 
-    def left(self, local: ClusterState, p: str, q: Quorum) -> Isr:
+    def left(self, local: Local, p: str, q: Quorum) -> Isr:
         """Return who left the ISR of a partition since it is too small, if that matters."""
         if self.election != "elr" or len(q.isr) >= self.min_insync_replicas:
             return frozenset()
-        return (local.eligible.get(p, frozenset()) | local.partitions[p].isr) - q.isr
+        before = local[PARTITION[p]]
+        return (before.eligible | before.quorum.isr) - q.isr
 
-    def announced(
-        self, action: str, who: tuple[str, ...], local: ClusterState, p: str, q: Quorum, kind: Kind
-    ) -> Turn[ClusterState]:
+    def announced(self, action: str, who: tuple[str, ...], local: Local, p: str, q: Quorum) -> Turn[Local]:
         """Return the turn after which a partition has another leader, which is announced to all brokers."""
         sent = tuple(self.tell(p, q, b) for b in self.brokers)
-        return Turn(action, who, with_quorum(local, p, q), sent, kind=kind)
+        return Turn(action, who, with_quorum(local, p, q), sent, kind=Kind.PERTURBATION)
 
-    def tell(self, p: str, q: Quorum, b: str, again: bool = False) -> LeaderAndIsr:
+    def tell(self, p: str, q: Quorum, b: str, again: bool = False) -> LeaderAndIsrRequest:
         return quorum.announcement(q, self.name, b, p, again)
 
-    def timers(self, local: ClusterState) -> tuple[str, ...]:
-        return ("ResendLeaderAndIsr",) if any(quorum.deaf(q) for q in local.partitions.values()) else ()
+    def timers(self, local: Local) -> tuple[str, ...]:
+        deaf = (quorum.deaf(local[PARTITION[p]].quorum) for p in self.partitions)
+        return ("ResendLeaderAndIsr",) if any(deaf) else ()
 
-    def timer_fired(self, local: ClusterState, timer: str) -> Iterable[Turn[ClusterState]]:
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         """Tell again those who have not said that they heard."""
-        again = tuple(self.tell(p, q, b, again=True) for p, q in local.partitions.items() for b in quorum.deaf(q))
-        yield Turn(timer, (self.name,), local, again)
+        known = ((p, local[PARTITION[p]].quorum) for p in self.partitions)
+        yield Turn(timer, (self.name,), local, tuple(
+            self.tell(p, q, b, again=True) for p, q in known for b in quorum.deaf(q)
+        ))
 
 
 def first_election(replicas: tuple[str, ...], brokers: tuple[str, ...]) -> Quorum:
     """Return the state of a partition after the first election, of which every broker has heard."""
     nothing = FrozenMap({b: NIL for b in brokers})
-    q = attrs.evolve(quorum.initial(replicas), incarnations=FrozenMap({b: 0 for b in brokers}), heard=nothing)
+    q = attrs.evolve(quorum.initial(replicas), broker_epochs=FrozenMap({b: 0 for b in brokers}), heard=nothing)
     elected = quorum.elect(q, replicas[0])
     assert elected is not None
     return attrs.evolve(elected, heard=FrozenMap({b: elected.leader_epoch for b in brokers}))
 
 
-def with_quorum(local: ClusterState, p: str, q: Quorum) -> ClusterState:
+def with_quorum(local: Local, p: str, q: Quorum) -> Local:
     """Return the controller's state with another state of a partition."""
-    return attrs.evolve(local, partitions=local.partitions.set(p, q))
+    return local.put(PARTITION[p], attrs.evolve(local[PARTITION[p]], quorum=q))
+
+
+TYPES: tuple[type, ...] = (*controller.TYPES, Partition)

@@ -14,7 +14,7 @@ import attrs
 from harness.model import FrozenMap, Local, Parts, Turn, Value, persisted, volatile
 from kafka_proto.stack.roles import Append, Await, Log, Role
 from kafka_proto.stack.state import METADATA
-from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.records import LeaderAndEpoch
 
 
 @attrs.frozen
@@ -42,15 +42,16 @@ class LocalLog(Log):
         self.led = tuple(p for p, leader in leaders.items() if leader == name)
         self.parts = tuple(RECORDS[p] for p in self.led)
 
-    def known(self, incarnation: int) -> FrozenMap[str, LogMetadata]:
+    def known(self, broker_epoch: int) -> FrozenMap[str, LeaderAndEpoch]:
         """Return who leads what; a broker's own epochs grow with each start."""
         return FrozenMap({
-            p: LogMetadata(incarnation + 1 if leader == self.name else 1, leader) for p, leader in self.leaders.items()
+            p: LeaderAndEpoch(broker_epoch + 1 if leader == self.name else 1, leader)
+            for p, leader in self.leaders.items()
         })
 
     def restarted(self, local: Local) -> Local:
         metadata = local[METADATA]
-        local = local.put(METADATA, attrs.evolve(metadata, known=self.known(metadata.incarnation)))
+        local = local.put(METADATA, attrs.evolve(metadata, known=self.known(metadata.broker_epoch)))
         for p in self.led:
             if self.roles[p].loads_at_once:
                 records = local[RECORDS[p]].committed

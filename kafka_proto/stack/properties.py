@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import cast
 
 import attrs
 
 from harness.model import Message, Property, Reason, Step, View, always, sometimes
 from kafka_proto.replication.log import first_disagreement
-from kafka_proto.replication.messages import LeaderAndIsr, PartitionMessage
+from kafka_proto.replication.messages import LeaderAndIsrRequest, PartitionMessage
 from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.replication.records import Entry as LogEntry
-from kafka_proto.stack.controller import ClusterState
+from kafka_proto.stack.controller import PARTITION
 from kafka_proto.stack.replicated_log import REPLICA, log_of
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions import properties as transactions
+from kafka_proto.transactions.actor_properties import is_of
 from kafka_proto.transactions.actors import ActorState, record_of
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import COORDINATOR
@@ -122,7 +122,7 @@ def strong_isr(view: View, index: tuple[str, str, str]) -> Reason:
     presumed = METADATA.of(view, leader).known[p]
     if presumed.leader != leader:
         return None
-    quorum = cast(ClusterState, view[CONTROLLER]).partitions[p]
+    quorum = PARTITION[p].of(view, CONTROLLER).quorum
     if replica not in quorum.isr:
         return None
     high_watermark = REPLICA[p].derived(view, leader, high_watermark_of)
@@ -131,7 +131,7 @@ def strong_isr(view: View, index: tuple[str, str, str]) -> Reason:
         return None
     return (
         f"{replica} is in the controller's ISR of {p} but does not hold {leader}'s record at offset {offset}, below "
-        f"the high watermark {high_watermark} of {leader}, which presumes to lead epoch {presumed.cepoch}"
+        f"the high watermark {high_watermark} of {leader}, which presumes to lead epoch {presumed.leader_epoch}"
     )
 
 
@@ -139,36 +139,37 @@ def acked_survives(view: View, index: tuple[str, str], home: Mapping[str, str]) 
     """What was acknowledged to a client is in the log of whoever leads in the controller's eyes and its own."""
     c, b = index
     record = view.derived(c, record_of)
-    if record.pid == -1 or record.tid is None:
+    if record.producer_id == -1 or record.transactional_id is None:
         return None
-    p = home[record.tid]
+    p = home[record.transactional_id]
     presumed = METADATA.of(view, b).known[p]
     if presumed.leader != b:
         return None
-    quorum = cast(ClusterState, view[CONTROLLER]).partitions[p]
-    if (quorum.leader, quorum.leader_epoch) != (b, presumed.cepoch):
+    quorum = PARTITION[p].of(view, CONTROLLER).quorum
+    if (quorum.leader, quorum.leader_epoch) != (b, presumed.leader_epoch):
         return None
     mine = [
         entry.transition for entry in REPLICA[p].derived(view, b, log_of)
-        if (entry.tid, entry.transition.pid, entry.transition.pepoch) == (record.tid, record.pid, record.epoch)
+        if is_of(entry, record)
     ]
     what = f"{b} leads {p} in epoch {quorum.leader_epoch}, but its log lacks what {c} was told to be done:"
     if not mine:
-        return f"{what} {record.tid} with producer id {record.pid} and epoch {record.epoch}"
+        held = f"producer id {record.producer_id} and epoch {record.producer_epoch}"
+        return f"{what} {record.transactional_id} with {held}"
     if not any(record.partitions <= transition.partitions for transition in mine):
-        return f"{what} {', '.join(sorted(record.partitions))} in the transaction of {record.tid}"
+        return f"{what} {', '.join(sorted(record.partitions))} in the transaction of {record.transactional_id}"
     return None
 
 
 def load_in_progress(view: View, step: Step) -> bool:
     """A client is answered that its coordinator has not loaded its log."""
-    return any(getattr(message, "code", None) is Error.COORDINATOR_LOAD_IN_PROGRESS for message in step.sent)
+    return any(getattr(message, "error", None) is Error.COORDINATOR_LOAD_IN_PROGRESS for message in step.sent)
 
 
 def resigned(view: View, step: Step) -> bool:
     """A coordinator that served a partition hears that another broker leads."""
     announced = step.consumed
-    if not isinstance(announced, LeaderAndIsr) or announced.leader == announced.dest:
+    if not isinstance(announced, LeaderAndIsrRequest) or announced.leader == announced.dest:
         return False
     after = COORDINATOR.written(step, announced.dest)
     return (
@@ -192,7 +193,7 @@ def refused_survives(
 ) -> bool:
     """A coordinator that resigns answers a client NotCoordinator, but the new leader holds the entry."""
     announced = step.consumed
-    if not isinstance(announced, LeaderAndIsr):
+    if not isinstance(announced, LeaderAndIsrRequest):
         return False
     if announced.leader not in constants.brokers or announced.leader == announced.dest:
         return False
@@ -209,4 +210,4 @@ def refused_survives(
 
 def is_refusal(message: Message) -> bool:
     """Say whether a response tells a client to look for another coordinator."""
-    return isinstance(message, Response) and message.code is Error.NOT_COORDINATOR
+    return isinstance(message, Response) and message.error is Error.NOT_COORDINATOR

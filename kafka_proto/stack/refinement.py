@@ -19,16 +19,17 @@ from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL
 from kafka_proto.replication.records import Entry as LogEntry
-from kafka_proto.stack.controller import ClusterState
+from kafka_proto.stack.controller import PARTITION
 from kafka_proto.stack.replicated_log import REPLICA
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import COORDINATOR
+from kafka_proto.transactions.correspondence import Entry, LogMetadata
 from kafka_proto.transactions.extensions import ASKS, BY_EITHER, IS_ASKED
 from kafka_proto.transactions.extensions.replicas import may_yet_commit
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS
 from kafka_proto.transactions.numbering import Naming, Observer, Seen
-from kafka_proto.transactions.records import Callback, Entry, LogMetadata, TxnRecord, entry_of
+from kafka_proto.transactions.records import Callback, TxnRecord, entry_of
 from kafka_proto.transactions.refinement import Target, leader_of, lifted, term_of
 from kafka_proto.transactions.versions.version import Version
 
@@ -36,11 +37,11 @@ Records = tuple[TxnRecord, ...]
 FIRST = 1
 """The epoch of the first election in the spec; in the stack it is the one after NIL."""
 NOBODY_WAITS = Callback("")
-COMMITS = ("ReceiveFetch", "ReceiveAlterPartitionResponse", *IS_ASKED, "CompletePartialTxn")
+COMMITS = ("ReceiveFetchRequest", "ReceiveAlterPartitionResponse", *IS_ASKED, "CompletePartialTxn")
 """Actions of a leader after which its high watermark may rise: a follower has more, or the ISR is smaller."""
-ABANDONED = ("ReceiveFetch", "ReceiveAlterPartitionResponse", "ReceiveLeaderAndIsr")
+ABANDONED = ("ReceiveFetchRequest", "ReceiveAlterPartitionResponse", "ReceiveLeaderAndIsrRequest")
 """The same of a leader that has not loaded its log."""
-FOLLOWS = ("ReceiveLeaderAndIsr", "LoadTxnLog")
+FOLLOWS = ("ReceiveLeaderAndIsrRequest", "LoadTxnLog")
 BY: Mapping[str, tuple[str, ...]] = {
     **BY_EITHER,
     **dict.fromkeys(("CommitTxnLogAppend", "CommitByIsr", "CommitRefused", "HearLate"), COMMITS),
@@ -48,12 +49,12 @@ BY: Mapping[str, tuple[str, ...]] = {
     "BecomeFollower": FOLLOWS,
     "FollowOlder": FOLLOWS,
     "RefuseAppend": IS_ASKED,
-    "Resign": ("ReceiveLeaderAndIsr",),
-    "AnnounceLeader": ("ElectLeader", "ReceiveRegisterBroker"),
+    "Resign": ("ReceiveLeaderAndIsrRequest",),
+    "AnnounceLeader": ("ElectLeader", "ReceiveBrokerRegistrationRequest"),
     "TakeOver": ("LoadTxnLog",),
     "TakeOverBehind": ("LoadTxnLog",),
-    "LoseMessage": ("Drop", "Crash", *ASKS, *COMMITS, "ReceiveLeaderAndIsr"),
-    "CopyMessage": ("Duplicate", *ASKS, *COMMITS, "ReceiveLeaderAndIsr"),
+    "LoseMessage": ("Drop", "Crash", *ASKS, *COMMITS, "ReceiveLeaderAndIsrRequest"),
+    "CopyMessage": ("Duplicate", *ASKS, *COMMITS, "ReceiveLeaderAndIsrRequest"),
 }
 """Which actions of the stack may be these steps: a step that leaves the same state by chance does not count."""
 
@@ -189,7 +190,7 @@ def held_by_all(leader: ReplicaState, members: Iterable[ReplicaState]) -> int:
 
 def quorum(view: View, p: str) -> Quorum:
     """Return what the controller keeps of a partition."""
-    return cast(ClusterState, view[CONTROLLER]).partitions[p]
+    return PARTITION[p].of(view, CONTROLLER).quorum
 
 
 def announced(view: View, p: str) -> tuple[LogMetadata, ...]:
@@ -200,7 +201,7 @@ def announced(view: View, p: str) -> tuple[LogMetadata, ...]:
 
 def known_epoch(view: View, b: str, p: str) -> int:
     """Return the epoch of which a broker has heard, as the spec counts."""
-    return METADATA.of(view, b).known[p].cepoch - NIL
+    return METADATA.of(view, b).known[p].leader_epoch - NIL
 
 
 def carried(log: Iterable[LogEntry]) -> Records:

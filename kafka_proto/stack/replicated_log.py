@@ -13,13 +13,18 @@ import attrs
 
 from harness.model import Local, Message, Parts, Turn, Value
 from kafka_proto.replication import leading, partition
+from kafka_proto.replication.messages import (
+    BrokerRegistrationRequest,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionMessage,
+)
 from kafka_proto.replication.messages import Error as ReplicationError
-from kafka_proto.replication.messages import LeaderAndIsr, LeaderAndIsrResponse, PartitionMessage, RegisterBroker
 from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
 from kafka_proto.stack.roles import Append, Await, Effect, Log, Role
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
-from kafka_proto.transactions.records import NOBODY, LogMetadata
+from kafka_proto.transactions.records import NOBODY, LeaderAndEpoch
 
 REPLICA = Parts("replica", ReplicaState)
 """By partition: the replicas that a broker hosts."""
@@ -51,14 +56,14 @@ class ReplicatedLog(Log):
         self.numbered = (METADATA, *self.parts)
 
     def registration(self, local: Local) -> Message:
-        return RegisterBroker(local[METADATA].incarnation, source=self.name, dest=CONTROLLER)
+        return BrokerRegistrationRequest(local[METADATA].broker_epoch, source=self.name, dest=CONTROLLER)
 
     def restarted(self, local: Local) -> Local:
         """Start again from what is on disk, or from nothing where the disk is lost."""
         for p, k in self.hosts.items():
             survivor = partition.restarted(local[REPLICA[p]], loses_tail=not k.flushes_each)
             if self.loses_disk:
-                survivor = ReplicaState(incarnation=survivor.incarnation)
+                survivor = ReplicaState(broker_epoch=survivor.broker_epoch)
             local = local.put(REPLICA[p], survivor)
         return local
 
@@ -102,7 +107,7 @@ class ReplicatedLog(Log):
 
     def receive(self, local: Local, message: Message) -> Turn[Local] | None:
         match message:
-            case LeaderAndIsr():
+            case LeaderAndIsrRequest():
                 return self.receive_leader_and_isr(local, message)
             case PartitionMessage(partition=str(p)) if p in self.hosts:
                 outcome = partition.receive(self.hosts[p], local[REPLICA[p]], message)
@@ -110,15 +115,15 @@ class ReplicatedLog(Log):
                     return self.turn(f"Receive{message.type}", (self.name, message.source), local, p, outcome)
         return None
 
-    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsr) -> Turn[Local]:
+    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsrRequest) -> Turn[Local]:
         """Learn who leads a partition: update the cache, resign or load later, and tell the replica, if one is here."""
         p = announced.partition
         assert p is not None
-        action, who, metadata = "ReceiveLeaderAndIsr", (self.name, p), local[METADATA]
-        if announced.incarnation != metadata.incarnation:
+        action, who, metadata = "ReceiveLeaderAndIsrRequest", (self.name, p), local[METADATA]
+        if announced.broker_epoch != metadata.broker_epoch:
             return Turn(action, who, local)
-        if announced.leader_epoch > metadata.known[p].cepoch:
-            known = metadata.known.set(p, LogMetadata(announced.leader_epoch, announced.leader or ""))
+        if announced.leader_epoch > metadata.known[p].leader_epoch:
+            known = metadata.known.set(p, LeaderAndEpoch(announced.leader_epoch, announced.leader or ""))
             waits = metadata.registering and NOBODY in known.values()
             learned = attrs.evolve(metadata, known=known, registering=waits)
             local = self.roles[p].resigned(local, p).put(METADATA, learned)
@@ -126,7 +131,7 @@ class ReplicatedLog(Log):
             outcome = partition.obey(self.hosts[p], local[REPLICA[p]], announced)
             return self.turn(action, who, local, p, outcome)
         heard = LeaderAndIsrResponse(
-            announced.leader_epoch, announced.incarnation, source=self.name, dest=announced.source, partition=p
+            announced.leader_epoch, announced.broker_epoch, source=self.name, dest=announced.source, partition=p
         )
         return Turn(action, who, local, (heard,) if announced.again else ())
 

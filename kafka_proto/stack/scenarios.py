@@ -88,7 +88,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     cluster(
         "stack-late-controller", "one broker hears of every change of the controller late",
-        Faults(rules=(Rule("delay", message="LeaderAndIsr", dest="b1"),)), elections=2,
+        Faults(rules=(Rule("delay", message="LeaderAndIsrRequest", dest="b1"),)), elections=2,
         witnesses=("CoordinatorResigned",),
     ),
     cluster(

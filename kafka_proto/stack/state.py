@@ -5,16 +5,16 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Local, Part, ordered, persisted, volatile
-from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.records import LeaderAndEpoch
 
 
 @attrs.frozen
 class Metadata:
     """What a broker knows of the cluster, and what the cluster knows of it."""
 
-    known: FrozenMap[str, LogMetadata] = volatile(default=FrozenMap())
+    known: FrozenMap[str, LeaderAndEpoch] = volatile(default=FrozenMap())
     """Leader and epoch of each partition, also of those that it does not host, as far as this broker knows."""
-    incarnation: int = persisted(default=0, metadata=ordered("incarnation", "self"))
+    broker_epoch: int = persisted(default=0, metadata=ordered("broker_epoch", "self"))
     """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
     registering: bool = volatile(default=False)
     """Whether it has reported its restart to the controller, and waits to learn who leads."""
@@ -23,6 +23,6 @@ class Metadata:
 METADATA = Part("metadata", Metadata())
 
 
-def known(local: Local, p: str) -> LogMetadata:
+def known(local: Local, p: str) -> LeaderAndEpoch:
     """Return leader and epoch of a partition, as far as a broker knows."""
     return local[METADATA].known[p]

@@ -13,15 +13,14 @@ from harness.model import NO_FAULTS, RELIABLE, Faults, Model, Network, Process, 
 from kafka_proto.stack.atomic_log import COPY, AtomicLog, Copy
 from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.state import METADATA, Metadata
-from kafka_proto.transactions import controller, coordinator_role, log, messages, producer
+from kafka_proto.transactions import controller, coordinator_role, log, messages, producer, types
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.coordinator_role import COORDINATOR, CoordinatorRole
 from kafka_proto.transactions.properties import Logged, actor_message_type, properties
-from kafka_proto.transactions.records import ClientRecord, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import ClientRecord, LeaderAndEpoch, TransactionMetadata
 from kafka_proto.transactions.refinement import refinement
 from kafka_proto.transactions.specs.names import Names, spread
-from kafka_proto.transactions.types import TYPES as SPEC_TYPES
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.version import Version
 
@@ -43,22 +42,22 @@ class ActorState:
         return COPY[p].of(view, b).log
 
     def hwm(self, view: View, b: str, p: str) -> int:
-        return COPY[p].of(view, b).hwm
+        return COPY[p].of(view, b).high_watermark
 
-    def believes(self, view: View, b: str, p: str) -> LogMetadata:
+    def believes(self, view: View, b: str, p: str) -> LeaderAndEpoch:
         return METADATA.of(view, b).known[p]
 
     def serves(self, view: View, b: str, p: str) -> bool:
         return p in COORDINATOR.of(view, b).loaded
 
-    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
+    def metadata(self, view: View, b: str, tid: str) -> TransactionMetadata | None:
         return COORDINATOR.of(view, b).metadata.get(tid)
 
 
 TYPES: tuple[type, ...] = (
-    *SPEC_TYPES, *log.TYPES, *producer.TYPES, *coordinator_role.TYPES, controller.Quorum, Metadata, Copy,
-    messages.FindCoordinatorRequest, messages.FindCoordinatorResponse, messages.LeaderAndIsr, messages.RegisterBroker,
-    messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
+    *types.TYPES, *log.TYPES, *producer.TYPES, *coordinator_role.TYPES, *controller.TYPES, Metadata, Copy,
+    messages.FindCoordinatorRequest, messages.FindCoordinatorResponse, messages.LeaderAndIsrRequest,
+    messages.BrokerRegistrationRequest, messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
 )
 
 
@@ -72,7 +71,7 @@ def build(
     constants = Names.of(sizes)
     leaders = spread(constants.txn_log_partitions, constants.brokers)
     home = spread(constants.transactional_ids, constants.txn_log_partitions)
-    known = {p: LogMetadata(1, leader) for p, leader in leaders.items()}
+    known = {p: LeaderAndEpoch(1, leader) for p, leader in leaders.items()}
     brokers = []
     for n, b in enumerate(constants.brokers):
         roles = (CoordinatorRole(b, n, constants.txn_log_partitions, home, version),)
@@ -124,9 +123,9 @@ def waits_for(constants: Names, view: View) -> tuple[str, ...]:
     found = producer.waiting(view, constants.clients)
     for p in constants.txn_log_partitions:
         partition: log.LogPartition = view[log.log_name(p)]
-        behind = [b for b, epoch in partition.joined.items() if epoch != partition.cepoch]
+        behind = [b for b, epoch in partition.joined.items() if epoch != partition.leader_epoch]
         if partition.waiting and behind:
-            found.append(f"{p} waits for {', '.join(behind)} to join epoch {partition.cepoch}")
+            found.append(f"{p} waits for {', '.join(behind)} to join epoch {partition.leader_epoch}")
     return tuple(found)
 
 

@@ -24,10 +24,10 @@ from kafka_proto.transactions.messages import (
     AllocateProducerIdsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-    InitPidRequest,
+    InitProducerIdRequest,
     Request,
 )
-from kafka_proto.transactions.records import Callback, Entry, TxnMetadata, TxnRecord, entry_of
+from kafka_proto.transactions.records import Callback, Entry, TransactionMetadata, TxnRecord, entry_of
 from kafka_proto.transactions.versions.version import Version
 
 
@@ -37,16 +37,16 @@ class Coordinator:
 
     loaded: frozenset[str] = volatile(default=frozenset())
     """Partitions that it leads and has loaded."""
-    metadata: FrozenMap[str, TxnMetadata] = volatile(default=FrozenMap())
-    transitions: FrozenMap[str, TxnMetadata] = volatile(default=FrozenMap())
+    metadata: FrozenMap[str, TransactionMetadata] = volatile(default=FrozenMap())
+    transitions: FrozenMap[str, TransactionMetadata] = volatile(default=FrozenMap())
 
 
 @attrs.frozen
 class ProducerIds:
     """A broker's block of producer ids: the last one used and the last one of the block."""
 
-    pid_source: int = volatile(default=0)
-    pid_limit: int = volatile(default=0)
+    last_producer_id: int = volatile(default=0)
+    last_of_block: int = volatile(default=0)
     allocating: bool = volatile(default=False)
 
 
@@ -77,8 +77,8 @@ class CoordinatorRole(Role):
     def receive(self, local: Local, message: Message) -> Outcome | None:
         """Take what a client asks, and what a coordinator is answered by the controller."""
         match message:
-            case InitPidRequest():
-                return self.receive_init_pid_request(local, message)
+            case InitProducerIdRequest():
+                return self.receive_init_producer_id_request(local, message)
             case AddPartitionsToTxnRequest():
                 decided = self.decided(self.version.add_partitions, local, message)
                 return self.outcome("ReceiveAddPartitionsToTxnRequest", message, local, decided)
@@ -105,7 +105,8 @@ class CoordinatorRole(Role):
         """Return an entry, if there is one, as what the log appends."""
         if entry is None:
             return ()
-        return (Append(self.home[entry.tid], TxnRecord(entry.tid, entry.transition), entry.callback),)
+        record = TxnRecord(entry.transactional_id, entry.transition)
+        return (Append(self.home[record.transactional_id], record, entry.callback),)
 
     def resend(self, local: Local) -> tuple[Message, ...]:
         return (self.allocate(),) if local[PRODUCER_IDS].allocating else ()
@@ -117,35 +118,35 @@ class CoordinatorRole(Role):
     def allocated(self, local: Local, block: AllocateProducerIdsResponse) -> Local:
         """Take a block of producer ids, but not one that was asked for twice, or came twice: blocks only grow."""
         ids = local[PRODUCER_IDS]
-        if not ids.allocating or block.start <= ids.pid_limit:
+        if not ids.allocating or block.producer_id_start <= ids.last_of_block:
             return local
-        before = block.start - 1
-        return local.put(PRODUCER_IDS, ProducerIds(before, before + block.length))
+        before = block.producer_id_start - 1
+        return local.put(PRODUCER_IDS, ProducerIds(before, before + block.producer_id_len))
 
     def decided(
         self, decide: Callable[..., outcome.Outcome], local: Local, request: Request, **also: Any
     ) -> outcome.Outcome:
         """Return what is decided about a request, which is refused with a retriable error while its log is loading."""
-        memory, p = local[COORDINATOR], self.home[request.tid]
-        leads = known(local, p).leader == self.name
+        memory, tid = local[COORDINATOR], request.transactional_id
+        leads, loaded = known(local, self.home[tid]).leader == self.name, self.home[tid] in memory.loaded
         return decide(
-            request, leads=leads, loading=leads and p not in memory.loaded, metadata=memory.metadata.get(request.tid),
-            pending=memory.transitions.get(request.tid), **also,
+            request, leads=leads, loading=leads and not loaded, metadata=memory.metadata.get(tid),
+            pending=memory.transitions.get(tid), **also,
         )
 
-    def receive_init_pid_request(self, local: Local, request: InitPidRequest) -> Outcome:
-        """ACTION ReceiveInitPidRequest(b, c), refused with a retriable error while loading or out of producer ids."""
-        action, memory, ids = "ReceiveInitPidRequest", local[COORDINATOR], local[PRODUCER_IDS]
-        new_pid = producer_ids.next_pid(ids.pid_source, ids.pid_limit)
+    def receive_init_producer_id_request(self, local: Local, request: InitProducerIdRequest) -> Outcome:
+        """Refuse with a retriable error while loading, or out of producer ids (`ReceiveInitPidRequest(b, c)`)."""
+        action, memory, ids = "ReceiveInitProducerIdRequest", local[COORDINATOR], local[PRODUCER_IDS]
+        new_pid = producer_ids.next_pid(ids.last_producer_id, ids.last_of_block)
         decided = self.decided(self.version.init_producer_id, local, request, new_pid=new_pid)
         if decided.needs_producer_ids and not ids.allocating:
             asks = local.put(PRODUCER_IDS, attrs.evolve(ids, allocating=True))
             return Outcome(asks, (*decided.answers, self.allocate()), action=action, who=(self.name, request.source))
         if decided.metadata is not None:
-            after = self.version.pid_source_after(ids.pid_source, decided.metadata.pid)
-            metadata = memory.metadata.set(request.tid, decided.metadata)
+            after = self.version.pid_source_after(ids.last_producer_id, decided.metadata.producer_id)
+            metadata = memory.metadata.set(request.transactional_id, decided.metadata)
             local = local.put(COORDINATOR, attrs.evolve(memory, metadata=metadata))
-            local = local.put(PRODUCER_IDS, attrs.evolve(ids, pid_source=after))
+            local = local.put(PRODUCER_IDS, attrs.evolve(ids, last_producer_id=after))
         return self.outcome(action, request, local, decided)
 
     def outcome(self, action: str, request: Request, local: Local, decided: outcome.Outcome) -> Outcome:
@@ -155,7 +156,7 @@ class CoordinatorRole(Role):
 
     def receive_find_coordinator_request(self, local: Local, request: FindCoordinatorRequest) -> Outcome:
         """Answer from the metadata cache, stale or not; a broker that knows nobody sends the client back to itself."""
-        leader = known(local, self.home[request.tid]).leader or self.name
+        leader = known(local, self.home[request.transactional_id]).leader or self.name
         found = FindCoordinatorResponse(leader, request.correlation, source=self.name, dest=request.source)
         return Outcome(local, (found,), action="ReceiveFindCoordinatorRequest", who=(self.name, request.source))
 
@@ -185,16 +186,15 @@ class CoordinatorRole(Role):
     def appended(self, local: Local, p: str, record: TxnRecord) -> Local:
         """Return the state in which the record's transition is pending."""
         memory = local[COORDINATOR]
-        transitions = memory.transitions.set(record.tid, record.transition)
+        transitions = memory.transitions.set(record.transactional_id, record.transition)
         return local.put(COORDINATOR, attrs.evolve(memory, transitions=transitions))
 
     def committed(self, local: Local, p: str, record: TxnRecord) -> Local:
         """Return the state in which the record's transition is in effect and no longer pending."""
         memory = local[COORDINATOR]
-        metadata = memory.metadata.set(record.tid, record.transition)
-        return local.put(
-            COORDINATOR, attrs.evolve(memory, metadata=metadata, transitions=memory.transitions.without(record.tid))
-        )
+        metadata = memory.metadata.set(record.transactional_id, record.transition)
+        transitions = memory.transitions.without(record.transactional_id)
+        return local.put(COORDINATOR, attrs.evolve(memory, metadata=metadata, transitions=transitions))
 
     def completed(self, local: Local, p: str, record: TxnRecord, callback: Callback) -> Effect:
         """Answer the client; a transaction that is prepared now is completed next."""

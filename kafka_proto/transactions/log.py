@@ -20,7 +20,7 @@ from kafka_proto.transactions.records import Entry
 class AppendEntry(ServiceMessage):
     """A leader appends an entry at an offset of its log, under its epoch."""
 
-    cepoch: int
+    leader_epoch: int
     offset: int
     entry: Entry
 
@@ -29,9 +29,9 @@ class AppendEntry(ServiceMessage):
 class JoinEpoch(ServiceMessage):
     """A broker joins an epoch, as leader or follower, and asks for the committed prefix."""
 
-    cepoch: int
+    leader_epoch: int
     leads: bool
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "source"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
 
 
 @attrs.frozen
@@ -39,9 +39,9 @@ class Joined(ServiceMessage):
     """The committed prefix of a partition, for the incarnation of a broker that joined an epoch."""
 
     partition: str
-    cepoch: int
+    leader_epoch: int
     committed: tuple[Entry, ...]
-    incarnation: int = attrs.field(metadata=ordered("incarnation", "dest"))
+    broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
 
 
 @attrs.frozen
@@ -58,7 +58,7 @@ class LogPartition:
     """The local state of a partition: its leader and epoch, what is committed, what waits, who joined which epoch."""
 
     leader: str
-    cepoch: int
+    leader_epoch: int
     committed: tuple[Entry, ...] = ()
     waiting: tuple[Entry, ...] = ()
     joined: FrozenMap[str, int] = FrozenMap()
@@ -75,14 +75,14 @@ class TransactionLog(Actor[LogPartition]):
 
     def step(self, local: LogPartition) -> Iterable[Turn[LogPartition]]:
         """ACTION CommitTxnLogAppend(b, p): the next entry is on every broker; all of them are notified."""
-        entry = next_to_commit(local.waiting, 0, (epoch == local.cepoch for epoch in local.joined.values()))
+        entry = next_to_commit(local.waiting, 0, (epoch == local.leader_epoch for epoch in local.joined.values()))
         if entry is None:
             return
         sent = tuple(
             Committed(self.partition, len(local.committed), entry, source=self.name, dest=b) for b in self.brokers
         )
         after = attrs.evolve(local, committed=(*local.committed, entry), waiting=local.waiting[1:])
-        yield Turn("CommitTxnLogAppend", (local.leader, self.partition), after, sent, detail=entry.tid)
+        yield Turn("CommitTxnLogAppend", (local.leader, self.partition), after, sent, detail=entry.transactional_id)
 
     def on_message(self, local: LogPartition, message: Message) -> Iterable[Turn[LogPartition]]:
         match message:
@@ -95,7 +95,7 @@ class TransactionLog(Actor[LogPartition]):
 
     def append(self, local: LogPartition, request: AppendEntry) -> LogPartition:
         """Take an entry from the leader of the current epoch; one from a deposed leader is fenced off."""
-        if request.cepoch != local.cepoch or request.source != local.leader:
+        if request.leader_epoch != local.leader_epoch or request.source != local.leader:
             return local
         if request.offset != len(local.committed) + len(local.waiting):
             return local
@@ -103,16 +103,16 @@ class TransactionLog(Actor[LogPartition]):
 
     def join(self, local: LogPartition, request: JoinEpoch) -> Turn[LogPartition]:
         """Let a broker join an epoch. A newer epoch, or a leader that starts over, gives up what was not committed."""
-        broker, cepoch = request.source, request.cepoch
-        after = attrs.evolve(local, joined=local.joined.set(broker, max(cepoch, local.joined[broker])))
-        if cepoch > local.cepoch or (request.leads and cepoch == local.cepoch):
+        broker, epoch = request.source, request.leader_epoch
+        after = attrs.evolve(local, joined=local.joined.set(broker, max(epoch, local.joined[broker])))
+        if epoch > local.leader_epoch or (request.leads and epoch == local.leader_epoch):
             after = attrs.evolve(
-                after, cepoch=cepoch, leader=broker if request.leads else local.leader, waiting=()
+                after, leader_epoch=epoch, leader=broker if request.leads else local.leader, waiting=()
             )
         answer = Joined(
-            self.partition, cepoch, after.committed, request.incarnation, source=self.name, dest=broker
+            self.partition, epoch, after.committed, request.broker_epoch, source=self.name, dest=broker
         )
-        return Turn("JoinEpoch", (broker, self.partition), after, (answer,), detail=f"epoch {cepoch}")
+        return Turn("JoinEpoch", (broker, self.partition), after, (answer,), detail=f"epoch {epoch}")
 
 
 def log_name(partition: str) -> str:

@@ -1,6 +1,7 @@
-"""Messages and error codes of the transaction protocol (diaries 01 and 02, the gist), and of its actor composition.
+"""Messages and error codes of the transaction protocol, as Kafka names them.
 
-Field names are the specs'. `correlation` exists in the actor composition only; the specs' records do not have it.
+The specs' messages (diaries 01 and 02, the gist) are made of these by `specs.correspondence`. `correlation` exists in
+the actor composition only; the specs' records do not have it.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ class Error(ErrorCode):
 
 
 @attrs.frozen
-class InitPidRequest(Message):
-    tid: str
+class InitProducerIdRequest(Message):
+    transactional_id: str
     correlation: int | None = attrs.field(
         default=None, metadata=absent_if_none() | fresh("correlation", "source"), kw_only=True
     )
 
 
 @attrs.frozen
-class InitPidResponse(Message):
-    code: Error
-    pid: int = -1
-    pepoch: int = -1
+class InitProducerIdResponse(Message):
+    error: Error
+    producer_id: int = -1
+    producer_epoch: int = -1
     correlation: int | None = attrs.field(
         default=None, metadata=absent_if_none() | fresh("correlation", "dest"), kw_only=True
     )
@@ -46,9 +47,9 @@ class InitPidResponse(Message):
 
 @attrs.frozen
 class AddPartitionsToTxnRequest(Message):
-    tid: str
-    pid: int
-    pepoch: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
     partitions: frozenset[str]
     correlation: int | None = attrs.field(
         default=None, metadata=absent_if_none() | fresh("correlation", "source"), kw_only=True
@@ -57,27 +58,27 @@ class AddPartitionsToTxnRequest(Message):
 
 @attrs.frozen
 class AddPartitionsToTxnResponse(Message):
-    code: Error
+    error: Error
     partitions: frozenset[str] = frozenset()
     correlation: int | None = attrs.field(
         default=None, metadata=absent_if_none() | fresh("correlation", "dest"), kw_only=True
     )
 
 
-Request = InitPidRequest | AddPartitionsToTxnRequest
-Response = InitPidResponse | AddPartitionsToTxnResponse
+Request = InitProducerIdRequest | AddPartitionsToTxnRequest
+Response = InitProducerIdResponse | AddPartitionsToTxnResponse
 
 
 def answer(request: Request, code: Error) -> Response:
     """Return the response to a request that carries an error and nothing else."""
     back = {"source": request.dest, "dest": request.source, "correlation": request.correlation}
-    if isinstance(request, InitPidRequest):
-        return InitPidResponse(code, **back)  # type: ignore[arg-type]
+    if isinstance(request, InitProducerIdRequest):
+        return InitProducerIdResponse(code, **back)  # type: ignore[arg-type]
     return AddPartitionsToTxnResponse(code, **back)  # type: ignore[arg-type]
 
 
 PARTITION_ERRORS = frozenset((Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING))
-"""What the answer to an AddPartitionsToTxnRequest may carry besides the codes of an InitPidResponse."""
+"""What the answer to an AddPartitionsToTxnRequest may carry besides the codes of an InitProducerIdResponse."""
 
 
 @attrs.frozen
@@ -92,19 +93,19 @@ class MessageType:
     transactional_ids: frozenset[str]
     topic_partitions: frozenset[str]
     codes: frozenset[Error]
-    """What an InitPidResponse may carry."""
+    """What an InitProducerIdResponse may carry."""
 
     def __contains__(self, message: Message) -> bool:
         match message:
-            case InitPidRequest(tid=tid):
-                return self._asks(message) and tid in self.transactional_ids
-            case InitPidResponse(code=code, pid=pid, pepoch=pepoch):
-                return self._answers(message) and code in self.codes and pid >= -1 and pepoch >= -1
-            case AddPartitionsToTxnRequest(tid=tid, pid=pid, pepoch=pepoch, partitions=partitions):
-                known = tid in self.transactional_ids and self._has(partitions)
-                return self._asks(message) and known and pid >= 0 and pepoch >= 0
-            case AddPartitionsToTxnResponse(code=code, partitions=partitions):
-                known = code in self.codes or code in PARTITION_ERRORS
+            case InitProducerIdRequest(transactional_id=asks_for):
+                return self._asks(message) and asks_for in self.transactional_ids
+            case InitProducerIdResponse(error=error, producer_id=producer_id, producer_epoch=epoch):
+                return self._answers(message) and error in self.codes and producer_id >= -1 and epoch >= -1
+            case AddPartitionsToTxnRequest(producer_id=producer_id, producer_epoch=epoch, partitions=partitions):
+                known = message.transactional_id in self.transactional_ids and self._has(partitions)
+                return self._asks(message) and known and producer_id >= 0 and epoch >= 0
+            case AddPartitionsToTxnResponse(error=error, partitions=partitions):
+                known = error in self.codes or error in PARTITION_ERRORS
                 return self._answers(message) and known and self._has(partitions)
         return False
 
@@ -127,7 +128,7 @@ class ActorMessage(Message):
 class FindCoordinatorRequest(ActorMessage):
     """Asks any broker who coordinates a transactional id."""
 
-    tid: str
+    transactional_id: str
     correlation: int = attrs.field(metadata=fresh("correlation", "source"))
 
 
@@ -140,12 +141,12 @@ class FindCoordinatorResponse(ActorMessage):
 
 
 @attrs.frozen
-class LeaderAndIsr(ActorMessage):
+class LeaderAndIsrRequest(ActorMessage):
     """The controller tells a broker who leads a transaction log partition from which coordinator epoch on."""
 
     partition: str
     leader: str
-    cepoch: int
+    leader_epoch: int
 
 
 @attrs.frozen
@@ -154,7 +155,7 @@ class ServiceMessage(ActorMessage):
 
 
 @attrs.frozen
-class RegisterBroker(ServiceMessage):
+class BrokerRegistrationRequest(ServiceMessage):
     """A broker that restarted asks the controller who leads what."""
 
 
@@ -165,7 +166,7 @@ class AllocateProducerIdsRequest(ServiceMessage):
 
 @attrs.frozen
 class AllocateProducerIdsResponse(ServiceMessage):
-    """A block of producer ids: `start` to `start + length - 1`."""
+    """A block of producer ids: its first one, and how many."""
 
-    start: int
-    length: int
+    producer_id_start: int
+    producer_id_len: int

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import attrs
 
 from harness.model import BAG, FrozenMap, Message, Network, Value, View, slot
-from kafka_proto.transactions import messages, producer
-from kafka_proto.transactions.records import ClientRecord, Entry, TxnMetadata
+from kafka_proto.transactions import messages, producer, records
+from kafka_proto.transactions.correspondence import in_spec
+from kafka_proto.transactions.records import ClientRecord, TransactionMetadata
 from kafka_proto.transactions.specs.names import Names
 
 T = TypeVar("T")
-Exchanged = TypeVar("Exchanged", bound=messages.Request | messages.Response)
 
 
 @attrs.frozen
@@ -43,20 +43,21 @@ class Observer:
         self.start = Seen((), FrozenMap({c: () for c in k.clients}), FrozenMap({b: 0 for b in k.brokers}))
 
     def sees(
-        self, view: View, before: Seen, metadata: Iterable[TxnMetadata], coordinator: Callable[[str], str]
+        self, view: View, before: Seen, metadata: Iterable[TransactionMetadata], coordinator: Callable[[str], str]
     ) -> Seen:
         """Return what is remembered after a state, given what brokers know of ids and who the coordinator of one is."""
-        known = dict.fromkeys(found.pid for found in metadata)
+        known = dict.fromkeys(found.producer_id for found in metadata)
         new = tuple(pid for pid in known if pid not in before.pids)
         requests, coordinators = before.requests, before.coordinators
         for c in self.k.clients:
             local: producer.Producer = view[c]
             if local.awaits in ("init", "add_partitions") and local.correlation not in requests[c]:
                 requests = requests.set(c, (*requests[c], local.correlation))
-            if local.record.tc is not None or local.record.tid is None or local.record.pid == -1:
+            record = local.record
+            if record.coordinator is not None or record.transactional_id is None or record.producer_id == -1:
                 coordinators = coordinators.without(c) if c in coordinators else coordinators
             elif c not in coordinators:
-                coordinators = coordinators.set(c, coordinator(local.record.tid))
+                coordinators = coordinators.set(c, coordinator(record.transactional_id))
         down = frozenset(b for b in self.k.brokers if self.faulty and view.at("gate", b).status == "down")
         fallen = {b: before.crashes[b] + 1 for b in sorted(down - before.down)}
         crashes = before.crashes.update(fallen) if fallen else before.crashes
@@ -92,12 +93,13 @@ class Naming:
         self.pids = {-1: -1, **{pid: n + 1 for n, pid in enumerate(seen.pids)}}
         self.requests = seen.requests
 
-    def metadata(self, metadata: TxnMetadata | None) -> TxnMetadata | None:
+    def metadata(self, metadata: TransactionMetadata | None) -> Value:
         """Return the metadata of an id."""
-        return changed(metadata, pid=self.pids[metadata.pid]) if metadata is not None else None
+        return in_spec(changed(metadata, producer_id=self.pids[metadata.producer_id])) if metadata is not None else None
 
     def memory(
-        self, b: str, tids: Iterable[str], metadata: Mapping[str, TxnMetadata], pending: Mapping[str, TxnMetadata]
+        self, b: str, tids: Iterable[str], metadata: Mapping[str, TransactionMetadata],
+        pending: Mapping[str, TransactionMetadata],
     ) -> dict[str, Value]:
         """Return what the spec keeps of some ids at a broker: their metadata, and their pending transitions."""
         found: dict[str, Value] = {}
@@ -106,7 +108,7 @@ class Naming:
             found[slot("tc_tid_transition", b, tid)] = self.metadata(pending.get(tid))
         return found
 
-    def entry(self, entry: Entry) -> Entry:
+    def entry(self, entry: records.Entry) -> Value:
         """Return an entry of the log, with the answers that its callback would send."""
         response, err = entry.callback.response, entry.callback.err
         callback = changed(
@@ -114,21 +116,22 @@ class Naming:
             response=self.message(response) if response is not None else None,
             err=self.message(err) if err is not None else None,
         )
-        return changed(entry, transition=self.metadata(entry.transition), callback=callback)
+        numbered = changed(entry, transition=self.metadata(entry.transition), callback=callback)
+        return in_spec(numbered)
 
-    def message(self, message: Exchanged) -> Exchanged:
+    def message(self, message: messages.Request | messages.Response) -> Value:
         """Return a request or a response."""
         assert isinstance(message, messages.Request | messages.Response) and message.correlation is not None
         client = message.source if isinstance(message, messages.Request) else message.dest
         correlation = self.requests[client].index(message.correlation) + 1
-        if isinstance(message, messages.InitPidResponse | messages.AddPartitionsToTxnRequest):
-            return changed(message, correlation=correlation, pid=self.pids[message.pid])
-        return changed(message, correlation=correlation)
+        if isinstance(message, messages.InitProducerIdResponse | messages.AddPartitionsToTxnRequest):
+            message = changed(message, producer_id=self.pids[message.producer_id])
+        return in_spec(changed(message, correlation=correlation))
 
-    def client(self, record: ClientRecord, found: str | None) -> ClientRecord:
+    def client(self, record: ClientRecord, found: str | None) -> Value:
         """Return a client's record: in the spec it knows its coordinator when it has a producer id, and not before."""
-        tc = None if record.pid == -1 else record.tc if record.tc is not None else found
-        return changed(record, tc=tc, pid=self.pids[record.pid])
+        tc = None if record.producer_id == -1 else record.coordinator if record.coordinator is not None else found
+        return in_spec(changed(record, coordinator=tc, producer_id=self.pids[record.producer_id]))
 
 
 def changed(value: T, **fields: Any) -> T:

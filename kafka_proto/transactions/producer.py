@@ -18,8 +18,8 @@ from kafka_proto.transactions.messages import (
     Error,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-    InitPidRequest,
-    InitPidResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
 )
 from kafka_proto.transactions.records import ClientRecord
 from kafka_proto.transactions.versions.version import Version
@@ -80,21 +80,21 @@ class TransactionalProducer(Actor[Producer]):
         """The next request of the operation under way: look the coordinator up, or send it what is wanted."""
         number = local.correlation + 1
         record = local.record
-        tid = goal[1] if goal[0] == "init" else record.tid
+        tid = goal[1] if goal[0] == "init" else record.transactional_id
         assert tid is not None
-        if record.tc is None:
+        if record.coordinator is None:
             for b in self.brokers:
                 lookup = FindCoordinatorRequest(tid, number, source=self.name, dest=b)
                 after = attrs.evolve(local, correlation=number, awaits="coordinator")
                 yield Turn("SendFindCoordinatorRequest", (self.name, b), after, (lookup,))
         elif goal[0] == "init":
-            request = InitPidRequest(tid, correlation=number, source=self.name, dest=record.tc)
+            request = InitProducerIdRequest(tid, correlation=number, source=self.name, dest=record.coordinator)
             after = attrs.evolve(local, record=clients.init_sent(record, tid), correlation=number, awaits="init")
-            yield Turn("SendInitPidRequest", (self.name,), after, (request,))
+            yield Turn("SendInitProducerIdRequest", (self.name,), after, (request,))
         else:
             add = AddPartitionsToTxnRequest(
-                tid, record.pid, record.epoch, frozenset((goal[1],)),
-                correlation=number, source=self.name, dest=record.tc,
+                tid, record.producer_id, record.producer_epoch, frozenset((goal[1],)),
+                correlation=number, source=self.name, dest=record.coordinator,
             )
             after = attrs.evolve(
                 local, record=clients.add_sent(record, goal[1]), correlation=number, awaits="add_partitions"
@@ -114,7 +114,7 @@ class TransactionalProducer(Actor[Producer]):
         if timer == "RetryBackoff":
             yield Turn(timer, (self.name,), attrs.evolve(local, awaits=""))
             return
-        record = attrs.evolve(self.version.given_up(local.record), tc=None)
+        record = attrs.evolve(self.version.given_up(local.record), coordinator=None)
         after = attrs.evolve(local, record=record, awaits="")
         yield Turn("RequestTimeout", (self.name,), after, detail=f"{local.awaits} {local.correlation}")
 
@@ -122,16 +122,16 @@ class TransactionalProducer(Actor[Producer]):
         who = (self.name, message.source)
         match message:
             case FindCoordinatorResponse() if self.is_awaited(local, "coordinator", message.correlation):
-                record = attrs.evolve(local.record, tc=message.coordinator)
+                record = attrs.evolve(local.record, coordinator=message.coordinator)
                 yield Turn("ReceiveFindCoordinatorResponse", who, attrs.evolve(local, record=record, awaits=""))
-            case InitPidResponse() if self.is_awaited(local, "init", message.correlation):
+            case InitProducerIdResponse() if self.is_awaited(local, "init", message.correlation):
                 record = self.version.init_answered(local.record, message)
-                if message.code is Error.NOT_COORDINATOR:
-                    record = attrs.evolve(record, tc=None)
-                yield self.answered(local, "ReceiveInitPidResponse", who, record, message.code)
+                if message.error is Error.NOT_COORDINATOR:
+                    record = attrs.evolve(record, coordinator=None)
+                yield self.answered(local, "ReceiveInitProducerIdResponse", who, record, message.error)
             case AddPartitionsToTxnResponse() if self.is_awaited(local, "add_partitions", message.correlation):
                 record = self.version.add_answered(local.record, message, None)
-                yield self.answered(local, "ReceiveAddPartitionsToTxnResponse", who, record, message.code)
+                yield self.answered(local, "ReceiveAddPartitionsToTxnResponse", who, record, message.error)
             case _:
                 yield Turn("IgnoreResponse", who, local)
 
@@ -155,7 +155,7 @@ class TransactionalProducer(Actor[Producer]):
 def waiting(view: View, clients: Iterable[str]) -> list[str]:
     """Say which clients wait for whom, for which answer."""
     locals_: dict[str, Producer] = {c: view[c] for c in clients}
-    return [f"{c} waits for {p.record.tc or 'a broker'} ({p.awaits})" for c, p in locals_.items() if p.awaits]
+    return [f"{c} waits for {p.record.coordinator or 'a broker'} ({p.awaits})" for c, p in locals_.items() if p.awaits]
 
 
 TYPES: tuple[type, ...] = (Producer,)

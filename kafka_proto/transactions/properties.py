@@ -13,12 +13,19 @@ from typing import Protocol
 from harness.model import Message, Property, Reason, Step, View, always, eventually, slot, sometimes
 from kafka_proto.transactions.messages import (
     ActorMessage,
-    AddPartitionsToTxnResponse,
     Error,
-    InitPidResponse,
+    InitProducerIdResponse,
     MessageType,
+    Response,
 )
-from kafka_proto.transactions.records import NOBODY, ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import (
+    NOBODY,
+    ClientRecord,
+    ClientState,
+    Entry,
+    LeaderAndEpoch,
+    TransactionMetadata,
+)
 from kafka_proto.transactions.specs.names import Names
 
 INVARIANTS = (
@@ -29,7 +36,7 @@ ACTOR_INVARIANTS = (*INVARIANTS, "AckedIsLogged", "ServiceTypeOK")
 """Those of `transactions/*/actors`; the last two are in `actor_properties`."""
 LIVENESS = ("EventuallyAllClientsGetPid", "EventuallyOneClientAddsAllPartitions")
 CODES = frozenset((Error.OK, Error.CONCURRENT_TRANSACTIONS, Error.NOT_COORDINATOR))
-"""What an InitPidResponse may carry. Diary 01 has other codes; actors have one more."""
+"""What an InitProducerIdResponse may carry. Diary 01 has other codes; actors have one more."""
 WITNESSES = ("ProducerFenced", "PartialTxnCompleted", "NotCoordinatorRetrySucceeds")
 
 
@@ -37,9 +44,9 @@ class Logged(Protocol):
     """An entry of a log, as far as properties look at it."""
 
     @property
-    def tid(self) -> str: ...
+    def transactional_id(self) -> str: ...
     @property
-    def transition(self) -> TxnMetadata: ...
+    def transition(self) -> TransactionMetadata: ...
 
 
 class ProtocolState(Protocol):
@@ -50,9 +57,9 @@ class ProtocolState(Protocol):
     def client(self, view: View, c: str) -> ClientRecord: ...
     def log(self, view: View, b: str, p: str) -> Sequence[Logged]: ...
     def hwm(self, view: View, b: str, p: str) -> int: ...
-    def believes(self, view: View, b: str, p: str) -> LogMetadata: ...
+    def believes(self, view: View, b: str, p: str) -> LeaderAndEpoch: ...
     def serves(self, view: View, b: str, p: str) -> bool: ...
-    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None: ...
+    def metadata(self, view: View, b: str, tid: str) -> TransactionMetadata | None: ...
 
 
 class SpecState:
@@ -72,20 +79,20 @@ class SpecState:
         hwm: int = view[slot("tc_log_hwm", b, p)]
         return hwm
 
-    def believes(self, view: View, b: str, p: str) -> LogMetadata:
-        metadata: LogMetadata = view[slot("tc_log_metadata", b, p)]
+    def believes(self, view: View, b: str, p: str) -> LeaderAndEpoch:
+        metadata: LeaderAndEpoch = view[slot("tc_log_metadata", b, p)]
         return metadata
 
     def serves(self, view: View, b: str, p: str) -> bool:
         return bool(view[slot("txn_log_leader", p)] == b)
 
-    def metadata(self, view: View, b: str, tid: str) -> TxnMetadata | None:
-        metadata: TxnMetadata | None = view[slot("tc_tid_metadata", b, tid)]
+    def metadata(self, view: View, b: str, tid: str) -> TransactionMetadata | None:
+        metadata: TransactionMetadata | None = view[slot("tc_tid_metadata", b, tid)]
         return metadata
 
 
 def message_type(constants: Names, codes: frozenset[Error]) -> MessageType:
-    """Return the type of all messages at the given constants; `codes` are those of an InitPidResponse."""
+    """Return the type of all messages at the given constants; `codes` are those of an InitProducerIdResponse."""
     return MessageType(
         frozenset(constants.clients), frozenset(constants.brokers), frozenset(constants.transactional_ids),
         frozenset(constants.topic_partitions), codes,
@@ -115,16 +122,16 @@ def properties(constants: Names, state: ProtocolState, loads: bool = False) -> t
 
     def clients_differ(view: View, pair: tuple[str, str]) -> Reason:
         one, other = (state.client(view, c) for c in pair)
-        if one.pid == -1 or (one.pid, one.epoch) != (other.pid, other.epoch):
+        if one.producer_id == -1 or (one.producer_id, one.producer_epoch) != (other.producer_id, other.producer_epoch):
             return None
-        return f"{pair[0]} and {pair[1]} both hold producer id {one.pid} with epoch {one.epoch}"
+        return f"{pair[0]} and {pair[1]} both hold producer id {one.producer_id} with epoch {one.producer_epoch}"
 
     def tcs_differ(view: View, index: tuple[str, str, str]) -> Reason:
         b, c, p = index
         one, other = state.believes(view, b, p), state.believes(view, c, p)
-        if one.leader != b or other.leader != c or one.cepoch != other.cepoch:
+        if one.leader != b or other.leader != c or one.leader_epoch != other.leader_epoch:
             return None
-        return f"{b} and {c} both believe to lead {p} in epoch {one.cepoch}"
+        return f"{b} and {c} both believe to lead {p} in epoch {one.leader_epoch}"
 
     def logs_agree(view: View, index: tuple[str, str, str]) -> Reason:
         b, c, p = index
@@ -147,26 +154,28 @@ def properties(constants: Names, state: ProtocolState, loads: bool = False) -> t
         b, p = index
         if not state.serves(view, b, p):
             return None
-        last = {entry.tid: entry.transition.pid for entry in state.log(view, b, p)[: state.hwm(view, b, p)]}
+        log = state.log(view, b, p)[: state.hwm(view, b, p)]
+        last = {entry.transactional_id: entry.transition.producer_id for entry in log}
         for tid, pid in sorted(last.items()):
             known = state.metadata(view, b, tid)
             if known is None:
                 return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but has no metadata of {tid}"
-            if known.pid != pid:
-                return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but knows {known.pid}"
+            if known.producer_id != pid:
+                return f"{b} leads {p}, whose log has {tid} with producer id {pid}, but knows {known.producer_id}"
         return None
 
     def one_pid(view: View, index: tuple[str, str]) -> Reason:
         b, p = index
         first: dict[str, int] = {}
         for entry in state.log(view, b, p):
-            pid = first.setdefault(entry.tid, entry.transition.pid)
-            if pid != entry.transition.pid:
-                return f"in {b}'s log of {p}, {entry.tid} has the producer ids {pid} and {entry.transition.pid}"
+            tid, now = entry.transactional_id, entry.transition.producer_id
+            pid = first.setdefault(tid, now)
+            if pid != now:
+                return f"in {b}'s log of {p}, {tid} has the producer ids {pid} and {now}"
         return None
 
     def all_have_pid(view: View) -> Reason:
-        waiting = [c for c in constants.clients if state.client(view, c).pid == -1]
+        waiting = [c for c in constants.clients if state.client(view, c).producer_id == -1]
         return f"{', '.join(waiting)} still without a producer id" if waiting else None
 
     def one_adds_all(view: View) -> Reason:
@@ -181,7 +190,7 @@ def properties(constants: Names, state: ProtocolState, loads: bool = False) -> t
 
     def retried(view: View, step: Step) -> bool:
         message = step.consumed
-        if not isinstance(message, InitPidResponse | AddPartitionsToTxnResponse) or message.code is not Error.OK:
+        if not isinstance(message, Response) or message.error is not Error.OK:
             return False
         return step.op is not None and state.client(view, message.dest).last_error is Error.NOT_COORDINATOR
 
@@ -204,7 +213,7 @@ def properties(constants: Names, state: ProtocolState, loads: bool = False) -> t
 
 
 def no_bad_state(message: Message) -> Reason:
-    """`NoBadStateResponse`: an InitPidResponse never carries IllegalState or InvalidTransition."""
-    if isinstance(message, InitPidResponse) and message.code in (Error.ILLEGAL_STATE, Error.INVALID_TRANSITION):
-        return f"an InitPidResponse carries {message.code}: {message.brief()}"
+    """`NoBadStateResponse`: an answer to InitProducerId never carries IllegalState or InvalidTransition."""
+    if isinstance(message, InitProducerIdResponse) and message.error in (Error.ILLEGAL_STATE, Error.INVALID_TRANSITION):
+        return f"an {message.type} carries {message.error}: {message.brief()}"
     return None

@@ -1,4 +1,4 @@
-"""The records that clients and coordinators keep, named as in the specs, and the transition table of a transaction."""
+"""The records that clients and coordinators keep, named as in Kafka, and the transition table of a transaction."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ FINISHED = (TxnState.COMPLETE_ABORT, TxnState.COMPLETE_COMMIT, TxnState.EMPTY)
 
 
 @attrs.frozen
-class TxnMetadata:
+class TransactionMetadata:
     """What a coordinator knows of a transactional id: committed, or pending as a transition.
 
-    `last_pid` is part of freshly made metadata and of diary 01's transitions only.
+    `last_producer_id` is part of freshly made metadata and of diary 01's transitions only.
     """
 
-    pid: int
-    pepoch: int
-    last_pepoch: int
+    producer_id: int
+    producer_epoch: int
+    last_producer_epoch: int
     state: TxnState
     partitions: frozenset[str]
-    last_pid: int | None = attrs.field(default=None, metadata=absent_if_none())
+    last_producer_id: int | None = attrs.field(default=None, metadata=absent_if_none())
 
 
-def fresh_metadata(pid: int) -> TxnMetadata:
+def fresh_metadata(producer_id: int) -> TransactionMetadata:
     """Return the metadata of a transactional id that nobody has seen, with a new producer id."""
-    return TxnMetadata(pid, -1, -1, TxnState.EMPTY, frozenset(), last_pid=-1)
+    return TransactionMetadata(producer_id, -1, -1, TxnState.EMPTY, frozenset(), last_producer_id=-1)
 
 
 @attrs.frozen
@@ -72,8 +72,8 @@ class Callback:
 class Entry:
     """An entry of the transaction log: the transition of a transactional id, and its callback."""
 
-    tid: str
-    transition: TxnMetadata
+    transactional_id: str
+    transition: TransactionMetadata
     callback: Callback
 
 
@@ -81,24 +81,24 @@ class Entry:
 class TxnRecord:
     """A record of a replicated transaction log. Who is answered when it commits stays with the leader."""
 
-    tid: str
-    transition: TxnMetadata
+    transactional_id: str
+    transition: TransactionMetadata
 
 
 def entry_of(record: TxnRecord, callback: Callback) -> Entry:
     """Return a record as the entry that the coordinator's decisions speak of, with what its commit sets off."""
-    return Entry(record.tid, record.transition, callback)
+    return Entry(record.transactional_id, record.transition, callback)
 
 
 @attrs.frozen
-class LogMetadata:
+class LeaderAndEpoch:
     """A broker's belief about a transaction log partition: its leader, and the coordinator epoch."""
 
-    cepoch: int
+    leader_epoch: int
     leader: str
 
 
-NOBODY = LogMetadata(-1, "")
+NOBODY = LeaderAndEpoch(-1, "")
 """What a broker knows of a partition until it learns who leads it."""
 
 
@@ -114,13 +114,13 @@ class ClientState(StrEnum):
 
 @attrs.frozen
 class ClientRecord:
-    """A client as diary 02 and the gist keep it."""
+    """What a client knows of its transaction; diary 02 and the gist keep the same."""
 
     state: ClientState = ClientState.READY
-    tc: str | None = None
-    tid: str | None = None
-    pid: int = -1
-    epoch: int = -1
+    coordinator: str | None = None
+    transactional_id: str | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
     last_state: ClientState | None = None
     last_error: Error | None = None
     pending_partitions: frozenset[str] = frozenset()

@@ -29,12 +29,13 @@ from kafka_proto.stack.atomic_log import COPY, AtomicLog
 from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.state import known
 from kafka_proto.transactions import extensions, log, messages
-from kafka_proto.transactions.controller import CONTROLLER
+from kafka_proto.transactions.controller import CONTROLLER, LEADER
 from kafka_proto.transactions.coordinator_role import COORDINATOR
+from kafka_proto.transactions.correspondence import in_spec
 from kafka_proto.transactions.decisions.election import replay
 from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS
 from kafka_proto.transactions.numbering import Naming, Observer, Seen
-from kafka_proto.transactions.records import Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import Entry, LeaderAndEpoch, TransactionMetadata
 from kafka_proto.transactions.specs.names import Names
 from kafka_proto.transactions.versions.version import Version
 
@@ -46,7 +47,7 @@ ELECTIONS = 1_000_000
 class Ghost:
     """What the mapping remembers of a run."""
 
-    terms: FrozenMap[str, tuple[LogMetadata, ...]] = FrozenMap()
+    terms: FrozenMap[str, tuple[LeaderAndEpoch, ...]] = FrozenMap()
     """Leader and epoch of every election of a partition so far, the first one included."""
     led: FrozenMap[str, int] = FrozenMap()
     """The last epoch of each partition that its leader has joined at the log: the spec's epoch."""
@@ -142,11 +143,12 @@ class Mapped:
     def remember(self, view: View, ghost: Ghost, near: Mapping[str, Local]) -> Ghost:
         """Return the ghost with what is new in a state."""
         terms, led, followed = ghost.terms, ghost.led, ghost.followed
-        for p, now in view[CONTROLLER].leaders.items():
+        for p in self.logs:
+            now = LEADER[p].of(view, CONTROLLER)
             if now not in terms[p]:
                 terms = terms.set(p, (*terms[p], now))
             partition: log.LogPartition = view[log.log_name(p)]
-            epochs = (term.cepoch for term in terms[p] if partition.joined[term.leader] == term.cepoch)
+            epochs = (term.leader_epoch for term in terms[p] if partition.joined[term.leader] == term.leader_epoch)
             last, before = max(led[p], *epochs, 0), followed[p]
             led = led if led[p] == last else led.set(p, last)
             now_in = {b: max(self.follows(near[b], b, p, partition.joined[b], terms[p], last), before[b])
@@ -159,7 +161,7 @@ class Mapped:
         return ghost if now_known == ghost else now_known
 
     def follows(
-        self, local: Local, b: str, p: str, joined: int, terms: Iterable[LogMetadata], led: int
+        self, local: Local, b: str, p: str, joined: int, terms: Iterable[LeaderAndEpoch], led: int
     ) -> int:
         """Return the epoch that a broker is in: one that it has joined, or follows already, up to that of the log.
 
@@ -168,7 +170,7 @@ class Mapped:
         believed = known(local, p)
         if joined < led and leader_of(terms, joined) == b and p not in local[COORDINATOR].loaded:
             joined = 0
-        return min(max(joined, 0 if believed.leader == b else believed.cepoch), led)
+        return min(max(joined, 0 if believed.leader == b else believed.leader_epoch), led)
 
     def loaded(self, view: View, b: str) -> Local:
         """Return a broker as it is once it has taken the prefixes that are on their way to it."""
@@ -194,7 +196,7 @@ class Mapped:
         return {
             slot("tc_log", b, p): tuple(naming.entry(entry) for entry in (*replica.committed, *replica.tail)),
             slot("tc_log_hwm", b, p): len(replica.committed),
-            slot("tc_log_metadata", b, p): replica.believes,
+            slot("tc_log_metadata", b, p): in_spec(replica.believes),
             slot("serving", b, p): replica.serves,
             slot("loading", b, p): replica.loads,
             **naming.memory(b, tids, replica.metadata, replica.transitions),
@@ -205,14 +207,14 @@ class Mapped:
 class Replica:
     """What the spec keeps of a broker and a partition, in the actors' numbers."""
 
-    believes: LogMetadata
+    believes: LeaderAndEpoch
     serves: bool
     loads: bool
     """Whether the prefix that it loads is on its way to it."""
     committed: tuple[Entry, ...]
     tail: tuple[Entry, ...]
-    metadata: Mapping[str, TxnMetadata]
-    transitions: Mapping[str, TxnMetadata]
+    metadata: Mapping[str, TransactionMetadata]
+    transitions: Mapping[str, TransactionMetadata]
     late: tuple[Message, ...] = ()
     """Answers that count as sent: a deposed leader has not heard yet that their entries are committed."""
 
@@ -225,7 +227,7 @@ class Partition:
         self.log: log.LogPartition = view[log.log_name(p)]
         self.terms, self.epoch, self.followed = ghost.terms[p], ghost.led[p], ghost.followed[p]
         self.leader = leader_of(self.terms, self.epoch)
-        heard = near[self.leader][COPY[p]].hwm if self.serves(self.leader) else len(self.log.committed)
+        heard = near[self.leader][COPY[p]].high_watermark if self.serves(self.leader) else len(self.log.committed)
         self.committed = self.log.committed[:heard]
 
     def serves(self, b: str) -> bool:
@@ -246,14 +248,14 @@ class Partition:
         if self.serves(b) and b != self.leader:
             local, late = self.all_heard(b)
         copy, memory = local[COPY[self.p]], local[COORDINATOR]
-        tail = copy.log[copy.hwm :] if self.serves(b) else ()
+        tail = copy.log[copy.high_watermark :] if self.serves(b) else ()
         return Replica(
             believes, self.serves(b), loads, self.committed, tail, memory.metadata, memory.transitions, tuple(late)
         )
 
     def waiting(self, b: str) -> tuple[Entry, ...]:
         """Return what the log may still commit for a leader that has stopped serving."""
-        if self.log.cepoch != self.epoch or self.log.leader != b:
+        if self.log.leader_epoch != self.epoch or self.log.leader != b:
             return ()
         partition = self.log
         arriving = between(self.view, b, log.log_name(self.p))
@@ -286,11 +288,11 @@ def between(view: View, source: str, dest: str) -> tuple[Message, ...]:
     return queue
 
 
-def leader_of(terms: Iterable[LogMetadata], cepoch: int) -> str:
+def leader_of(terms: Iterable[LeaderAndEpoch], epoch: int) -> str:
     """Return who was elected in an epoch."""
-    return term_of(terms, cepoch).leader
+    return term_of(terms, epoch).leader
 
 
-def term_of(terms: Iterable[LogMetadata], cepoch: int) -> LogMetadata:
+def term_of(terms: Iterable[LeaderAndEpoch], epoch: int) -> LeaderAndEpoch:
     """Return the election of an epoch."""
-    return next(term for term in terms if term.cepoch == cepoch)
+    return next(term for term in terms if term.leader_epoch == epoch)

@@ -90,8 +90,8 @@ ROWS: tuple[Scenario, ...] = (
         network="fifo", faults=Faults(duplicate=2, reorder=2), claims=(*ACTOR_INVARIANTS, GET_PID),
     ),
     Scenario(
-        "fenced-by-own-duplicate", "a producer is fenced by its own doubled InitPidRequest", ACTORS,
-        {**ONE, "elections": 0}, faults=Faults(rules=(Rule("duplicate", message="InitPidRequest", nth=1),)),
+        "fenced-by-own-duplicate", "a producer is fenced by its own doubled InitProducerIdRequest", ACTORS,
+        {**ONE, "elections": 0}, faults=Faults(rules=(Rule("duplicate", message="InitProducerIdRequest", nth=1),)),
         claims=(*ACTOR_INVARIANTS, *LIVENESS), expected=ADD_ALL, timeouts=0,
     ),
     Scenario(
@@ -99,7 +99,7 @@ ROWS: tuple[Scenario, ...] = (
         faults=Faults(
             drop=1,
             rules=(
-                Rule("drop", message="InitPidResponse", nth=1),
+                Rule("drop", message="InitProducerIdResponse", nth=1),
                 Rule("drop", message="AddPartitionsToTxnResponse", nth=1),
             ),
         ),

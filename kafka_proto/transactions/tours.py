@@ -36,11 +36,11 @@ FIGURE_1: Steps = (
         "request that was given up would be ignored.",
     ),
     (
-        "SendInitPidRequest(c1)",
-        "c1 asks b1 for a producer id. In the spec this action has the same name, SendInitPidRequest.",
+        "SendInitProducerIdRequest(c1)",
+        "c1 asks b1 for a producer id. The spec calls this action SendInitPidRequest.",
     ),
     (
-        "ReceiveInitPidRequest(b1,c1) @5",
+        "ReceiveInitProducerIdRequest(b1,c1) @5",
         "b1 has never heard of tid1, and takes the next free producer id, 1, with epoch 0. It does not answer yet. It "
         "appends an entry to its log, and the answer waits until that is committed: what is not in the log may be "
         "forgotten.",
@@ -65,7 +65,7 @@ FIGURE_1: Steps = (
         "b2 has the entry as well. It keeps the log only, and no callbacks; it may have to take over one day.",
     ),
     (
-        "ReceiveInitPidResponse(c1,b1) @9",
+        "ReceiveInitProducerIdResponse(c1,b1) @9",
         "c1 has its producer id. Together with the epoch it is what c1 signs each further request with. The epoch "
         "will tell it from anybody who comes later with the same transactional id.",
     ),
@@ -114,9 +114,9 @@ FIGURE_2: Steps = (
         "ReceiveFindCoordinatorResponse(c2,b2) @22",
         "c2 knows its coordinator.",
     ),
-    ("SendInitPidRequest(c2)", "c2 asks for a producer id under the name tid1."),
+    ("SendInitProducerIdRequest(c2)", "c2 asks for a producer id under the name tid1."),
     (
-        "ReceiveInitPidRequest(b1,c2) @24",
+        "ReceiveInitProducerIdRequest(b1,c2) @24",
         "tid1 has an Ongoing transaction. It is c1's, and nobody will end it any more, so it must be aborted first. "
         "b1 fences: it raises the epoch from 0 to 1, so that c1's requests will be refused, and appends PrepareAbort. "
         "In the spec the transition is called PrepareEpochFence.",
@@ -140,7 +140,7 @@ FIGURE_2: Steps = (
         "b2 has PrepareAbort in its log, and could finish the abort if b1 failed now.",
     ),
     (
-        "ReceiveInitPidResponse(c2,b1) @28",
+        "ReceiveInitProducerIdResponse(c2,b1) @28",
         "c2 learns that it has to try again. ConcurrentTransactions is retriable: it says `not now`, not `never`.",
     ),
     ("AppendTxnLogEntry(b1,p1) offset 3", "CompleteAbort is in the partition."),
@@ -152,11 +152,11 @@ FIGURE_2: Steps = (
     ),
     ("ReceiveCommitted(b2,p1) offset 3", "b2 has it as well."),
     (
-        "SendInitPidRequest(c2)",
+        "SendInitProducerIdRequest(c2)",
         "c2 tries again. Had it been faster, it would have been told ConcurrentTransactions again.",
     ),
     (
-        "ReceiveInitPidRequest(b1,c2) @35",
+        "ReceiveInitProducerIdRequest(b1,c2) @35",
         "Now tid1 has a finished transaction, and c2 may have it: the same producer id 1, and the next epoch, 2. The "
         "state becomes Empty, as for a new id.",
     ),
@@ -165,7 +165,7 @@ FIGURE_2: Steps = (
     ("ReceiveCommitted(b1,p1) offset 4", "b1 takes it over and answers c2."),
     ("ReceiveCommitted(b2,p1) offset 4", "b2 has it as well."),
     (
-        "ReceiveInitPidResponse(c2,b1) @39",
+        "ReceiveInitProducerIdResponse(c2,b1) @39",
         "c2 has producer id 1 with epoch 2, while c1 still believes to hold 1 with epoch 0. The same id with "
         "different epochs is fine. The spec forbids the same id with the same epoch: "
         "ClientsHaveDifferentProducerEpochs.",

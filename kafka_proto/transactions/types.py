@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from kafka_proto.transactions import messages, records
+from kafka_proto.transactions.correspondence import CLASSES
 
 TYPES: tuple[type, ...] = (
-    messages.InitPidRequest,
-    messages.InitPidResponse,
+    messages.InitProducerIdRequest,
+    messages.InitProducerIdResponse,
     messages.AddPartitionsToTxnRequest,
     messages.AddPartitionsToTxnResponse,
-    records.TxnMetadata,
+    records.TransactionMetadata,
     records.Callback,
     records.Entry,
-    records.LogMetadata,
+    records.LeaderAndEpoch,
     records.ClientRecord,
 )
+"""Those of actors."""
+SPEC_TYPES = tuple(CLASSES.get(cls, cls) for cls in TYPES)

@@ -158,7 +158,7 @@ def test_scenario_and_tour_are_shown_in_full() -> None:
     assert "one_way 1 time whom b1 between b1-c1 one_way b1 and c1, at 5 to 300 ms" in text
     assert "expected silent: every claim holds" in text and "mode timed: the earliest event in virtual time" in text
     text = " ".join(call("list", "lost-responses").out.split())
-    assert "drop number 1 of InitPidResponse drop number 1 of AddPartitionsToTxnResponse" in text
+    assert "drop number 1 of InitProducerIdResponse drop number 1 of AddPartitionsToTxnResponse" in text
     flawed = " ".join(call("list", "rp-05-unfenced-fetch").out.split())
     assert "replicas=3 2 in the model" in flawed and "StrongIsr expected to be violated" in flawed
     assert "repaired rp-05-unfenced-fetch-repaired in a spec replication/kip-279 violates StrongIsr" in flawed

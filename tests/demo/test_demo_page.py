@@ -255,9 +255,9 @@ def test_run_until_an_action_and_pause(tab: Tab) -> None:
     """The run ends where the action has happened; a slow run can be paused."""
     tab.post("open", what=FIRST)
     page = tab.page
-    page.select_option("#set-until", "action:SendInitPidRequest")
+    page.select_option("#set-until", "action:SendInitProducerIdRequest")
     page.click("#go-run")
-    tab.until("!store.present.running && store.steps.at(-1)?.action === 'SendInitPidRequest'")
+    tab.until("!store.present.running && store.steps.at(-1)?.action === 'SendInitProducerIdRequest'")
     page.select_option("#set-until", "end")
     page.select_option("#set-speed", "2")
     page.click("#go-run")

@@ -41,20 +41,20 @@ def heads(tab: Tab) -> list[str]:
 
 
 def test_messages_of_one_type_can_be_told_apart(tab: Tab) -> None:
-    """Two `LeaderAndIsr` to one replica: chips, labels and the panel show the fields in which they differ."""
+    """Two `LeaderAndIsrRequest` to one replica: chips, labels and the panel show the fields in which they differ."""
     # High enough for all five messages on one page of the panel.
     tab.page.set_viewport_size({"width": 1280, "height": 1000})
     on_tour(tab, "rp-01", 12)
     tab.page.wait_for_selector("#body .message >> nth=4")
-    flying = tab.known("store.present.in_flight.filter(one => one.type === 'LeaderAndIsr')")
+    flying = tab.known("store.present.in_flight.filter(one => one.type === 'LeaderAndIsrRequest')")
     assert sorted(one["to"] for one in flying) == ["r1", "r1", "r2", "r2"]
-    chips = [text for text in tab.page.locator(".chip-deliver").all_inner_texts() if "LeaderAndIsr" in text]
+    chips = [text for text in tab.page.locator(".chip-deliver").all_inner_texts() if "LeaderAndIsrRequest" in text]
     assert len(chips) == len(set(chips)) == 4
     labels = tab.page.locator(".flight.named .type").all_text_contents()
     for leader, epoch in (("r2", 1), ("r1", 2)):
         telling = f"leader={leader} leader_epoch={epoch}"
         assert sum(telling in " ".join(chip.split()) for chip in chips) == 2, (telling, chips)
-        assert sum(label.startswith(f"LeaderAndIsr{telling}") for label in labels) == 2, (telling, labels)
+        assert sum(label.startswith(f"LeaderAndIsrRequest{telling}") for label in labels) == 2, (telling, labels)
     for one in flying:
         row = tab.page.locator(f"#body [data-message='{one['id']}'] .message-fields")
         assert " ".join(row.inner_text().split()) == " ".join(f"{k}={v}" for k, v in one["fields"].items())
@@ -172,7 +172,7 @@ def test_messages_to_hidden_lifelines_say_whom(tab: Tab) -> None:
         page.keyboard.press("Delete")
         page.wait_for_selector(f"[data-lane={name}]", state="detached")
     texts = page.locator(".flight.named .type").all_text_contents()
-    assert any(text.startswith("LeaderAndIsr → r1") for text in texts)
+    assert any(text.startswith("LeaderAndIsrRequest → r1") for text in texts)
     between = tab.known("[...store.layout.byId.values()].filter(({ message }) => "
                         "['r1', 'p1'].includes(message.from) && ['r1', 'p1'].includes(message.to)).length")
     assert between and len(texts) == all_of_them - between

@@ -164,13 +164,13 @@ def test_why_not_is_asked_anew_in_another_session(tab: Tab) -> None:
     page = tab.page
     page.keyboard.press("w")
     page.wait_for_selector("#why-action")
-    page.select_option("#why-action", "SendInitPidRequest")
+    page.select_option("#why-action", "SendInitProducerIdRequest")
     page.wait_for_function("() => document.querySelector('.view-why').innerText.includes('✕')")
     tab.post("open", what=KIP_320)
     assert tab.known("store.why") is None
-    assert page.input_value("#why-action") != "SendInitPidRequest"
+    assert page.input_value("#why-action") != "SendInitProducerIdRequest"
     page.wait_for_function("() => !document.querySelector('.view-why').innerText.includes('Looking')")
-    assert "SendInitPidRequest" not in page.inner_text("#body")
+    assert "SendInitProducerIdRequest" not in page.inner_text("#body")
 
 
 def test_disabled_verb_says_why_in_its_tooltip(tab: Tab) -> None:

@@ -306,11 +306,11 @@ def test_screen_marks_what_does_not_fit() -> None:
 
 def test_reasons_name_the_spec_the_guards_and_what_an_action_stops_at() -> None:
     """What a step is in the spec, with the values that its guards read; per instance why an action is not possible."""
-    code, out, err = run_script("tour figure-2", "forward 6", "spec", "why ReceiveInitPidRequest")
+    code, out, err = run_script("tour figure-2", "forward 6", "spec", "why ReceiveInitProducerIdRequest")
     assert (code, err) == (0, "")
     assert "is ReceiveInitPidRequest(b1,c1)" in out and "guards, here" in out and "guards, in the spec" in out
     assert "ids.allocating = False" in out
-    assert "not ReceiveInitPidRequest(b1,c2)\n      no InitPidRequest is on its way to b1" in out
+    assert "not ReceiveInitProducerIdRequest(b1,c2)\n      no InitProducerIdRequest is on its way to b1" in out
 
 
 def test_shrunk_run_is_a_branch_and_a_link_carries_it() -> None:

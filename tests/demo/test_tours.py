@@ -77,11 +77,11 @@ def test_tour_replays_on_trio_with_the_same_digest(name: str) -> None:
 def test_wrong_label_is_refused_in_one_sentence() -> None:
     """It says at which step, what was asked for and what was possible."""
     tour = find_tour("figure-1")
-    wrong = attrs.evolve(tour, steps=(*tour.steps[:1], ("SendInitPidRequest(c1)", "too early"), *tour.steps[2:]))
+    wrong = attrs.evolve(tour, steps=(*tour.steps[:1], ("SendInitProducerIdRequest(c1)", "too early"), *tour.steps[2:]))
     with pytest.raises(Refusal) as refused:
         shortcomings(wrong)
     assert str(refused.value) == (
-        "the trail does not fit at step 2: it asks for 'SendInitPidRequest(c1)', possible are: "
+        "the trail does not fit at step 2: it asks for 'SendInitProducerIdRequest(c1)', possible are: "
         "SendFindCoordinatorRequest(c1,b1); SendFindCoordinatorRequest(c1,b2)"
     )
 

@@ -24,7 +24,8 @@ from harness.model import Message, Model, Process, Step, View, find_model
 from harness.model.spec import processes
 from kafka_proto.replication.specs.kafka_replication import leader_expand_isr
 from kafka_proto.replication.specs.names import names
-from kafka_proto.transactions.messages import Error, InitPidResponse
+from kafka_proto.transactions.correspondence import InitPidResponse
+from kafka_proto.transactions.messages import Error
 
 Row = dict[str, Any]
 

@@ -158,10 +158,10 @@ def test_disks_are_renamed_as_the_states_that_they_survive() -> None:
     """A broker's incarnation has one name on its disk and in its memory."""
     model = find_model("transactions/repaired/actors").make(faults=Faults(crash=1, targets=("b1",)))
     state = dict(model.initial_states()[0])
-    state["b1[metadata]"] = attrs.evolve(state["b1[metadata]"], incarnation=4)
-    state["disk[b1][metadata]"] = state["disk[b1][metadata]"].set("incarnation", 4)
+    state["b1[metadata]"] = attrs.evolve(state["b1[metadata]"], broker_epoch=4)
+    state["disk[b1][metadata]"] = state["disk[b1][metadata]"].set("broker_epoch", 4)
     after = renamed(model, state, lambda where, n: n + 100)
-    assert (after["b1[metadata]"].incarnation, after["disk[b1][metadata]"]["incarnation"]) == (104, 104)
+    assert (after["b1[metadata]"].broker_epoch, after["disk[b1][metadata]"]["broker_epoch"]) == (104, 104)
 
 
 def test_a_sort_is_ordered_everywhere_or_nowhere() -> None:

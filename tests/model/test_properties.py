@@ -13,23 +13,19 @@ import pytest
 from support.spec_states import Slots, state
 
 from harness.model import Message, Model, Step, Value, View, find_model
-from kafka_proto.transactions.messages import (
+from kafka_proto.transactions.correspondence import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    Error,
+    ClientRecord,
+    Entry,
     InitPidRequest,
     InitPidResponse,
-)
-from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
-from kafka_proto.transactions.records import (
-    Callback,
-    ClientRecord,
-    ClientState,
-    Entry,
     LogMetadata,
     TxnMetadata,
-    TxnState,
 )
+from kafka_proto.transactions.messages import Error
+from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
+from kafka_proto.transactions.records import Callback, ClientState, TxnState
 from kafka_proto.transactions.specs.diary_01 import WITNESSES as RETRIES
 
 
@@ -223,7 +219,8 @@ def witnessed(model: Model, name: str, slots: Slots) -> bool:
 
 
 RETRYING = ClientRecord(
-    ClientState.SENT_INIT_PID_REQUEST, tid="tid1", last_state=ClientState.READY, last_error=Error.NOT_COORDINATOR
+    ClientState.SENT_INIT_PID_REQUEST, transactional_id="tid1", last_state=ClientState.READY,
+    last_error=Error.NOT_COORDINATOR,
 )
 ADDING = attrs.evolve(
     has_pid(1, 0), state=ClientState.BEGUN_TXN, pending_partitions=frozenset({"tp1"}), last_error=Error.NOT_COORDINATOR
@@ -277,24 +274,24 @@ PID_RESPONSE = init_response(Error.OK, 1, 0)
 ADD_REQUEST = add_request(1, 0)
 ADD_RESPONSE = attrs.evolve(add_response(Error.OK), partitions=frozenset({"tp1"}))
 NO_REQUEST: tuple[dict[str, Value], ...] = (
-    {"tid": "tid9"}, {"source": "b1"}, {"source": "c9"}, {"dest": "c1"}, {"dest": "b9"},
+    {"transactional_id": "tid9"}, {"source": "b1"}, {"source": "c9"}, {"dest": "c1"}, {"dest": "b9"},
 )
 NO_RESPONSE: tuple[dict[str, Value], ...] = ({"dest": "b2"}, {"dest": "c9"}, {"source": "c2"}, {"source": "b9"})
 NO_PARTITIONS: tuple[dict[str, Value], ...] = (
     {"partitions": frozenset({"tp9"})}, {"partitions": frozenset({"tp1", "tp9"})},
 )
 ALSO: Mapping[Message, tuple[dict[str, Value], ...]] = {
-    PID_REQUEST: ({"tid": "tid2", "source": "c2", "dest": "b2"},),
-    PID_RESPONSE: ({"pid": -1}, {"pepoch": -1}, {"dest": "c2", "source": "b2"}),
-    ADD_REQUEST: ({"partitions": frozenset()}, {"partitions": frozenset({"tp1", "tp2"})}, {"pid": 0}),
-    ADD_RESPONSE: ({"partitions": frozenset()}, {"code": Error.PRODUCER_FENCED}),
+    PID_REQUEST: ({"transactional_id": "tid2", "source": "c2", "dest": "b2"},),
+    PID_RESPONSE: ({"producer_id": -1}, {"producer_epoch": -1}, {"dest": "c2", "source": "b2"}),
+    ADD_REQUEST: ({"partitions": frozenset()}, {"partitions": frozenset({"tp1", "tp2"})}, {"producer_id": 0}),
+    ADD_RESPONSE: ({"partitions": frozenset()}, {"error": Error.PRODUCER_FENCED}),
 }
 """Well-typed messages, and changes after which they are that, too."""
 NOT: Mapping[Message, tuple[dict[str, Value], ...]] = {
     PID_REQUEST: NO_REQUEST,
-    PID_RESPONSE: (*NO_RESPONSE, {"pid": -2}, {"pepoch": -2}, {"code": Error.PRODUCER_FENCED}),
-    ADD_REQUEST: (*NO_REQUEST, *NO_PARTITIONS, {"pid": -1}, {"pepoch": -1}),
-    ADD_RESPONSE: (*NO_RESPONSE, *NO_PARTITIONS, {"code": Error.INVALID_TRANSITION}),
+    PID_RESPONSE: (*NO_RESPONSE, {"producer_id": -2}, {"producer_epoch": -2}, {"error": Error.PRODUCER_FENCED}),
+    ADD_REQUEST: (*NO_REQUEST, *NO_PARTITIONS, {"producer_id": -1}, {"producer_epoch": -1}),
+    ADD_RESPONSE: (*NO_RESPONSE, *NO_PARTITIONS, {"error": Error.INVALID_TRANSITION}),
 }
 """The same messages, and changes after which they are not."""
 ACTORS = ("transactions/diary-02/actors", "transactions/repaired/actors")

@@ -13,6 +13,8 @@ from harness.model.spec import flat
 BY_NAME = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 UNTAKEN = {"compaction": {"Consumer", "Terminating"}}
 """Actions that no step of the actors is."""
+UNWRITTEN = {"TxnMetadata", "LogMetadata", "last_pid", "last_pepoch"}
+"""Records without a name in the module, and what stands in definitions that the page does not show."""
 
 
 def rows(page: str) -> list[str]:
@@ -43,6 +45,13 @@ def test_every_definition_of_a_module_is_that_of_an_action(page: Page) -> None:
     """Nothing in the data is without an action."""
     known = definitions((DATA / "tla" / f"{page.module}.tla").read_text(encoding="utf-8"))
     assert set(known) <= {page.called.get(one.name, one.name) for one in flat(page.next_state)}
+
+
+@BY_NAME
+def test_names_of_a_spec_are_those_of_its_module(page: Page) -> None:
+    """Whatever the page says that the spec calls otherwise than Kafka is a name in the module, as written."""
+    module = (DATA / "tla" / f"{page.module}.tla").read_text(encoding="utf-8")
+    assert {name for name in page.names.values() if not re.search(rf"\b{name}\b", module)} <= UNWRITTEN
 
 
 @BY_NAME

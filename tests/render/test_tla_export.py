@@ -23,7 +23,8 @@ from harness.render import tla
 from harness.render.tla import tla_text
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
-from kafka_proto.transactions.messages import Error, InitPidResponse
+from kafka_proto.transactions.correspondence import InitPidResponse
+from kafka_proto.transactions.messages import Error
 
 TWO = {"clients": 2, "brokers": 2, "txn-log-partitions": 2, "transactional-ids": 2}
 SMALL = {"messages": 1, "compactions": 1, "keys": 1, "values": 1}

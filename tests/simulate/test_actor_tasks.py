@@ -241,7 +241,7 @@ def test_disk_that_was_tampered_with_is_an_error() -> None:
 
     def look(host: Host, options: Sequence[Option]) -> None:
         if any(option.label == "Restart(b1)" for option in options):
-            host.disks["disk[b1][metadata]"] = host.disks["disk[b1][metadata]"].set("incarnation", 99)
+            host.disks["disk[b1][metadata]"] = host.disks["disk[b1][metadata]"].set("broker_epoch", 99)
 
     with pytest.raises(AssertionError, match="b1 restarts with another state than its disk gives it"):
         hosted(crashing(), 0, look)

@@ -71,8 +71,8 @@ def test_injected_drop_hits_the_message_that_is_named(out: Path) -> None:
     async def drops(cluster: Cluster) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cluster.client("c1").init)
-            label = await cluster.inject("Drop", message="InitPidResponse", dest="c1")
-            assert label.startswith("Drop InitPidResponse")
+            label = await cluster.inject("Drop", message="InitProducerIdResponse", dest="c1")
+            assert label.startswith("Drop InitProducerIdResponse")
 
     for trail in trails_of("transactions/repaired/actors", Faults(drop=1), drops, out):
         assert len(environment(trail)) == 1
@@ -85,8 +85,8 @@ def test_injected_delay_is_released_by_hand(out: Path) -> None:
     async def delays(cluster: Cluster) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cluster.client("c1").init)
-            await cluster.inject("Delay", message="InitPidRequest")
-            await cluster.inject("Release", message="InitPidRequest", source="c1")
+            await cluster.inject("Delay", message="InitProducerIdRequest")
+            await cluster.inject("Release", message="InitProducerIdRequest", source="c1")
 
     for trail in trails_of("transactions/repaired/actors", Faults(delay=1), delays, out):
         assert [label.split()[0] for label in environment(trail)] == ["Delay", "Release"]

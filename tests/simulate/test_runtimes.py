@@ -36,8 +36,8 @@ from harness.simulate.trio_runtime import replay_on_trio, run_on_trio
 ACTORS = "transactions/repaired/actors"
 EVERYBODY = ("b1", "b2", "c1", "c2")
 RULES = (
-    Rule("drop", message="InitPidResponse", nth=2), Rule("delay", source="c1", nth=3), Rule("duplicate", dest="b2"),
-    Rule("reorder", nth=4),
+    Rule("drop", message="InitProducerIdResponse", nth=2), Rule("delay", source="c1", nth=3),
+    Rule("duplicate", dest="b2"), Rule("reorder", nth=4),
 )
 BUDGETS: dict[str, tuple[str, Faults]] = {
     "none": ("bag", NO_FAULTS),

@@ -30,6 +30,8 @@ Way = tuple[Any, ...]
 NETWORK = ("inbox", "held", "discarded", "gate", "budget", "rule_counts")
 MESSAGES = ("received", "sent")
 CODES = ("code", "error")
+OF_COORDINATORS = ("InitProducerIdResponse", "AddPartitionsToTxnResponse")
+"""Messages whose codes are not those of replicas."""
 KEYS = ("n", "at_us", "process", "kind", "action", "args", "detail", "received", "sent", "lost", "held", "op", "writes",
         "violated")
 """The fields of an event in the order in which they are written."""
@@ -109,10 +111,12 @@ def codes_everywhere(events: Lines) -> list[Edit]:
     """Each response code of a message, the next of those that the run has, wherever that message is."""
     sent = [(message, n, path, value) for message, n in messages_of(events) for path, value in leaves(message)
             if path[-1] in CODES]
-    known = {name: sorted({value for _, _, path, value in sent if path[-1] == name}) for name in CODES}
+    known: dict[bool, set[str]] = {True: set(), False: set()}
+    for message, _, _, value in sent:
+        known[message["$type"] in OF_COORDINATORS].add(value)
     edits = []
     for message, n, path, value in sent:
-        codes = known[path[-1]]
+        codes = sorted(known[message["$type"] in OF_COORDINATORS])
         other = codes[(codes.index(value) + 1) % len(codes)]
         if other != value:
             edits.append(partial(_replaced, events, n, message, with_leaf(message, path, other)))

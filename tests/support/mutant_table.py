@@ -27,17 +27,17 @@ OUTCOME = edits(f"{DECISIONS}/outcome.py", (
 INIT_PRODUCER_ID = edits(f"{DECISIONS}/init_producer_id.py", (
     ("init-served-by-anybody", "    if not leads:\n        return refuse(request, Error.NOT_COORDINATOR)\n", "",
      "FollowersHoldNoUncommitted", "coordinator-moves", 5),
-    ("epoch-not-bumped", "pepoch=current.pepoch + 1, last_pepoch=current.pepoch,",
-     "pepoch=max(current.pepoch, 0), last_pepoch=current.pepoch,",
+    ("epoch-not-bumped", "producer_epoch=current.producer_epoch + 1, last_producer_epoch=current.producer_epoch,",
+     "producer_epoch=max(current.producer_epoch, 0), last_producer_epoch=current.producer_epoch,",
      "ClientsHaveDifferentProducerEpochs", "fencing", 5),
-    ("fencing-epoch-not-bumped", "TxnState.PREPARE_EPOCH_FENCE, pepoch=current.pepoch + 1,",
-     "TxnState.PREPARE_EPOCH_FENCE, pepoch=current.pepoch,", REFINEMENT, "fencing", 6),
+    ("fencing-epoch-not-bumped", "producer_epoch=current.producer_epoch + 1, last_producer_epoch=-1,",
+     "producer_epoch=current.producer_epoch, last_producer_epoch=-1,", REFINEMENT, "fencing", 6),
     ("prepared-transaction-overwritten", "    if current.state in PREPARED:\n        return Error.CONCURRENT_TRANS",
      "    if current.state is None:\n        return Error.CONCURRENT_TRANS", "NoBadStateResponse", "fencing", 8),
 ))
 ADD_PARTITIONS = edits(f"{DECISIONS}/add_partitions.py", (
-    ("zombie-not-fenced", "if request.pepoch != metadata.pepoch:", "if request.pepoch > metadata.pepoch:",
-     REFINEMENT, "fencing", 3),
+    ("zombie-not-fenced", "request.producer_epoch != metadata.producer_epoch:",
+     "request.producer_epoch > metadata.producer_epoch:", REFINEMENT, "fencing", 3),
     ("partitions-replaced", "partitions=metadata.partitions | request.partitions", "partitions=request.partitions",
      REFINEMENT, "two-partitions", 3),
 ))
@@ -52,13 +52,13 @@ ELECTION = edits(f"{DECISIONS}/election.py", (
      "CommittedTidKnown", "coordinator-moves", 10),
 ))
 CLIENT = edits(f"{DECISIONS}/client.py", (
-    ("error-taken-for-success", "if response.code is not Error.OK:", "if response.code is Error.NOT_COORDINATOR:",
+    ("error-taken-for-success", "if response.error is not Error.OK:", "if response.error is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 3),
-    ("concurrent-is-fatal", "if response.code.is_retriable:", "if response.code is Error.NOT_COORDINATOR:",
+    ("concurrent-is-fatal", "if response.error.is_retriable:", "if response.error is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 20),
 ))
 BROKER = edits("kafka_proto/stack/broker.py", (
-    ("incarnation-forgotten", "incarnation=metadata.incarnation + 1)", "incarnation=1)",
+    ("broker-epoch-forgotten", "broker_epoch=metadata.broker_epoch + 1)", "broker_epoch=1)",
      REFINEMENT, "coordinator-crash", 25),
 ))
 
@@ -115,14 +115,14 @@ LEADING = edits(f"{IN_REPLICATION}/leading.py", (
 ))
 FOLLOWING = edits(f"{IN_REPLICATION}/following.py", (
     ("any-response-is-awaited",
-     "return s.request is not None and (response.incarnation, response.correlation) == (\n"
-     "        s.request.incarnation, s.request.correlation\n    )",
+     "return s.request is not None and (response.broker_epoch, response.correlation) == (\n"
+     "        s.request.broker_epoch, s.request.correlation\n    )",
      "return s.request is not None", "FollowerLogMatches", "replication-doubled-and-reordered", 8),
     ("no-truncation", "    end_offset = min(offset, len(s.log))\n", "    end_offset = len(s.log)\n",
      "FollowerLogMatches", "rp-04-fast-failover-repaired", 8),
 ))
 PARTITION = edits(f"{IN_REPLICATION}/partition.py", (
-    ("word-for-an-older-incarnation", "if announced.incarnation != s.incarnation:", "if False:",
+    ("word-for-an-older-broker-epoch", "if announced.broker_epoch != s.broker_epoch:", "if False:",
      "FollowersCatchUp", "replication-rolling-crash", 20),
 ))
 REPLICA_STATE = edits(f"{IN_REPLICATION}/replica_state.py", (
@@ -179,7 +179,8 @@ MUTANTS: Sequence[Mutant] = (
 
 REDUNDANT: Sequence[tuple[Mutant, str]] = (
     (Mutant("fenced-epoch-not-compared", f"{DECISIONS}/init_producer_id.py",
-            "    if fenced.pepoch < current.pepoch:\n        return refuse(request, Error.PRODUCER_FENCED)\n", "",
+            "    if fenced.producer_epoch < current.producer_epoch:\n"
+            "        return refuse(request, Error.PRODUCER_FENCED)\n", "",
             campaign="fencing", within=10), "search-two-clients"),
     (Mutant("pending-asked-twice", f"{DECISIONS}/add_partitions.py",
             "if pending is not None or metadata.state in PREPARED:", "if metadata.state in PREPARED:",
@@ -207,8 +208,8 @@ HUNTED: Sequence[Mutant] = (
     *edits(f"{IN_TRANSACTIONS}/producer.py", (
         ("older-answer-taken", "return local.awaits == kind and local.correlation == correlation",
          "return local.awaits == kind", REFINEMENT, "duplicate-and-reorder", 8),
-        ("given-up-is-not-noted", "record = attrs.evolve(self.version.given_up(local.record), tc=None)",
-         "record = attrs.evolve(local.record, tc=None)", REFINEMENT, "lost-responses", 3),
+        ("given-up-is-not-noted", "record = attrs.evolve(self.version.given_up(local.record), coordinator=None)",
+         "record = attrs.evolve(local.record, coordinator=None)", REFINEMENT, "lost-responses", 3),
     )),
     *edits(f"{DECISIONS}/init_producer_id.py", (
         ("init-served-before-it-is-loaded",
@@ -221,10 +222,10 @@ HUNTED: Sequence[Mutant] = (
          REFINEMENT, "coordinator-moves", 8),
     )),
     *edits("kafka_proto/stack/atomic_log.py", (
-        ("joined-before-a-crash", "if joined.incarnation != local[METADATA].incarnation:", "if False:",
+        ("joined-before-a-crash", "if joined.broker_epoch != local[METADATA].broker_epoch:", "if False:",
          REFINEMENT, "coordinator-crash", 15),
-        ("joined-in-an-older-epoch", "if joined.cepoch != known(local, p).cepoch:",
-         "if joined.cepoch > known(local, p).cepoch:", REFINEMENT, "coordinator-moves", 4),
+        ("joined-in-an-older-epoch", "if joined.leader_epoch != known(local, p).leader_epoch:",
+         "if joined.leader_epoch > known(local, p).leader_epoch:", REFINEMENT, "coordinator-moves", 4),
     )),
     *edits(f"{IN_REPLICATION}/leading.py", (
         ("followers-of-an-older-epoch-remembered", "followers=FrozenMap(), proposal=None,",

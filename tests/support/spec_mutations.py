@@ -13,7 +13,8 @@ from kafka_proto.replication.records import NIL
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.names import Names, isr_of
 from kafka_proto.replication.versions.base import AS_WRITTEN
-from kafka_proto.transactions.messages import Error, InitPidResponse
+from kafka_proto.transactions.correspondence import InitPidResponse
+from kafka_proto.transactions.messages import Error
 from support import replication_mutants
 
 DIARY_01 = "transactions/diary-01"
@@ -96,7 +97,7 @@ def not_writing(step: Step, left_out: Callable[[str], bool]) -> Step:
 
 def saying(step: Step, instead_of: Error, code: Error) -> Step:
     """Return a step that answers with another code."""
-    sent = (attrs.evolve(message, code=code) if message.code is instead_of else message for message in step.sent)
+    sent = (attrs.evolve(message, error=code) if message.code is instead_of else message for message in step.sent)
     return attrs.evolve(step, sent=tuple(sent))
 
 
@@ -148,12 +149,12 @@ def writes_backwards(view: View, step: Step) -> Step:
 
 def forgets_its_pid(view: View, step: Step) -> Step:
     """A client adds a partition without saying its producer id."""
-    return attrs.evolve(step, sent=tuple(attrs.evolve(message, pid=-1) for message in step.sent))
+    return attrs.evolve(step, sent=tuple(attrs.evolve(message, producer_id=-1) for message in step.sent))
 
 
 def grants_epoch_0_again(view: View, step: Step) -> Step:
     """Whoever is granted a producer id gets epoch 0, also the second client with it."""
-    sent = (attrs.evolve(m, pepoch=0) if isinstance(m, InitPidResponse) else m for m in step.sent)
+    sent = (attrs.evolve(m, producer_epoch=0) if isinstance(m, InitPidResponse) else m for m in step.sent)
     return attrs.evolve(step, sent=tuple(sent))
 
 
@@ -162,7 +163,7 @@ def elects_in_the_same_epoch(view: View, step: Step) -> Step:
 
     def wrong(variable: str, value: Any) -> Value:
         if variable == "tc_log_metadata":
-            return attrs.evolve(value, cepoch=value.cepoch - 1)
+            return attrs.evolve(value, leader_epoch=value.cepoch - 1)
         return value - 1 if variable == "txn_log_epoch" else value
 
     return writing(step, wrong)
@@ -190,7 +191,7 @@ def numbers_every_entry(view: View, step: Step) -> Step:
         if variable != "tc_log":
             return value
         *before, last = value
-        return (*before, attrs.evolve(last, transition=attrs.evolve(last.transition, pid=len(value))))
+        return (*before, attrs.evolve(last, transition=attrs.evolve(last.transition, producer_id=len(value))))
 
     return writing(step, wrong)
 
@@ -250,7 +251,7 @@ COMPACTION = {"messages": 2, "compactions": 2, "keys": 1, "values": 1}
 MUTATIONS = (
     Mutation("TypeOK", (DIARY_01,), doing(answers_as_diary_02, "ReceiveInitPidRequest"),
              {"clients": 1}, 3, "no message of the protocol: InitPidResponse"),
-    Mutation("TypeOK", (DIARY_01,), doing(sends(pepoch=-2), "CompleteInitPidRequest"),
+    Mutation("TypeOK", (DIARY_01,), doing(sends(producer_epoch=-2), "CompleteInitPidRequest"),
              {"clients": 1, "brokers": 1}, 4, "no message of the protocol: InitPidResponse"),
     Mutation("TypeOK", (DIARY_01, *WITH_PARTITIONS), doing(answers_itself, *COMMIT),
              {"clients": 1, "brokers": 1}, 4, "no message of the protocol: InitPidResponse b1->b1"),

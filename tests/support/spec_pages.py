@@ -26,6 +26,7 @@ from harness.simulate.plan import Plan
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import refine_runs
 from kafka_proto.replication.specs import kip_320
+from kafka_proto.transactions import correspondence
 from kafka_proto.transactions.specs import diary_02
 from support.actor_mutants import Sparing, is_aborting
 from support.paths import ROOT
@@ -54,6 +55,8 @@ class Page:
     """Runs of the actors; the number says how many of each kind."""
     called: Mapping[str, str] = attrs.field(factory=dict)
     """Actions that the module has under another name."""
+    names: Mapping[str, str] = attrs.field(factory=dict)
+    """What Kafka and the actors call otherwise: their names, and the spec's."""
 
     @property
     def path(self) -> Path:
@@ -84,6 +87,10 @@ def of_compaction(runs: int) -> Pairs:
         yield from refine_runs(model, Plan((), steps=100), range(runs)).pairs
 
 
+def differing(names: Mapping[str, str]) -> dict[str, str]:
+    return {actors: spec for actors, spec in names.items() if actors != spec}
+
+
 PAGES = (
     Page(
         "diary-02", "Diary 02: InitPid and AddPartitionsToTxn with elections", "transactions/diary-02", diary_02.NEXT,
@@ -91,7 +98,7 @@ PAGES = (
         "kafka_transactions_for_web",
         "The definitions are those of its earlier form, the gist, which calls ElectLeader BecomeLeader, copies the "
         "leader's log (S4), lets every replica follow (S2 is diary 02's own) and has CompletePartialTxn in a comment.",
-        of_transactions, {"ElectLeader": "BecomeLeader"},
+        of_transactions, {"ElectLeader": "BecomeLeader"}, differing({**correspondence.NAMES, **correspondence.FIELDS}),
     ),
     Page(
         "kip-320", "KIP-320: exchanges fenced by leader epoch", "replication/kip-320", kip_320.NEXT,
@@ -155,6 +162,10 @@ def text(page: Page, steps: Mapping[str, list[str]]) -> str:
         "by step; made by `python tests/support/spec_pages.py --runs`, as this page is."
     )
     lines = [f"# {page.title}", "", *wrapped(fill), "", *wrapped(how), "", *wrapped(f"Module: {page.source}."), ""]
+    if page.names:
+        fill = "What the spec, and its Python, calls otherwise than Kafka, the decisions and the actors:"
+        lines += [fill, "", "| the spec | Kafka |", "| --- | --- |"]
+        lines += [f"| `{spec}` | `{actors}` |" for actors, spec in page.names.items()] + [""]
     for one in flat(page.next_state):
         lines += row(page, one, tla, steps)
     return "\n".join(lines).rstrip() + "\n"

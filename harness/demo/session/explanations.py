@@ -62,8 +62,14 @@ class Explainer:
             found["spec"] = None
             if spec_passed and self.model.refinement is not None:
                 spec = self._refiner().spec
-                found["spec"] = self._level("spec", spec).why(action, spec_passed)
+                found["spec"] = self._level("spec", spec).why(self._in_spec(action), spec_passed)
             return found
+
+    def _in_spec(self, action: str) -> str:
+        """Return what the spec calls an action: its own name, or that of the spec's action which only it may be."""
+        known = self._refiner().refinement
+        own = (name for name, actions in known.by.items() if actions == (action,) and name not in known.extensions)
+        return action if action in known.by else next(own, action)
 
     def explain(self, step: int, action: str, label: str, before: Values, after: Values) -> list[str]:
         """Return in lines why a step that leads between two states of the spec is no step of it."""

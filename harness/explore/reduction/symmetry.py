@@ -41,8 +41,10 @@ def rename(value: Value, names: Renaming) -> Value:
     if isinstance(value, FrozenMap):
         return FrozenMap((rename(key, names), rename(item, names)) for key, item in value.items())
     if attrs.has(type(value)):
-        fields = {field.name: rename(getattr(value, field.name), names) for field in attrs.fields(type(value))}
-        return type(value)(**fields)
+        changes = {
+            field.alias or field.name: rename(getattr(value, field.name), names) for field in attrs.fields(type(value))
+        }
+        return attrs.evolve(value, **changes)
     return value
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from kafka_proto.transactions.decisions.outcome import Outcome, refuse, transition
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Error, answer
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata, TxnState
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata, TxnState
 
 
 def add_partitions(
     request: AddPartitionsToTxnRequest,
     *,
     leads: bool,
-    metadata: TxnMetadata | None,
-    pending: TxnMetadata | None,
+    metadata: TransactionMetadata | None,
+    pending: TransactionMetadata | None,
     loading: bool = False,
 ) -> Outcome:
     """Add partitions to a producer's transaction, or say why not (`ReceiveAddPartitionsToTxnRequest`)."""
@@ -22,9 +22,9 @@ def add_partitions(
         return refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
     if metadata is None:
         return refuse(request, Error.INVALID_PRODUCER_ID_MAPPING)
-    if request.pid != metadata.pid:
+    if request.producer_id != metadata.producer_id:
         return refuse(request, Error.INVALID_PRODUCER_ID_MAPPING)
-    if request.pepoch != metadata.pepoch:
+    if request.producer_epoch != metadata.producer_epoch:
         return refuse(request, Error.PRODUCER_FENCED)
     if pending is not None or metadata.state in PREPARED:
         return refuse(request, Error.CONCURRENT_TRANSACTIONS)
@@ -35,4 +35,4 @@ def add_partitions(
         Error.OK, ongoing.partitions, source=request.dest, dest=request.source, correlation=request.correlation
     )
     callback = Callback(request.type, added, answer(request, Error.NOT_COORDINATOR))
-    return Outcome(entry=Entry(request.tid, ongoing, callback))
+    return Outcome(entry=Entry(request.transactional_id, ongoing, callback))

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import attrs
 
-from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, Error, InitPidResponse, Response
+from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, Error, InitProducerIdResponse, Response
 from kafka_proto.transactions.records import ClientRecord, ClientState
 
 
 def may_init(client: ClientRecord, tid: str) -> bool:
-    """Say whether a client may send an InitPidRequest for an id: a retry keeps the id of the first try."""
-    return client.state is ClientState.READY and client.tid in (None, tid)
+    """Say whether a client may send an InitProducerIdRequest for an id: a retry keeps the id of the first try."""
+    return client.state is ClientState.READY and client.transactional_id in (None, tid)
 
 
 def init_sent(client: ClientRecord, tid: str) -> ClientRecord:
     """The client after `SendInitPidRequest`."""
-    return attrs.evolve(client, tid=tid, state=ClientState.SENT_INIT_PID_REQUEST)
+    return attrs.evolve(client, transactional_id=tid, state=ClientState.SENT_INIT_PID_REQUEST)
 
 
 def awaits(client: ClientRecord, response: Response) -> bool:
     """Say whether a client takes a response: it goes by its own state alone."""
-    if isinstance(response, InitPidResponse):
+    if isinstance(response, InitProducerIdResponse):
         return client.state is ClientState.SENT_INIT_PID_REQUEST
     return client.state is ClientState.BEGUN_TXN
 
 
-def init_answered(client: ClientRecord, response: InitPidResponse) -> ClientRecord:
+def init_answered(client: ClientRecord, response: InitProducerIdResponse) -> ClientRecord:
     """The client after `ReceiveInitPidResponse` of diary 02: as below, and a success clears the last error."""
     after = init_answered_keeping_error(client, response)
     return attrs.evolve(after, last_state=None, last_error=None) if after.state is ClientState.HAS_PID else after
 
 
-def init_answered_keeping_error(client: ClientRecord, response: InitPidResponse) -> ClientRecord:
+def init_answered_keeping_error(client: ClientRecord, response: InitProducerIdResponse) -> ClientRecord:
     """The client after `ReceiveInitPidResponse` of the gist: it has a producer id, or is ready to try again."""
-    if response.code is not Error.OK:
-        return failed(client, ClientState.READY, response.code)
+    if response.error is not Error.OK:
+        return failed(client, ClientState.READY, response.error)
     return attrs.evolve(
-        client, state=ClientState.HAS_PID, tc=response.source, pid=response.pid, epoch=response.pepoch
+        client, state=ClientState.HAS_PID, coordinator=response.source, producer_id=response.producer_id,
+        producer_epoch=response.producer_epoch,
     )
 
 
@@ -56,16 +57,17 @@ def add_sent(client: ClientRecord, partition: str) -> ClientRecord:
 
 def add_answered(client: ClientRecord, response: AddPartitionsToTxnResponse, found: str | None) -> ClientRecord:
     """The client after `ReceiveAddPartitionsToTxnResponse`; `found` is the coordinator a new look-up gives."""
-    if response.code is Error.OK:
+    if response.error is Error.OK:
         return attrs.evolve(
             client,
             pending_partitions=client.pending_partitions - response.partitions,
             partitions=client.partitions | response.partitions,
         )
-    if response.code.is_retriable:
-        tc = found if response.code is Error.NOT_COORDINATOR else client.tc
-        return attrs.evolve(failed(client, client.state, response.code), tc=tc, pending_partitions=frozenset())
-    terminated = failed(client, ClientState.TERMINATED, response.code)
+    if response.error.is_retriable:
+        coordinator = found if response.error is Error.NOT_COORDINATOR else client.coordinator
+        after = failed(client, client.state, response.error)
+        return attrs.evolve(after, coordinator=coordinator, pending_partitions=frozenset())
+    terminated = failed(client, ClientState.TERMINATED, response.error)
     return attrs.evolve(terminated, pending_partitions=frozenset(), partitions=frozenset())
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import attrs
 
 from kafka_proto.transactions.decisions.outcome import Outcome, transition
 from kafka_proto.transactions.messages import Error
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TxnMetadata, TxnState
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata, TxnState
+
+E = TypeVar("E", bound=Entry)
 
 
-def next_to_commit(log: Sequence[Entry], hwm: int, can_commit: Iterable[bool]) -> Entry | None:
+def next_to_commit(log: Sequence[E], hwm: int, can_commit: Iterable[bool]) -> E | None:
     """Return the entry that a leader commits next, or None where it may not (`CommitTxnLogAppend`).
 
     `can_commit` says, one by one and up to the first that says no, what else must be: it leads, and every broker is in
@@ -28,13 +31,13 @@ def entry_committed(entry: Entry) -> Outcome:
     answers = () if response is None else (response,)
     if entry.callback.type not in PREPARED:
         return Outcome(answers)
-    completion = complete(entry.tid, entry.transition)
+    completion = complete(entry.transactional_id, entry.transition)
     if isinstance(completion, Error):
-        return Outcome(tuple(attrs.evolve(said, code=completion) for said in answers))
+        return Outcome(tuple(attrs.evolve(said, error=completion) for said in answers))
     return Outcome(answers, completion)
 
 
-def complete(tid: str, prepared: TxnMetadata) -> Entry | Error:
+def complete(tid: str, prepared: TransactionMetadata) -> Entry | Error:
     """Return the entry that completes a prepared transaction (`GenCompleteTransition`)."""
     commits = prepared.state is TxnState.PREPARE_COMMIT
     result = transition(None, prepared, TxnState.COMPLETE_COMMIT if commits else TxnState.COMPLETE_ABORT)
@@ -42,7 +45,7 @@ def complete(tid: str, prepared: TxnMetadata) -> Entry | Error:
 
 
 def complete_partial_txn(
-    tid: str, *, leads: bool, metadata: TxnMetadata | None, pending: TxnMetadata | None
+    tid: str, *, leads: bool, metadata: TransactionMetadata | None, pending: TransactionMetadata | None
 ) -> Entry | None:
     """Return the entry with which a new coordinator finishes what its predecessor prepared (`CompletePartialTxn`)."""
     if not leads or metadata is None or metadata.state not in PREPARED or pending is not None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import attrs
 
 from kafka_proto.transactions.decisions.outcome import Outcome, refuse, transition
-from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, answer
+from kafka_proto.transactions.messages import Error, InitProducerIdRequest, InitProducerIdResponse, answer
 from kafka_proto.transactions.records import (
     FINISHED,
     PREPARED,
     Callback,
     Entry,
-    TxnMetadata,
+    TransactionMetadata,
     TxnState,
     fresh_metadata,
 )
 
 
 def init_producer_id(
-    request: InitPidRequest,
+    request: InitProducerIdRequest,
     *,
     leads: bool,
-    metadata: TxnMetadata | None,
-    pending: TxnMetadata | None,
+    metadata: TransactionMetadata | None,
+    pending: TransactionMetadata | None,
     new_pid: int | None,
     loading: bool = False,
 ) -> Outcome:
@@ -43,37 +43,43 @@ def init_producer_id(
         return attrs.evolve(refuse(request, result), metadata=metadata)
     if result.state is TxnState.PREPARE_EPOCH_FENCE:
         return attrs.evolve(abort_fenced(request, metadata, result, pending), metadata=metadata)
-    done = InitPidResponse(
-        Error.OK, result.pid, result.pepoch, source=request.dest, dest=request.source, correlation=request.correlation
+    done = InitProducerIdResponse(
+        Error.OK, result.producer_id, result.producer_epoch,
+        source=request.dest, dest=request.source, correlation=request.correlation,
     )
     callback = Callback(request.type, done, answer(request, Error.NOT_COORDINATOR))
-    return Outcome(entry=Entry(request.tid, result, callback), metadata=metadata)
+    return Outcome(entry=Entry(request.transactional_id, result, callback), metadata=metadata)
 
 
-def epoch_bumped(current: TxnMetadata, pending: TxnMetadata | None) -> TxnMetadata | Error:
+def epoch_bumped(current: TransactionMetadata, pending: TransactionMetadata | None) -> TransactionMetadata | Error:
     """Return the transition that the request asks for (`GenInitPidTransition`)."""
     if current.state in FINISHED:
         return transition(
-            pending, current, TxnState.EMPTY,
-            pepoch=current.pepoch + 1, last_pepoch=current.pepoch, partitions=frozenset(),
+            pending, current, TxnState.EMPTY, partitions=frozenset(),
+            producer_epoch=current.producer_epoch + 1, last_producer_epoch=current.producer_epoch,
         )
     if current.state is TxnState.ONGOING:
-        return transition(pending, current, TxnState.PREPARE_EPOCH_FENCE, pepoch=current.pepoch + 1, last_pepoch=-1)
+        return transition(
+            pending, current, TxnState.PREPARE_EPOCH_FENCE,
+            producer_epoch=current.producer_epoch + 1, last_producer_epoch=-1,
+        )
     if current.state in PREPARED:
         return Error.CONCURRENT_TRANSACTIONS
     return Error.ILLEGAL_STATE
 
 
 def abort_fenced(
-    request: InitPidRequest, current: TxnMetadata, fenced: TxnMetadata, pending: TxnMetadata | None
+    request: InitProducerIdRequest, current: TransactionMetadata, fenced: TransactionMetadata,
+    pending: TransactionMetadata | None,
 ) -> Outcome:
     """Abort the ongoing transaction of the producer that was just fenced (`EndTransaction` with Abort)."""
-    if fenced.pepoch < current.pepoch:
+    if fenced.producer_epoch < current.producer_epoch:
         return refuse(request, Error.PRODUCER_FENCED)
     if current.state is not TxnState.ONGOING:
         return refuse(request, Error.ILLEGAL_STATE)
     prepared = transition(
-        pending, current, TxnState.PREPARE_ABORT, pepoch=fenced.pepoch, last_pepoch=fenced.last_pepoch
+        pending, current, TxnState.PREPARE_ABORT,
+        producer_epoch=fenced.producer_epoch, last_producer_epoch=fenced.last_producer_epoch,
     )
     if isinstance(prepared, Error):
         return refuse(request, prepared)
@@ -82,4 +88,4 @@ def abort_fenced(
         answer(request, Error.CONCURRENT_TRANSACTIONS),
         answer(request, Error.NOT_COORDINATOR),
     )
-    return Outcome(entry=Entry(request.tid, prepared, callback))
+    return Outcome(entry=Entry(request.transactional_id, prepared, callback))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import attrs
 
 from kafka_proto.transactions.messages import Error, Request, Response, answer
-from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TxnMetadata, TxnState
+from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TransactionMetadata, TxnState
+
+M = TypeVar("M", bound=TransactionMetadata)
 
 
 @attrs.frozen
@@ -14,7 +18,7 @@ class Outcome:
 
     answers: tuple[Response, ...] = ()
     entry: Entry | None = None
-    metadata: TxnMetadata | None = None
+    metadata: TransactionMetadata | None = None
     """What the coordinator caches of the id from now on; None leaves it as it is."""
     needs_producer_ids: bool = False
     """Whether the request was refused because the producer ids are used up."""
@@ -26,11 +30,11 @@ def refuse(request: Request, code: Error) -> Outcome:
 
 
 def transition(
-    pending: TxnMetadata | None, current: TxnMetadata, becomes: TxnState, **changes: object
-) -> TxnMetadata | Error:
+    pending: TransactionMetadata | None, current: M, becomes: TxnState, **changes: object
+) -> M | Error:
     """Return the pending metadata of a state change, or the error that forbids it (`GenTransition`)."""
     if pending is not None:
         return Error.CONCURRENT_TRANSACTIONS
     if current.state not in VALID_PREVIOUS[becomes]:
         return Error.INVALID_TRANSITION
-    return attrs.evolve(current, state=becomes, last_pid=None, **changes)  # type: ignore[arg-type]
+    return attrs.evolve(current, state=becomes, last_producer_id=None, **changes)  # type: ignore[arg-type]

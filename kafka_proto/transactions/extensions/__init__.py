@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from harness.model import BAG, NO_FAULTS, Faults, Model, Network, Refusal, departed
 from harness.model.spec import Around, Next, chosen, extended, reasons, writing
+from kafka_proto.transactions.correspondence import of_actors
 from kafka_proto.transactions.extensions import brokers, clients, elections
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS as ON_REPLICAS
 from kafka_proto.transactions.extensions.replicated_log import on_replicas
@@ -48,17 +49,19 @@ EXTENSIONS: Mapping[str, str] = reasons(ACTIONS)
 """The extension actions, and why the truth has each."""
 OF_FAULTS = ("Crash", "LoseMessage", "CopyMessage")
 """Those that are faults themselves: a model that has no faults does not need them."""
-ASKS = ("SendInitPidRequest", "SendAddPartitionsToTxnRequest")
-IS_ASKED = ("ReceiveInitPidRequest", "ReceiveAddPartitionsToTxnRequest")
-IS_ANSWERED = ("ReceiveInitPidResponse", "ReceiveAddPartitionsToTxnResponse")
+EXCHANGE = (
+    "SendInitPidRequest", "SendAddPartitionsToTxnRequest", "ReceiveInitPidRequest", "ReceiveAddPartitionsToTxnRequest",
+    "ReceiveInitPidResponse", "ReceiveAddPartitionsToTxnResponse",
+)
+ASKS, IS_ASKED = (tuple(of_actors(name) for name in EXCHANGE[at : at + 2]) for at in (0, 2))
 SENDS = (*ASKS, *IS_ASKED, "ReceiveCommitted", "BecomeFollower")
 """Actions of actors that send requests or responses: faults by rule, cut links and dead receivers strike there."""
 FOLLOWS = ("BecomeFollower", "JoinEpoch")
 BY_EITHER: Mapping[str, tuple[str, ...]] = {
-    **{name: (name,) for name in (*ASKS, *IS_ASKED, *IS_ANSWERED, "CompletePartialTxn")},
+    **{name: (of_actors(name),) for name in (*EXCHANGE, "CompletePartialTxn")},
     "RequestTimeout": ("RequestTimeout",),
     "IgnoreResponse": ("IgnoreResponse",),
-    "StaleLookUp": ("SendInitPidRequest", "ReceiveFindCoordinatorResponse"),
+    "StaleLookUp": (ASKS[0], "ReceiveFindCoordinatorResponse"),
     "RefuseRequest": IS_ASKED,
     "Crash": ("Crash",),
 }

@@ -6,6 +6,13 @@ from collections.abc import Iterable
 
 from harness.model import BAG, View, slot
 from harness.model.spec import Change, action, each
+from kafka_proto.transactions.correspondence import (
+    AddPartitionsToTxnRequest,
+    InitPidRequest,
+    LogMetadata,
+    Request,
+    in_spec,
+)
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
@@ -18,8 +25,7 @@ from kafka_proto.transactions.extensions.serving import (
     serves,
     stopped,
 )
-from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, Error, InitPidRequest, Request, answer
-from kafka_proto.transactions.records import LogMetadata
+from kafka_proto.transactions.messages import Error, answer
 from kafka_proto.transactions.specs.diary_02 import committed, find_coordinator, next_to_commit
 
 
@@ -36,7 +42,7 @@ def refuse_request(k: ExtendedNames, view: View, b: str, c: str, request: Reques
         return
     loading = has_to_load(view, b, p)
     for code in (Error.COORDINATOR_LOAD_IN_PROGRESS,) if loading else excuses(view, b, p, request):
-        yield Change(paid, code, sent=(answer(request, code),))
+        yield Change(paid, code, sent=(in_spec(answer(request, code)),))
 
 
 def excuses(view: View, b: str, p: str, request: Request) -> Iterable[Error]:

@@ -8,10 +8,10 @@ import attrs
 
 from harness.model import BAG, View, canonical_sort, slot
 from harness.model.spec import ITSELF, Around, Change, Index, action, each
+from kafka_proto.transactions.correspondence import AddPartitionsToTxnResponse, ClientRecord, InitPidResponse, Response
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.extensions.serving import ExtendedNames, has_loaded, is_coordinating
-from kafka_proto.transactions.messages import AddPartitionsToTxnResponse, InitPidResponse, Response
-from kafka_proto.transactions.records import ClientRecord, ClientState
+from kafka_proto.transactions.records import ClientState
 from kafka_proto.transactions.specs.diary_02 import asks_for_pid, find_coordinator
 
 
@@ -60,7 +60,7 @@ def request_timeout(k: ExtendedNames, view: View, c: str) -> Iterable[Change]:
     after = k.version.given_up(client)
     if client.pid != -1:
         assert client.tid is not None
-        after = attrs.evolve(after, tc=find_coordinator(view, client.tid))
+        after = attrs.evolve(after, coordinator=find_coordinator(view, client.tid))
     yield Change(((slot("client", c), after), *paid))
 
 
@@ -81,7 +81,7 @@ def stale_look_up(k: ExtendedNames, view: View, c: str) -> Iterable[Change]:
                 asked = numbered(asks_for_pid(c, client, tid, b, f"{tid} {b}"), k, view, c)
                 yield attrs.evolve(asked, writes=(*asked.writes, *paid))
         if client.pid != -1 and not client.pending_partitions and b != client.tc:
-            yield Change(((slot("client", c), attrs.evolve(client, tc=b)), *paid), b)
+            yield Change(((slot("client", c), attrs.evolve(client, coordinator=b)), *paid), b)
 
 
 OF_REQUESTS: Mapping[str, Around] = {

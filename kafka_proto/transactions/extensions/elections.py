@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from harness.model import View, slot
 from harness.model.spec import Change, action, each
+from kafka_proto.transactions.correspondence import LogMetadata
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
@@ -15,7 +16,6 @@ from kafka_proto.transactions.extensions.serving import (
     now_serving,
     serves,
 )
-from kafka_proto.transactions.records import LogMetadata
 from kafka_proto.transactions.specs.diary_02 import elected, following, materialized
 
 

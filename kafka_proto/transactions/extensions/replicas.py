@@ -14,6 +14,7 @@ import attrs
 
 from harness.model import Value, View, slot
 from harness.model.spec import Change, Writes
+from kafka_proto.transactions.correspondence import Entry, LogMetadata
 from kafka_proto.transactions.extensions.serving import (
     ExtendedNames,
     committed_log,
@@ -21,7 +22,7 @@ from kafka_proto.transactions.extensions.serving import (
     serves,
     tids_of,
 )
-from kafka_proto.transactions.records import Callback, Entry, LogMetadata
+from kafka_proto.transactions.records import Callback
 from kafka_proto.transactions.specs.names import Names
 
 Entries = tuple[Entry, ...]

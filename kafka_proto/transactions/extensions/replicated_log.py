@@ -26,6 +26,14 @@ from harness.model.spec import (
     rows,
     writing,
 )
+from kafka_proto.transactions.correspondence import (
+    AddPartitionsToTxnRequest,
+    Entry,
+    InitPidRequest,
+    LogMetadata,
+    Request,
+    in_spec,
+)
 from kafka_proto.transactions.decisions import election
 from kafka_proto.transactions.extensions.brokers import crash, refuse_request
 from kafka_proto.transactions.extensions.clients import (
@@ -56,8 +64,6 @@ from kafka_proto.transactions.extensions.serving import (
     serves,
     with_actions,
 )
-from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, InitPidRequest, Request
-from kafka_proto.transactions.records import Entry, LogMetadata
 from kafka_proto.transactions.specs import diary_02
 from kafka_proto.transactions.specs.diary_02 import (
     committed,
@@ -81,7 +87,7 @@ def next_of(view: View, b: str, p: str) -> Entry | None:
 
 def answered(k: ExtendedNames, view: View, b: str, p: str, entry: Entry) -> Change:
     """An entry commits and its callback runs, as in CommitTxnLogAppend."""
-    done = k.version.entry_committed(entry)
+    done = in_spec(k.version.entry_committed(entry))
     return reaching(Change(committed(k, view, b, p, entry, done.entry), sent=done.answers), k, view, b, p)
 
 

@@ -9,10 +9,9 @@ import attrs
 
 from harness.model import BAG, Model, Value, View, slot
 from harness.model.spec import Change, Next, Writes, processes
+from kafka_proto.transactions.correspondence import Entry, Request
 from kafka_proto.transactions.decisions import election
-from kafka_proto.transactions.messages import Request
 from kafka_proto.transactions.properties import SpecState, properties
-from kafka_proto.transactions.records import Entry
 from kafka_proto.transactions.specs.names import Names, initial
 
 BUDGET = "aux_extension_ctr"

@@ -31,10 +31,11 @@ from harness.model import (
     sometimes,
 )
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
+from kafka_proto.transactions.correspondence import InitPidRequest, InitPidResponse, TxnMetadata, in_spec
 from kafka_proto.transactions.decisions.outcome import transition
-from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, answer
+from kafka_proto.transactions.messages import Error, answer
 from kafka_proto.transactions.properties import message_type, no_bad_state
-from kafka_proto.transactions.records import ClientState, TxnMetadata, TxnState, fresh_metadata
+from kafka_proto.transactions.records import ClientState, TxnState, fresh_metadata
 from kafka_proto.transactions.specs.diary_02 import outcome
 from kafka_proto.transactions.specs.names import (
     Names,
@@ -124,18 +125,18 @@ def receive_init_pid_request(k: PidNames, view: View, b: str, c: str, request: I
     current: TxnMetadata | None = view[own]
     if current is None:
         if view.at("t_to_p_mapping", tid) not in view.at("tc_part_metadata", b):
-            yield Change(sent=(answer(request, Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID),))
+            yield Change(sent=(in_spec(answer(request, Error.NOT_COORDINATOR_FOR_TRANSACTIONAL_ID)),))
             return
-        current = fresh_metadata(view["pid_source"] + 1)
+        current = in_spec(fresh_metadata(view["pid_source"] + 1))
     writes: Writes = (("pid_source", k.pid_version.pid_source_after(view["pid_source"], current.pid)), (own, current))
     result = transition(
         view.at("tc_txn_transition", b, tid), current, TxnState.EMPTY,
-        pepoch=current.pepoch + 1, last_pepoch=current.pepoch, partitions=frozenset(),
+        producer_epoch=current.pepoch + 1, last_producer_epoch=current.pepoch, partitions=frozenset(),
     )
     if isinstance(result, Error):
-        yield Change(writes, sent=(answer(request, result),))
+        yield Change(writes, sent=(in_spec(answer(request, result)),))
         return
-    result = attrs.evolve(result, last_pid=current.pid)
+    result = attrs.evolve(result, last_producer_id=current.pid)
     for other, t in product(k.brokers, k.transactional_ids):
         pending = result if (other, t) == (b, tid) else k.pid_version.others_pending(view, other, t)
         writes += ((slot("tc_txn_transition", other, t), pending),)

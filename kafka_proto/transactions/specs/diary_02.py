@@ -10,25 +10,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.model import Faults, Kind, Model, Network, Op, Value, View, brief_value, departed, slot
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
+from kafka_proto.transactions.correspondence import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    ClientRecord,
+    Entry,
+    InitPidRequest,
+    InitPidResponse,
+    LogMetadata,
+    Request,
+    TxnMetadata,
+    in_spec,
+)
 from kafka_proto.transactions.decisions import client as clients
 from kafka_proto.transactions.decisions import completion, election
 from kafka_proto.transactions.decisions.outcome import Outcome
-from kafka_proto.transactions.messages import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    Error,
-    InitPidRequest,
-    InitPidResponse,
-    Request,
-)
+from kafka_proto.transactions.messages import Error
 from kafka_proto.transactions.properties import SpecState, properties
-from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, LogMetadata, TxnMetadata
+from kafka_proto.transactions.records import ClientState, TransactionMetadata
 from kafka_proto.transactions.specs.names import (
     Names,
     initial,
     symmetric,
 )
-from kafka_proto.transactions.types import TYPES
+from kafka_proto.transactions.types import SPEC_TYPES
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.version import Version
 
@@ -78,12 +83,13 @@ def leads_tid(view: View, b: str, tid: str) -> bool:
 def carried_out(k: Names, view: View, b: str, request: Request, decided: Outcome) -> Change:
     """A coordinator remembers, appends and answers what it has decided."""
     writes: Writes = ()
-    if decided.metadata is not None:
-        source = k.version.pid_source_after(view["pid_source"], decided.metadata.pid)
-        writes = ((slot("tc_tid_metadata", b, request.tid), decided.metadata), ("pid_source", source))
+    metadata: TxnMetadata | None = in_spec(decided.metadata)
+    if metadata is not None:
+        source = k.version.pid_source_after(view["pid_source"], metadata.pid)
+        writes = ((slot("tc_tid_metadata", b, request.tid), metadata), ("pid_source", source))
     if decided.entry is not None:
-        writes += appended(view, b, decided.entry)
-    return Change(writes, sent=decided.answers)
+        writes += appended(view, b, in_spec(decided.entry))
+    return Change(writes, sent=in_spec(decided.answers))
 
 
 def appended(view: View, b: str, entry: Entry) -> Writes:
@@ -157,7 +163,7 @@ def commit_txn_log_append(k: Names, view: View, b: str, p: str) -> Iterable[Chan
     entry = next_to_commit(k, view, b, p)
     if entry is None:
         return
-    done = k.version.entry_committed(entry)
+    done = in_spec(k.version.entry_committed(entry))
     yield Change(committed(k, view, b, p, entry, done.entry), sent=done.answers)
 
 
@@ -201,7 +207,7 @@ def elect_leader(k: Names, view: View, b: str, p: str) -> Iterable[Change]:
     yield Change(elected(k, view, b, p, lambda tid: view.at("tc_tid_metadata", deposed, tid)))
 
 
-Loaded = Callable[[str], TxnMetadata | None]
+Loaded = Callable[[str], TransactionMetadata | None]
 """What an elected broker loads of an id on its partition."""
 
 
@@ -260,7 +266,7 @@ def complete_partial_txn(k: Names, view: View, b: str, tid: str) -> Iterable[Cha
         pending=view.at("tc_tid_transition", b, tid),
     )
     if entry is not None:
-        yield Change(appended(view, b, entry))
+        yield Change(appended(view, b, in_spec(entry)))
 
 
 NEXT: Next = (
@@ -322,7 +328,7 @@ def compose(
     """Compose a next-state relation over the variables of diary 02."""
     return Model(
         f"transactions/{k.version.name}", processes(next_state, k), (initial(k),), network, faults,
-        properties(k, SpecState()), FAIRNESS, history_variables, sizes, settings, types=TYPES,
+        properties(k, SpecState()), FAIRNESS, history_variables, sizes, settings, types=SPEC_TYPES,
         waits_for=lambda view: waits_for(k, view), symmetric=symmetric(k),
         view_hides=("messages_discard", "aux_coord_ctr"),
     )

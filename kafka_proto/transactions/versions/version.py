@@ -10,7 +10,7 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.transactions.decisions.outcome import Outcome
-from kafka_proto.transactions.records import ClientRecord, Entry, TxnMetadata
+from kafka_proto.transactions.records import ClientRecord, Entry, TransactionMetadata
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +30,7 @@ class Version:
     """None where a version leaves what its predecessor prepared alone."""
     must_follow: Callable[[str, str, int, str, int], bool]
     follower_log: Callable[..., tuple[Entry, ...]]
-    materialized: Callable[[bool, TxnMetadata | None, TxnMetadata | None], TxnMetadata | None]
+    materialized: Callable[[bool, TransactionMetadata | None, TransactionMetadata | None], TransactionMetadata | None]
 
     init_answered: Callable[..., ClientRecord]
     add_answered: Callable[..., ClientRecord]

@@ -34,13 +34,13 @@ from kafka_proto.replication import partition, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
 from kafka_proto.replication.messages import (
-    AlterPartition,
+    AlterPartitionRequest,
     AlterPartitionResponse,
     Error,
-    Fetch,
+    FetchRequest,
     FetchResponse,
-    LeaderAndIsr,
-    OffsetsForLeaderEpoch,
+    LeaderAndIsrRequest,
+    OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
 from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
@@ -172,7 +172,8 @@ MUTATIONS = {
     "StrongIsr": ("ReceiveFetchResponse", invents), "WeakIsr": ("ReceiveFetchResponse", invents),
     "LogMatching": ("ReceiveFetchResponse", invents), "FollowerLogMatches": ("ReceiveFetchResponse", invents),
     "AckDurability": ("IncreaseHighWatermark", loses_all), "StableReads": ("ReceivePollResponse", serves_anything),
-    "IsrEligibility": ("ReceiveAlterPartition", lets_strangers_in), "FollowersCatchUp": ("ReceiveFetch", swallows),
+    "IsrEligibility": ("ReceiveAlterPartitionRequest", lets_strangers_in),
+    "FollowersCatchUp": ("ReceiveFetchRequest", swallows),
 }
 
 
@@ -227,11 +228,11 @@ def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower:
     leads, follows = (tuple(Entry(e, f"{e}@{n}") for n, e in enumerate(log)) for log in (leader, follower))
     k = {name: Replica(name, VERSIONS["kip-279"]) for name in ("r1", "r2")}
     one = ReplicaState(log=leads)
-    announced = LeaderAndIsr("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
+    announced = LeaderAndIsrRequest("r1", 9, frozenset(k), 1, 0, source="controller", dest="r2")
     one = partition.obey(k["r1"], one, attrs.evolve(announced, dest="r1")).state
     outcome = partition.obey(k["r2"], ReplicaState(log=follows), announced)
     asked = 0
-    while isinstance(outcome.state.request, OffsetsForLeaderEpoch):
+    while isinstance(outcome.state.request, OffsetsForLeaderEpochRequest):
         asked += 1
         reply = heard(k["r1"], one, outcome.state.request).sent[0]
         assert isinstance(reply, OffsetsForLeaderEpochResponse)
@@ -250,15 +251,15 @@ def heard(k: Replica, s: ReplicaState, message: Message) -> Outcome:
 def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
     """KIP-320: a fetch of an older epoch is refused and does not count, one of a newer epoch waits."""
     k = Replica("r1", VERSIONS["kip-320"])
-    announced = LeaderAndIsr("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
+    announced = LeaderAndIsrRequest("r1", 2, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
     leads = partition.obey(k, ReplicaState(log=(Entry(0, "a"),)), announced).state
-    fetch = Fetch(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
+    fetch = FetchRequest(0, 1, -1, 0, 0, 1, source="r2", dest="r1")
     refused = heard(k, leads, fetch)
     assert isinstance(refused.sent[0], FetchResponse) and refused.sent[0].error == "FENCED_LEADER_EPOCH"
     assert not refused.state.followers
-    waits = heard(k, leads, attrs.evolve(fetch, leader_epoch=3))
+    waits = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=3))
     assert waits.sent == () and set(waits.state.parked) == {"r2"} and not waits.state.followers
-    served = heard(k, leads, attrs.evolve(fetch, leader_epoch=2))
+    served = heard(k, leads, attrs.evolve(fetch, current_leader_epoch=2))
     assert isinstance(served.sent[0], FetchResponse) and served.sent[0].entry == Entry(0, "a")
     assert set(served.state.followers) == {"r2"}
     unfenced = heard(Replica("r1", VERSIONS["kip-279"]), leads, fetch)
@@ -268,11 +269,11 @@ def test_fetch_of_another_epoch_is_fenced_or_waits() -> None:
 def test_leader_that_crashed_does_not_lead_on() -> None:
     """A replica that is started again neither leads nor follows before the controller has heard of it."""
     k = Replica("r1", VERSIONS["kip-320"])
-    announced = LeaderAndIsr("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
+    announced = LeaderAndIsrRequest("r1", 0, frozenset(("r1", "r2")), 1, 0, source="controller", dest="r1")
     leads = partition.obey(k, ReplicaState(), announced).state
     assert partition.leads(k, leads)
     again = partition.restarted(leads)
-    assert not partition.leads(k, again) and again.leader == "r1" and again.incarnation == 1
+    assert not partition.leads(k, again) and again.leader == "r1" and again.broker_epoch == 1
     assert not partition.leads(k, heard(k, again, announced).state)
     assert partition.produce(k, again, "m", "all", None).completed[0].error == "NOT_LEADER_OR_FOLLOWER"
 
@@ -280,15 +281,15 @@ def test_leader_that_crashed_does_not_lead_on() -> None:
 def test_proposed_members_count_from_the_moment_of_sending() -> None:
     """KIP-497: with a proposal out, the high watermark waits for the new member; RP-10 does not."""
     isr = frozenset(("r1",))
-    announced = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
+    announced = LeaderAndIsrRequest("r1", 0, isr, 1, 0, source="controller", dest="r1")
     for version, rises in ((VERSIONS["async-isr"], False),
                            (departed(VERSIONS["async-isr"], DEPARTURES, "RP-10"), True)):
         k = Replica("r1", version)
         s = partition.obey(k, ReplicaState(), announced).state
-        s = heard(k, s, Fetch(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+        s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
         assert partition.may_expand_isr(k, s, "r2")
         proposed = partition.propose_isr(k, s, isr | {"r2"})
-        assert isinstance(proposed.sent[0], AlterPartition) and proposed.sent[0].incarnations["r2"] == 0
+        assert isinstance(proposed.sent[0], AlterPartitionRequest) and proposed.sent[0].broker_epochs["r2"] == 0
         s = partition.produce(k, proposed.state, "m", "all", None).state
         assert partition.may_increase_high_watermark(k, s) is rises
 
@@ -296,9 +297,9 @@ def test_proposed_members_count_from_the_moment_of_sending() -> None:
 def test_refusal_is_of_the_proposal_that_it_names() -> None:
     """A late refusal of an earlier proposal for the same epoch leaves the present one alone; its own ends it."""
     k, isr = Replica("r1", VERSIONS["async-isr"]), frozenset(("r1",))
-    announced = LeaderAndIsr("r1", 0, isr, 1, 0, source="controller", dest="r1")
+    announced = LeaderAndIsrRequest("r1", 0, isr, 1, 0, source="controller", dest="r1")
     s = partition.obey(k, ReplicaState(), announced).state
-    s = heard(k, s, Fetch(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
+    s = heard(k, s, FetchRequest(0, 0, -1, 0, 0, 1, source="r2", dest="r1")).state
     s = partition.propose_isr(k, s, isr | {"r2"}).state
     for who, forgotten in (("r3", False), ("r2", True)):
         refusal = AlterPartitionResponse(

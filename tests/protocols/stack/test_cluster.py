@@ -19,11 +19,12 @@ from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
 from kafka_proto.replication.partition import ReplicaState
+from kafka_proto.stack.controller import PARTITION
 from kafka_proto.stack.properties import INVARIANTS, LIVENESS
 from kafka_proto.stack.replicated_log import REPLICA, log_of
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.coordinator_role import COORDINATOR, Coordinator
-from kafka_proto.transactions.messages import Error, InitPidResponse
+from kafka_proto.transactions.messages import Error, InitProducerIdResponse
 from kafka_proto.transactions.records import ClientState, TxnRecord, TxnState
 
 TRAIL = TRAILS / "gaps" / "refused-entry-survives.trail.jsonl"
@@ -140,16 +141,16 @@ class World:
         return log_of(self.replica(b))
 
     def answer(self, c: str) -> Error:
-        """Return the code of the InitPidResponse that is on its way to a client."""
+        """Return the code of the InitProducerIdResponse that is on its way to a client."""
         contents = self.model.network.contents(self.state[f"inbox[{c}]"])
-        (response,) = (message for message in contents if isinstance(message, InitPidResponse))
-        return response.code
+        (response,) = (message for message in contents if isinstance(message, InitProducerIdResponse))
+        return response.error
 
     def asks(self, c: str, b: str) -> None:
-        """Let a client look b up at b itself, and send it an InitPidRequest, which b receives."""
+        """Let a client look b up at b itself, and send it an InitProducerIdRequest, which b receives."""
         self.take(f"SendFindCoordinatorRequest({c},{b})", f"ReceiveFindCoordinatorRequest({b},{c})")
-        self.take(f"ReceiveFindCoordinatorResponse({c},{b})", f"SendInitPidRequest({c})")
-        self.take(f"ReceiveInitPidRequest({b},{c})")
+        self.take(f"ReceiveFindCoordinatorResponse({c},{b})", f"SendInitProducerIdRequest({c})")
+        self.take(f"ReceiveInitProducerIdRequest({b},{c})")
 
 
 @pytest.fixture
@@ -159,13 +160,13 @@ def here() -> World:
 
 
 def test_client_is_answered_when_the_high_watermark_passes_its_entry(here: World) -> None:
-    """An InitPidRequest is answered when all of the ISR have its entry and have said so, and not before."""
+    """An InitProducerIdRequest is answered when all of the ISR have its entry and have said so, and not before."""
     here.take("Init(c1,tid1)")
     here.asks("c1", "b1")
-    fetched = "ReceiveFetch(b1,b3)"
+    fetched = "ReceiveFetchRequest(b1,b3)"
     here.settle(fetched)
     assert [len(here.log(b)) for b in ("b1", "b2", "b3")] == [1, 1, 1]
-    assert here.state["c1"].record.pid == -1 and "tid1" in here.coordinator("b1").transitions
+    assert here.state["c1"].record.producer_id == -1 and "tid1" in here.coordinator("b1").transitions
     here.take(fetched)
     assert here.answer("c1") is Error.OK and not here.coordinator("b1").transitions
     assert here.replica("b1").high_watermark == 1
@@ -175,14 +176,14 @@ def test_new_coordinator_says_that_it_is_loading_until_its_log_is_committed(here
     """Who was elected refuses clients until its high watermark has reached the end of its log, and it has loaded it."""
     here.take("Init(c1,tid1)")
     here.asks("c1", "b1")
-    here.take("ReceiveFetchResponse(b2,b1)", "ElectLeader(b2,p1)", "ReceiveLeaderAndIsr(b2,p1)")
+    here.take("ReceiveFetchResponse(b2,b1)", "ElectLeader(b2,p1)", "ReceiveLeaderAndIsrRequest(b2,p1)")
     here.take("Init(c2,tid1)")
     here.asks("c2", "b2")
     assert here.answer("c2") is Error.COORDINATOR_LOAD_IN_PROGRESS
     here.settle("LoadTxnLog")
     assert here.replica("b2").high_watermark == 1 and not here.coordinator("b2").loaded
     here.take("LoadTxnLog(b2,p1)")
-    assert here.coordinator("b2").metadata["tid1"].pepoch == 0
+    assert here.coordinator("b2").metadata["tid1"].producer_epoch == 0
 
 
 def test_deposed_coordinator_resigns_and_refuses_who_waits(here: World) -> None:
@@ -191,7 +192,7 @@ def test_deposed_coordinator_resigns_and_refuses_who_waits(here: World) -> None:
     here.asks("c1", "b1")
     before = here.coordinator("b1")
     assert before.metadata and before.transitions and before.loaded == {"p1"}
-    here.take("ElectLeader(b2,p1)", "ReceiveLeaderAndIsr(b1,p1)")
+    here.take("ElectLeader(b2,p1)", "ReceiveLeaderAndIsrRequest(b1,p1)")
     after = here.coordinator("b1")
     assert not (after.metadata or after.transitions or after.loaded)
     assert METADATA.of(View(here.state), "b1").known["p1"].leader == "b2"
@@ -216,7 +217,7 @@ def test_next_coordinator_completes_what_was_prepared(here: World) -> None:
     assert here.coordinator("b2").metadata["tid1"].state is TxnState.COMPLETE_ABORT
     here.take("RetryBackoff(c2)")
     here.settle()
-    assert (here.state["c2"].record.state, here.state["c2"].record.epoch) == (ClientState.HAS_PID, 2)
+    assert (here.state["c2"].record.state, here.state["c2"].record.producer_epoch) == (ClientState.HAS_PID, 2)
 
 
 CRASHES = {"flushed": 1, "unflushed": 0, "lost": 0}
@@ -231,7 +232,7 @@ def test_disk_says_what_a_crash_leaves(disk: str) -> None:
     here.take("ReceiveFetchResponse(b2,b1)")
     here.take("Crash(b2)", "Restart(b2)")
     assert len(here.log("b2")) == CRASHES[disk]
-    assert METADATA.of(View(here.state), "b2").incarnation == here.replica("b2").incarnation == 1
+    assert METADATA.of(View(here.state), "b2").broker_epoch == here.replica("b2").broker_epoch == 1
 
 
 def test_restarted_broker_leaves_the_isr_and_comes_back() -> None:
@@ -240,10 +241,10 @@ def test_restarted_broker_leaves_the_isr_and_comes_back() -> None:
     here.take("Init(c1,tid1)")
     here.asks("c1", "b1")
     here.settle()
-    here.take("Crash(b2)", "Restart(b2)", "RegisterBroker(b2)", "ReceiveRegisterBroker(b2)")
-    assert here.state["controller"].partitions["p1"].isr == {"b1", "b3"}
+    here.take("Crash(b2)", "Restart(b2)", "RegisterBroker(b2)", "ReceiveBrokerRegistrationRequest(b2)")
+    assert PARTITION["p1"].of(View(here.state), "controller").quorum.isr == {"b1", "b3"}
     here.settle()
-    assert here.state["controller"].partitions["p1"].isr == {"b1", "b2", "b3"}
+    assert PARTITION["p1"].of(View(here.state), "controller").quorum.isr == {"b1", "b2", "b3"}
     assert here.log("b2") == here.log("b1") != ()
 
 
@@ -259,7 +260,8 @@ def test_entry_survives_though_its_client_was_told_not_coordinator() -> None:
     here.take(*(chosen.label for chosen in trail.choices[11:]))
     client = here.state["c1"].record
     assert here.log("b2")[0] == refused and here.replica("b2").high_watermark == 2
-    assert (refused.transition.pid, refused.transition.pepoch) == (client.pid, client.epoch - 1) == (1, 0)
+    was = (refused.transition.producer_id, refused.transition.producer_epoch)
+    assert was == (client.producer_id, client.producer_epoch - 1) == (1, 0)
 
 
 def test_steps_of_the_stack_have_different_labels() -> None:

@@ -88,10 +88,10 @@ class KeepsIncarnation(Broker):
     """A broker that starts again, with an empty disk, as if it had never failed."""
 
     def restarted(self, local: Local) -> Local:
-        incarnation = local[METADATA].incarnation
+        broker_epoch = local[METADATA].broker_epoch
         after = super().restarted(local).put(METADATA, local[METADATA])
         for part in self.log.parts:
-            after = after.put(part, attrs.evolve(after[part], incarnation=incarnation))
+            after = after.put(part, attrs.evolve(after[part], broker_epoch=broker_epoch))
         return after
 
 

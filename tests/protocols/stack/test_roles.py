@@ -49,7 +49,7 @@ class NoteKeeper(Role):
         return self.resigned(local, "notes") if self.name != "b2" else self.loaded(local, "notes", ())
 
     def receive(self, local: Local, message: Message) -> Outcome | None:
-        assert message.type != "InitPidRequest" or message.dest == self.name
+        assert message.type != "InitProducerIdRequest" or message.dest == self.name
         return None
 
     def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:

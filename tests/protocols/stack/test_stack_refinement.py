@@ -31,7 +31,7 @@ from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto import cluster
 from kafka_proto.replication import partition
-from kafka_proto.replication.messages import Fetch, LeaderAndIsr
+from kafka_proto.replication.messages import FetchRequest, LeaderAndIsrRequest
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.stack import refinement
 from kafka_proto.stack.replicated_log import ReplicatedLog
@@ -40,7 +40,7 @@ from kafka_proto.transactions.coordinator_role import CoordinatorRole
 from kafka_proto.transactions.decisions.outcome import Outcome as Decided
 from kafka_proto.transactions.extensions import replicated_log
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS
-from kafka_proto.transactions.messages import InitPidRequest, Request, Response
+from kafka_proto.transactions.messages import InitProducerIdRequest, Request, Response
 from kafka_proto.transactions.producer import Producer, TransactionalProducer
 from kafka_proto.transactions.properties import INVARIANTS
 from kafka_proto.transactions.specs.diary_02 import FAIRNESS
@@ -110,8 +110,8 @@ class Unheard(RandomStrategy):
         return chosen
 
     def may(self, option: Option, options: Sequence[Option]) -> bool:
-        late = [m for o in options if isinstance(m := o.message, Fetch) and m.dest == "b1" and m.offset]
-        if isinstance(option.message, LeaderAndIsr) and option.message.dest == "b1":
+        late = [m for o in options if isinstance(m := o.message, FetchRequest) and m.dest == "b1" and m.fetch_offset]
+        if isinstance(option.message, LeaderAndIsrRequest) and option.message.dest == "b1":
             return False
         if option.message in late:
             return self.went_on
@@ -196,9 +196,9 @@ class ServesBeforeItHasLoaded(CoordinatorRole):
         return super().decided(partial(unloaded, decide), local, request, **also)
 
 
-def unloaded(decide: Callable[..., Decided], request: InitPidRequest, *, loading: bool, **rest: Any) -> Decided:
-    """Decide about an InitPidRequest as if no log were loading."""
-    return decide(request, loading=loading and not isinstance(request, InitPidRequest), **rest)
+def unloaded(decide: Callable[..., Decided], request: InitProducerIdRequest, *, loading: bool, **rest: Any) -> Decided:
+    """Decide about an InitProducerIdRequest as if no log were loading."""
+    return decide(request, loading=loading and not isinstance(request, InitProducerIdRequest), **rest)
 
 
 class CommitsBeforeTheIsrHolds(ReplicatedLog):
@@ -225,7 +225,7 @@ class LoadsWhatIsNotCommitted(ReplicatedLog):
 class ForgetsToFailRequests(ReplicatedLog):
     """A coordinator that resigns and answers nobody."""
 
-    def receive_leader_and_isr(self, local: Any, announced: LeaderAndIsr) -> Turn[Any]:
+    def receive_leader_and_isr(self, local: Any, announced: LeaderAndIsrRequest) -> Turn[Any]:
         turn = super().receive_leader_and_isr(local, announced)
         return attrs.evolve(turn, sent=tuple(m for m in turn.sent if not isinstance(m, Response)))
 

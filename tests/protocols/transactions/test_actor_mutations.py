@@ -28,9 +28,9 @@ from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions import messages, properties
 from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch
-from kafka_proto.transactions.messages import Error, InitPidRequest, InitPidResponse, LeaderAndIsr
+from kafka_proto.transactions.messages import Error, InitProducerIdRequest, InitProducerIdResponse, LeaderAndIsrRequest
 from kafka_proto.transactions.properties import ACTOR_INVARIANTS
-from kafka_proto.transactions.records import NOBODY, LogMetadata
+from kafka_proto.transactions.records import NOBODY, LeaderAndEpoch
 
 MODELS = ("transactions/diary-02/actors", "transactions/repaired/actors")
 """At the sizes of this file diary 02 is sound, too: its flaws need a third broker, or a second partition or id."""
@@ -52,27 +52,27 @@ def breaks(invariant: str, action: str, shape: Shape, reason: str, *also: str) -
 
 def sending(turn: Turn[Any], which: type[Message] | Error, **wrong: Any) -> Turn[Any]:
     """Return a turn whose messages of one kind, or with one code, say something else."""
-    hits = [which in (type(message), getattr(message, "code", None)) for message in turn.sent]
+    hits = [which in (type(message), getattr(message, "error", None)) for message in turn.sent]
     sent = (attrs.evolve(m, **wrong) if hit else m for m, hit in zip(turn.sent, hits, strict=True))
     return attrs.evolve(turn, sent=tuple(sent))
 
 
-@breaks("TypeOK", "SendInitPidRequest", CALM, "no message of the protocol: InitPidRequest b1->c1")
+@breaks("TypeOK", "SendInitProducerIdRequest", CALM, "no message of the protocol: InitProducerIdRequest b1->c1")
 def asks_the_wrong_way_round(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A request of a client says that b1 sends it, to c1. From b1 to itself there is no link that it could take."""
-    return sending(turn, InitPidRequest, source="b1", dest="c1")
+    return sending(turn, InitProducerIdRequest, source="b1", dest="c1")
 
 
-@breaks("TypeOK", "ReceiveInitPidRequest", MOVES, "code=ProducerFenced")
+@breaks("TypeOK", "ReceiveInitProducerIdRequest", MOVES, "error=ProducerFenced")
 def fences_whoever_is_wrong_here(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker that does not coordinate an id tells its client that it was fenced."""
-    return sending(turn, Error.NOT_COORDINATOR, code=Error.PRODUCER_FENCED)
+    return sending(turn, Error.NOT_COORDINATOR, error=Error.PRODUCER_FENCED)
 
 
 @breaks("TypeOK", "SendAddPartitionsToTxnRequest", CALM, "no message of the protocol: AddPartitionsToTxnRequest")
 def forgets_its_pid(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A client adds a partition without saying its producer id."""
-    return sending(turn, messages.AddPartitionsToTxnRequest, pid=-1)
+    return sending(turn, messages.AddPartitionsToTxnRequest, producer_id=-1)
 
 
 @breaks(
@@ -83,35 +83,35 @@ def adds_all_but_that(before: Any, turn: Turn[Any]) -> Turn[Any]:
     return sending(turn, messages.AddPartitionsToTxnResponse, partitions=frozenset({"tp9"}))
 
 
-@breaks("NoBadStateResponse", "ReceiveInitPidRequest", CALM, "carries IllegalState", "TypeOK")
+@breaks("NoBadStateResponse", "ReceiveInitProducerIdRequest", CALM, "carries IllegalState", "TypeOK")
 def calls_it_illegal(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A coordinator that is busy with an id says IllegalState, as if that could not be."""
-    return sending(turn, Error.CONCURRENT_TRANSACTIONS, code=Error.ILLEGAL_STATE)
+    return sending(turn, Error.CONCURRENT_TRANSACTIONS, error=Error.ILLEGAL_STATE)
 
 
-@breaks("NoBadStateResponse", "ReceiveInitPidRequest", MOVES, "carries InvalidTransition", "TypeOK")
+@breaks("NoBadStateResponse", "ReceiveInitProducerIdRequest", MOVES, "carries InvalidTransition", "TypeOK")
 def calls_being_wrong_here_invalid(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker that does not coordinate an id says InvalidTransition."""
-    return sending(turn, Error.NOT_COORDINATOR, code=Error.INVALID_TRANSITION)
+    return sending(turn, Error.NOT_COORDINATOR, error=Error.INVALID_TRANSITION)
 
 
 @breaks("ClientsHaveDifferentProducerEpochs", "ReceiveCommitted", CALM, "both hold producer id 1 with epoch 0")
 def grants_epoch_0_again(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """Whoever is answered about a producer id gets epoch 0, also the second client with it."""
-    return sending(turn, InitPidResponse, pepoch=0)
+    return sending(turn, InitProducerIdResponse, producer_epoch=0)
 
 
 @breaks("TCsHaveDifferentEpochs", "TakeOver", MOVES, "b1 and b2 both believe to lead p1 in epoch 1")
 def leads_in_its_old_epoch(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker that is elected keeps the epoch that it knew."""
-    old = LogMetadata(before[METADATA].known["p1"].cepoch, turn.args[0])
+    old = LeaderAndEpoch(before[METADATA].known["p1"].leader_epoch, turn.args[0])
     return knowing(turn, METADATA, known=FrozenMap({"p1": old}))
 
 
 @breaks("TCsHaveDifferentEpochs", "BecomeFollower", MOVES, "b1 and b2 both believe to lead p1 in epoch 2")
 def learns_the_epoch_only(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A deposed leader notes the new epoch, but not who leads."""
-    still = LogMetadata(turn.local[METADATA].known["p1"].cepoch, turn.args[0])
+    still = LeaderAndEpoch(turn.local[METADATA].known["p1"].leader_epoch, turn.args[0])
     return knowing(turn, METADATA, known=FrozenMap({"p1": still}))
 
 
@@ -142,13 +142,13 @@ def trusts_its_disk(before: Any, turn: Turn[Any]) -> Turn[Any]:
 @breaks("FollowersHoldNoUncommitted", "Restart", CRASHES, "b1 follows p1 but holds 1 ")
 def guesses_who_leads(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker that is started again believes, before it learns more, that the other one leads."""
-    return knowing(turn, METADATA, known=FrozenMap({"p1": LogMetadata(1, "b2")}))
+    return knowing(turn, METADATA, known=FrozenMap({"p1": LeaderAndEpoch(1, "b2")}))
 
 
 @breaks("FollowersHoldNoUncommitted", "BecomeFollower", MOVES, "b1 follows p1 but holds 1 ")
 def forgets_who_leads(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A deposed leader notes the epoch, but nobody as leader, and keeps its tail."""
-    nobody = LogMetadata(turn.local[METADATA].known["p1"].cepoch, "")
+    nobody = LeaderAndEpoch(turn.local[METADATA].known["p1"].leader_epoch, "")
     return knowing(keeps_its_tail(before, turn), METADATA, known=FrozenMap({"p1": nobody}))
 
 
@@ -162,31 +162,32 @@ def loads_nothing(before: Any, turn: Turn[Any]) -> Turn[Any]:
 def numbers_its_entries(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """The log gives each entry that it commits a producer id of its own."""
     first = turn.sent[0]
-    transition = attrs.evolve(first.entry.transition, pid=first.offset + 1)
+    transition = attrs.evolve(first.entry.transition, producer_id=first.offset + 1)
     return sending(turn, Committed, entry=attrs.evolve(first.entry, transition=transition))
 
 
-@breaks("AckedIsLogged", "ReceiveInitPidRequest", CALM, " holds producer id 1 with epoch ")
+@breaks("AckedIsLogged", "ReceiveInitProducerIdRequest", CALM, " holds producer id 1 with epoch ")
 @breaks("AckedIsLogged", "ReceiveAddPartitionsToTxnRequest", CALM, " added tp1 in epoch ")
 def answers_before_the_commit(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A coordinator appends an entry and answers at once."""
     early = [m.entry.callback.response for m in turn.sent if isinstance(m, AppendEntry)]
-    return attrs.evolve(turn, sent=(*turn.sent, *(answer for answer in early if answer.code is Error.OK)))
+    return attrs.evolve(turn, sent=(*turn.sent, *(answer for answer in early if answer.error is Error.OK)))
 
 
 @breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 1 with epoch 2, which no committed entry")
 def grants_the_next_epoch(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """Whoever is answered about a producer id gets the epoch after the one that was written."""
-    return sending(turn, InitPidResponse, pepoch=before[COORDINATOR].metadata["tid1"].pepoch + 2) if turn.sent else turn
+    epoch = before[COORDINATOR].metadata["tid1"].producer_epoch if turn.sent else 0
+    return sending(turn, InitProducerIdResponse, producer_epoch=epoch + 2) if turn.sent else turn
 
 
 @breaks("AckedIsLogged", "ReceiveCommitted", CALM, "c1 holds producer id 2 with epoch 1, which no committed entry")
 def grants_another_producer_id(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """Whoever is answered about a producer id gets another one than was written."""
-    return sending(turn, InitPidResponse, pid=2)
+    return sending(turn, InitProducerIdResponse, producer_id=2)
 
 
-@breaks("ServiceTypeOK", "ReceiveInitPidRequest", CALM, "between brokers and services: AppendEntry b1->log-p1")
+@breaks("ServiceTypeOK", "ReceiveInitProducerIdRequest", CALM, "between brokers and services: AppendEntry b1->log-p1")
 def counts_from_below(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A leader appends at an offset that no log has."""
     return sending(turn, AppendEntry, offset=-1)
@@ -195,13 +196,15 @@ def counts_from_below(before: Any, turn: Turn[Any]) -> Turn[Any]:
 @breaks("ServiceTypeOK", "TakeOver", MOVES, "no message between brokers and services: JoinEpoch b2->log-p1")
 def joins_as_nobody(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """A broker joins an epoch and does not say which incarnation it is."""
-    return sending(turn, JoinEpoch, incarnation=-1)
+    return sending(turn, JoinEpoch, broker_epoch=-1)
 
 
-@breaks("ServiceTypeOK", "ElectLeader", MOVES, "no message between brokers and services: LeaderAndIsr controller->b1")
+@breaks(
+    "ServiceTypeOK", "ElectLeader", MOVES, "no message between brokers and services: LeaderAndIsrRequest controller->b1"
+)
 def elects_a_client(before: Any, turn: Turn[Any]) -> Turn[Any]:
     """The controller tells the brokers, in an epoch that is over, that a client leads."""
-    return sending(turn, LeaderAndIsr, leader="c1", cepoch=1)
+    return sending(turn, LeaderAndIsrRequest, leader="c1", leader_epoch=1)
 
 
 @cache
@@ -249,7 +252,7 @@ def test_restarted_broker_is_excepted_while_it_knows_no_leader(name: str, monkey
     assert replay_plain(run.trail).verdict.ok
     view = View(last_state(run))
     copy = COPY["p1"].of(view, "b1")
-    assert METADATA.of(view, "b1").known["p1"] == NOBODY and len(copy.log) == copy.hwm + 1
+    assert METADATA.of(view, "b1").known["p1"] == NOBODY and len(copy.log) == copy.high_watermark + 1
     assert all(is_silent(name, CRASHES, seed) for seed in range((run.trail.seed + 1) * TIMES))
 
 

@@ -35,7 +35,7 @@ from harness.simulate.tables import Tables
 from kafka_proto.stack.atomic_log import COPY
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.coordinator_role import COORDINATOR, Coordinator
-from kafka_proto.transactions.messages import Error, InitPidResponse
+from kafka_proto.transactions.messages import Error, InitProducerIdResponse
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
 from kafka_proto.transactions.records import ClientState, TxnState
 
@@ -43,6 +43,7 @@ T = TypeVar("T")
 GET_PID, ADD_ALL = LIVENESS
 REPAIRED, FLAWED = "transactions/repaired/actors", "transactions/diary-02/actors"
 EVERYBODY = ("b1", "b2", "c1", "c2")
+REGISTERED = ("RegisterBroker(b1)", "ReceiveBrokerRegistrationRequest(b1)")
 BUDGETS: dict[str, tuple[str, str, Faults]] = {
     "no fault": ("bag", "free", NO_FAULTS),
     "drop": ("bag", "free", Faults(drop=3)),
@@ -195,7 +196,7 @@ def test_scenario_reaches_the_witnesses_that_it_names(scenario: Scenario) -> Non
 
 
 def test_client_is_fenced_by_its_own_duplicate() -> None:
-    """A finding, not a failure to hide: the second copy of a client's InitPidRequest takes its epoch away."""
+    """A finding, not a failure to hide: the second copy of a client's InitProducerIdRequest takes its epoch away."""
     scenario = find_scenario("fenced-by-own-duplicate")
     assert scenario is not None and scenario.expected == ADD_ALL and scenario.sizes["clients"] == 1
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
@@ -204,7 +205,7 @@ def test_client_is_fenced_by_its_own_duplicate() -> None:
     assert "ProducerFenced" in failed.witnessed
     client = last_state(failed)["c1"].record
     assert (client.state, client.last_error) == (ClientState.TERMINATED, Error.PRODUCER_FENCED)
-    answered = [c.label for c in failed.trail.choices if c.label.startswith("ReceiveInitPidRequest(b1,c1)")]
+    answered = [c.label for c in failed.trail.choices if c.label.startswith("ReceiveInitProducerIdRequest(b1,c1)")]
     assert len(answered) == 2 and len(set(answered)) == 1
 
 
@@ -235,10 +236,10 @@ class World:
         return part.of(View(self.state), b)
 
     def asks(self, c: str) -> None:
-        """Let a client look b1 up and send it an InitPidRequest, which b1 receives."""
+        """Let a client look b1 up and send it an InitProducerIdRequest, which b1 receives."""
         self.take(f"SendFindCoordinatorRequest({c},b1)", f"ReceiveFindCoordinatorRequest(b1,{c})")
-        self.take(f"ReceiveFindCoordinatorResponse({c},b1)", f"SendInitPidRequest({c})")
-        self.take(f"ReceiveInitPidRequest(b1,{c})")
+        self.take(f"ReceiveFindCoordinatorResponse({c},b1)", f"SendInitProducerIdRequest({c})")
+        self.take(f"ReceiveInitProducerIdRequest(b1,{c})")
 
     def commits(self) -> None:
         """Let the entry that b1 appended be committed, and both brokers hear of it."""
@@ -254,20 +255,20 @@ def coordinator() -> World:
     here.take("Init(c1,tid1)")
     here.asks("c1")
     here.commits()
-    here.take("ReceiveInitPidResponse(c1,b1)", "Init(c2,tid2)")
+    here.take("ReceiveInitProducerIdResponse(c1,b1)", "Init(c2,tid2)")
     here.asks("c2")
     return here
 
 
 def refusal(here: World) -> Error:
-    """Return how b1 refuses an InitPidRequest of c2 now; the world goes on as if it had not been asked."""
+    """Return how b1 refuses an InitProducerIdRequest of c2 now; the world goes on as if it had not been asked."""
     before = here.state
     here.take("RequestTimeout(c2)")
     here.asks("c2")
     sent = here.model.network.contents(here.state["inbox[c2]"])
-    (response,) = (message for message in sent if isinstance(message, InitPidResponse))
+    (response,) = (message for message in sent if isinstance(message, InitProducerIdResponse))
     here.state = before
-    return response.code
+    return response.error
 
 
 def test_crashed_coordinator_keeps_its_log_only(coordinator: World) -> None:
@@ -276,46 +277,46 @@ def test_crashed_coordinator_keeps_its_log_only(coordinator: World) -> None:
     assert set(memory.metadata) == {"tid1", "tid2"} and set(memory.transitions) == {"tid2"} and before.callbacks
     coordinator.take("Crash(b1)")
     after = coordinator.kept("b1", COPY["p1"])
-    assert (after.log, after.hwm) == (before.log, before.hwm)
-    assert len(after.log) == 2 and after.hwm == 1
+    assert (after.log, after.high_watermark) == (before.log, before.high_watermark)
+    assert len(after.log) == 2 and after.high_watermark == 1
     assert not after.callbacks and coordinator.kept("b1", COORDINATOR) == Coordinator()
 
 
 def test_crashed_coordinator_answers_again_after_it_has_reloaded_the_committed_prefix(coordinator: World) -> None:
     """A restarted coordinator is none, then is loading, and then knows again what was committed, and no more."""
-    coordinator.take("Crash(b1)", "Restart(b1)", "RegisterBroker(b1)", "ReceiveRegisterBroker(b1)")
+    coordinator.take("Crash(b1)", "Restart(b1)", *REGISTERED)
     assert refusal(coordinator) is Error.NOT_COORDINATOR
     coordinator.take("TakeOver(b1,p1)")
     assert refusal(coordinator) is Error.COORDINATOR_LOAD_IN_PROGRESS
     coordinator.take("AppendTxnLogEntry(b1,p1)", "JoinEpoch(b1,p1)", "LoadTxnLog(b1,p1)")
     copy, memory = coordinator.kept("b1", COPY["p1"]), coordinator.kept("b1", COORDINATOR)
-    assert {tid: known.pid for tid, known in memory.metadata.items()} == {"tid1": 1}
-    assert len(copy.log) == copy.hwm == 1
+    assert {tid: known.producer_id for tid, known in memory.metadata.items()} == {"tid1": 1}
+    assert len(copy.log) == copy.high_watermark == 1
     assert refusal(coordinator) is Error.COORDINATOR_LOAD_IN_PROGRESS
     coordinator.take("RequestTimeout(c2)")
     coordinator.asks("c2")
     coordinator.take("ReceiveAllocateProducerIdsRequest(b1)", "ReceiveAllocateProducerIdsResponse(b1)")
     coordinator.take("RequestTimeout(c2)")
     coordinator.asks("c2")
-    assert coordinator.kept("b1", COORDINATOR).transitions["tid2"].pid == 201
+    assert coordinator.kept("b1", COORDINATOR).transitions["tid2"].producer_id == 201
 
 
 def test_restarted_coordinator_ignores_answers_to_what_it_asked_before_the_crash() -> None:
     """A coordinator that crashes while it joins loads once: a late answer must not cut off what it appended since."""
     here = World({"clients": 1, "elections": 0}, Faults(crash=2, targets=("b1",)))
-    join = ("Crash(b1)", "Restart(b1)", "RegisterBroker(b1)", "ReceiveRegisterBroker(b1)", "TakeOver(b1,p1)")
+    join = ("Crash(b1)", "Restart(b1)", *REGISTERED, "TakeOver(b1,p1)")
     here.take(*join, *join, "JoinEpoch(b1,p1)", "LoadTxnLog(b1,p1)")
     assert not here.kept("b1", COORDINATOR).loaded
     here.take("JoinEpoch(b1,p1)", "LoadTxnLog(b1,p1)")
     assert here.kept("b1", COORDINATOR).loaded == {"p1"}
-    assert here.kept("b1", METADATA).incarnation == 2
+    assert here.kept("b1", METADATA).broker_epoch == 2
 
 
 def test_pending_entry_of_a_crashed_coordinator_is_not_committed_later(coordinator: World) -> None:
     """What a coordinator had not got committed before its crash is given up, and its client may try again."""
     coordinator.take("AppendTxnLogEntry(b1,p1)", "Crash(b1)", "Restart(b1)")
     assert len(coordinator.state["log-p1"].waiting) == 1
-    coordinator.take("RegisterBroker(b1)", "ReceiveRegisterBroker(b1)", "TakeOver(b1,p1)", "JoinEpoch(b1,p1)")
+    coordinator.take(*REGISTERED, "TakeOver(b1,p1)", "JoinEpoch(b1,p1)")
     assert coordinator.state["log-p1"].waiting == ()
     run = run_plain(Tables(coordinator.model), Plan((*INVARIANTS, GET_PID)), RandomStrategy(0))
     assert run.verdict.ok
@@ -328,7 +329,7 @@ def test_next_coordinator_completes_what_was_prepared(moves: bool) -> None:
     here.take("Init(c1,tid1)")
     here.asks("c1")
     here.commits()
-    here.take("ReceiveInitPidResponse(c1,b1)", "AddPartitions(c1,tp1)", "SendAddPartitionsToTxnRequest(c1)")
+    here.take("ReceiveInitProducerIdResponse(c1,b1)", "AddPartitions(c1,tp1)", "SendAddPartitionsToTxnRequest(c1)")
     here.take("ReceiveAddPartitionsToTxnRequest(b1,c1)")
     here.commits()
     here.take("ReceiveAddPartitionsToTxnResponse(c1,b1)", "Init(c2,tid1)")
@@ -337,7 +338,7 @@ def test_next_coordinator_completes_what_was_prepared(moves: bool) -> None:
     if moves:
         here.take("ElectLeader(b2,p1)", "BecomeFollower(b1,p1)", "TakeOver(b2,p1)", "JoinEpoch(b1,p1)")
     else:
-        here.take("Crash(b1)", "Restart(b1)", "RegisterBroker(b1)", "ReceiveRegisterBroker(b1)", "TakeOver(b1,p1)")
+        here.take("Crash(b1)", "Restart(b1)", *REGISTERED, "TakeOver(b1,p1)")
     now = "b2" if moves else "b1"
     here.take("ReceiveCommitted(b2,p1)", f"JoinEpoch({now},p1)", f"LoadTxnLog({now},p1)")
     assert here.kept(now, COORDINATOR).metadata["tid1"].state is TxnState.PREPARE_ABORT

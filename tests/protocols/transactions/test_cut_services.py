@@ -37,24 +37,24 @@ def test_a_broker_that_is_cut_off_from_the_controller_hears_of_elections_in_orde
     """What the controller says meanwhile waits; after the link heals it arrives, the first election first."""
     here = Cluster(Faults(partition=1, targets=("b2",)))
     here.take("Partition(b2,controller)", "ElectLeader(b2,p1)", "ElectLeader(b1,p1)")
-    assert here.offers("TakeOver(b1,p1)") is False and here.offers("ReceiveLeaderAndIsr(b1,p1)") is False
+    assert here.offers("TakeOver(b1,p1)") is False and here.offers("ReceiveLeaderAndIsrRequest(b1,p1)") is False
     assert here.offers("BecomeFollower(b1,p1)") and not here.offers("TakeOver(b2,p1)")
     here.take("BecomeFollower(b1,p1)", "TakeOver(b1,p1)")
-    assert METADATA.of(View(here.state), "b2").known["p1"].cepoch == 1
+    assert METADATA.of(View(here.state), "b2").known["p1"].leader_epoch == 1
     here.take("Heal(b2,controller)", "TakeOver(b2,p1)")
     assert not here.offers("TakeOver(b2,p1)")
     here.take("BecomeFollower(b2,p1)")
-    assert METADATA.of(View(here.state), "b2").known["p1"].cepoch == 3
+    assert METADATA.of(View(here.state), "b2").known["p1"].leader_epoch == 3
 
 
 def test_a_leader_that_is_cut_off_from_its_log_commits_after_the_link_heals() -> None:
     """Its entry waits on the link, and so does the client for its answer; nothing is sent again."""
     here = Cluster(Faults(one_way=1, targets=("b1",)))
     here.take("Cut(b1,log-p1)", "Init(c1,tid1)", "SendFindCoordinatorRequest(c1,b1)", "ReceiveFindCoordinatorRequest")
-    here.take("ReceiveFindCoordinatorResponse", "SendInitPidRequest(c1)", "ReceiveInitPidRequest(b1,c1)")
+    here.take("ReceiveFindCoordinatorResponse", "SendInitProducerIdRequest(c1)", "ReceiveInitProducerIdRequest(b1,c1)")
     assert not here.offers("AppendTxnLogEntry") and COORDINATOR.of(View(here.state), "b1").transitions
     here.take("Heal(b1,log-p1)", "AppendTxnLogEntry(b1,p1)", "CommitTxnLogAppend(b1,p1)", "ReceiveCommitted(b1,p1)")
-    assert here.offers("ReceiveInitPidResponse(c1,b1) InitPidResponse b1->c1 code=OK")
+    assert here.offers("ReceiveInitProducerIdResponse(c1,b1) InitProducerIdResponse b1->c1 error=OK")
 
 
 def cut_runs(mode: str, runs: int) -> None:

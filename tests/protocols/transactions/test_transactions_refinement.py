@@ -179,7 +179,7 @@ def idle(before: Any, turn: Turn[Any]) -> Turn[Any] | None:
     late = [m.entry.callback for m in turn.sent if isinstance(m, AppendEntry)]
     if not late:
         return turn
-    refusal = attrs.evolve(late[0].response, code=Error.COORDINATOR_LOAD_IN_PROGRESS, partitions=frozenset())
+    refusal = attrs.evolve(late[0].response, error=Error.COORDINATOR_LOAD_IN_PROGRESS, partitions=frozenset())
     return Turn(turn.action, turn.args, before, (refusal,))
 
 
@@ -192,7 +192,8 @@ MUTANTS: tuple[tuple[Callable[[Any, Turn[Any]], Turn[Any] | None], str, str], ..
     (hasty, "CommitTxnLogAppend", "fencing"),
     (careless, "BecomeFollower", "coordinator-moves"),
     (generous, "RequestTimeout", "lost-responses"),
-    (deaf, "ReceiveInitPidResponse", "lost-responses"), (deaf, "ReceiveAddPartitionsToTxnResponse", "lost-responses"),
+    (deaf, "ReceiveInitProducerIdResponse", "lost-responses"),
+    (deaf, "ReceiveAddPartitionsToTxnResponse", "lost-responses"),
     (mute, "ReceiveCommitted", "fencing"), (idle, "ReceiveAddPartitionsToTxnRequest", "fencing"),
 )
 
@@ -216,7 +217,7 @@ def test_wrong_turn_of_an_actor_leaves_the_spec(change: Any, action: str, name: 
 def test_answer_that_is_wrongly_ignored_would_pass_as_lost() -> None:
     """What keeps a client from it is that no loss of a message may be its step."""
     model, plan = scenario("lost-responses")
-    wrong = mutated(model, "ReceiveInitPidResponse", deaf)
+    wrong = mutated(model, "ReceiveInitProducerIdResponse", deaf)
     assert wrong.refinement is not None
     anything = without_by(wrong.refinement())
     totals = refine_runs(attrs.evolve(wrong, refinement=lambda: anything), attrs.evolve(plan, claims=()), range(3))

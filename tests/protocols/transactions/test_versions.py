@@ -14,7 +14,7 @@ from support.source_mutants import COMMAND, PACKAGES, python
 
 from harness.model import departed
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, Error
-from kafka_proto.transactions.records import TxnMetadata, TxnState
+from kafka_proto.transactions.records import TransactionMetadata, TxnState
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.diary_01 import DIARY_01
 from kafka_proto.transactions.versions.diary_02 import DIARY_02
@@ -84,7 +84,7 @@ def test_departure_of_another_version_is_refused() -> None:
 
 def test_version_decides_by_its_own_functions() -> None:
     """A broker or client asks its version; the toy's decision differs from diary 02's in the answer to one request."""
-    metadata = TxnMetadata(1, 3, 2, TxnState.EMPTY, frozenset())
+    metadata = TransactionMetadata(1, 3, 2, TxnState.EMPTY, frozenset())
     request = AddPartitionsToTxnRequest("tid1", 1, 2, frozenset(("tp1",)), source="c1", dest="b1")
     answers = REPAIRED.add_partitions(request, leads=True, metadata=metadata, pending=None).answers
-    assert [answer.code for answer in answers] == [Error.PRODUCER_FENCED]
+    assert [answer.error for answer in answers] == [Error.PRODUCER_FENCED]

@@ -1,0 +1,125 @@
+"""How the specs call what Kafka and the actors call otherwise: one table, for specs, refinement and docs.
+
+A class of the specs is one of Kafka's whose fields have the names that they have in the TLA+: its values are written
+so, and decisions take both. Who constructs or changes one says Kafka's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+import attrs
+
+from harness.model import Value
+from kafka_proto.transactions import messages, records
+from kafka_proto.transactions.messages import Error
+
+T = TypeVar("T")
+
+FIELDS: Mapping[str, str] = {
+    "transactional_id": "tid",
+    "producer_id": "pid",
+    "last_producer_id": "last_pid",
+    "producer_epoch": "pepoch",
+    "last_producer_epoch": "last_pepoch",
+    "leader_epoch": "cepoch",
+    "coordinator": "tc",
+    "error": "code",
+    "ClientRecord.producer_epoch": "epoch",
+}
+"""Kafka's names of fields, and the specs'."""
+CLASSES: dict[type, type] = {}
+"""Kafka's classes, and the specs': those below."""
+
+
+def of_the_specs(cls: type[T]) -> type[T]:
+    """Make a class of the specs: its fields are those of the class that it inherits from, under the specs' names."""
+    of_kafka = cls.__bases__[0]
+    fields = [field.name for field in attrs.fields(of_kafka)]
+    own = {name: FIELDS.get(f"{cls.__name__}.{name}", FIELDS.get(name, name)) for name in fields}
+
+    def renamed(_: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+        return [
+            field if own[field.name] == field.name
+            else field.evolve(name=own[field.name], alias=field.name, inherited=False) for field in fields
+        ]
+
+    made = attrs.frozen(cls, field_transformer=renamed)
+    for name in fields:
+        if own[name] != name:
+            setattr(made, name, made.__dict__[own[name]])
+    CLASSES[of_kafka] = made
+    return made
+
+
+@of_the_specs
+class InitPidRequest(messages.InitProducerIdRequest):
+    tid: ClassVar[str]
+
+
+@of_the_specs
+class InitPidResponse(messages.InitProducerIdResponse):
+    code: ClassVar[Error]
+    pid: ClassVar[int]
+    pepoch: ClassVar[int]
+
+
+@of_the_specs
+class AddPartitionsToTxnRequest(messages.AddPartitionsToTxnRequest):
+    tid: ClassVar[str]
+    pid: ClassVar[int]
+    pepoch: ClassVar[int]
+
+
+@of_the_specs
+class AddPartitionsToTxnResponse(messages.AddPartitionsToTxnResponse):
+    code: ClassVar[Error]
+
+
+@of_the_specs
+class TxnMetadata(records.TransactionMetadata):
+    pid: ClassVar[int]
+    pepoch: ClassVar[int]
+
+
+@of_the_specs
+class Entry(records.Entry):
+    tid: ClassVar[str]
+
+
+@of_the_specs
+class LogMetadata(records.LeaderAndEpoch):
+    cepoch: ClassVar[int]
+
+
+@of_the_specs
+class ClientRecord(records.ClientRecord):
+    tc: ClassVar[str | None]
+    tid: ClassVar[str | None]
+    pid: ClassVar[int]
+    epoch: ClassVar[int]
+
+
+Request = InitPidRequest | AddPartitionsToTxnRequest
+Response = InitPidResponse | AddPartitionsToTxnResponse
+NAMES: Mapping[str, str] = {of_kafka.__name__: own.__name__ for of_kafka, own in CLASSES.items()}
+"""Kafka's names of classes, and the specs'."""
+
+
+def of_actors(action: str) -> str:
+    """Return what actors call an action of the specs that sends or receives a message."""
+    named = (action.replace(own, name) for name, own in NAMES.items() if action.endswith(own))
+    return next(named, action)
+
+
+def in_spec(value: Value) -> Value:
+    """Return a value, or what was decided, with the specs' records for Kafka's."""
+    if isinstance(value, tuple):
+        return tuple(in_spec(item) for item in value)
+    if not attrs.has(type(value)):
+        return value
+    fields = {field.alias: in_spec(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, records.Callback):
+        fields["type"] = NAMES.get(value.type, value.type)
+    return CLASSES.get(type(value), type(value))(**fields)
