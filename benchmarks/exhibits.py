@@ -17,6 +17,7 @@ from itertools import repeat
 
 from harness.explore.flaw import fewest_steps
 from harness.model import Scenario, scenarios
+from harness.record.searched import searched
 from harness.simulate.shrink import shrink
 from harness.simulate.tasks import Task, Tried, carry_out
 from harness.simulate.workers import end_with_parent
@@ -36,14 +37,14 @@ def main() -> int:
         print(f"there is no exhibit named {', '.join(given.names)}; see kafka-proto list", file=sys.stderr)
         return 2
     cells = [(row.name, strategy) for row in rows for strategy in STRATEGIES]
-    print("| exhibit | property | " + " | ".join(STRATEGIES) + " | spec |")
-    print("| --- | --- |" + " --- |" * (len(STRATEGIES) + 1))
+    print("| exhibit | property | " + " | ".join(STRATEGIES) + " | spec | fewest | twin |")
+    print("| --- | --- |" + " --- |" * (len(STRATEGIES) + 3))
     missed = []
     with ProcessPoolExecutor(given.processes, multiprocessing.get_context("spawn"), end_with_parent) as pool:
         found = pool.map(cell, cells, repeat(given.runs))
         for row in rows:
             tried = [next(found) for _ in STRATEGIES]
-            print(f"| {row.name} | {row.expected} | {' | '.join(tried)} | {in_spec(row)} |", flush=True)
+            print(f"| {row.name} | {row.expected} | {' | '.join(tried)} | {in_spec(row)} | {before(row)} |", flush=True)
             if all(text.startswith("missed") for text in tried):
                 missed.append(row.name)
     print(f"\nEach cell: the run (of at most {given.runs:,}) that found it, then its steps and those left when shrunk.")
@@ -73,6 +74,14 @@ def in_spec(scenario: Scenario) -> str:
         return ""
     steps = fewest_steps(scenario.name)
     return "none" if steps is None else f"{steps}"
+
+
+def before(scenario: Scenario) -> str:
+    """Return the fewest steps to the flaw among actors, and the states of its twin, as far as a search saw them."""
+    flawed, twin = searched(scenario.name), searched(scenario.repaired or "")
+    fewest = "" if flawed is None else f"{flawed.steps}" if flawed.violated else f"over {flawed.steps}"
+    states = "" if twin is None else f"{twin.states:,}" if twin.complete else f"{twin.steps} steps"
+    return f"{fewest} | {states}"
 
 
 if __name__ == "__main__":

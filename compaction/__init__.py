@@ -15,4 +15,4 @@ def system() -> System:
     from compaction.scenarios import SCENARIOS
     from compaction.tours import TOURS
 
-    return System("compaction", MODELS, SCENARIOS, TOURS)
+    return System("compaction", MODELS, SCENARIOS, TOURS, package=__name__)

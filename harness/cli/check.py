@@ -139,6 +139,7 @@ def check(
     if result.keys:
         summary["collision_probability"] = result.distinct * (result.generated - result.distinct) / result.keys
     summary["properties"] = {name: lassos[name] is None if name in lassos else None for name in temporal}
+    summary["checked"] = [*names, *lassos]
     summary["unchecked"] = [name for name in asked.temporal_claims(built) if name not in temporal]
     tables = _counterexamples(asked, names, result, lassos, fairness, out, summary)
     if summary["violated"] and summary["verdict"] in ("ok", "limited"):

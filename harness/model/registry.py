@@ -168,6 +168,8 @@ class System:
     tours: tuple[Tour, ...] = ()
     recorded: tuple[ModelSpec, ...] = ()
     """Models that do nothing without input from outside: their runs are replayed, never simulated or searched."""
+    package: str = ""
+    """The package that makes the models. What complete searches of the scenarios found is there, in `searched.json`."""
 
 
 @lru_cache(maxsize=1)

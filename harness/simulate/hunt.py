@@ -24,6 +24,7 @@ import attrs
 
 from harness.model import Refusal, Scenario, find_scenario, scenarios, unknown
 from harness.record import HistoryFile, Trail, header_of
+from harness.record.searched import searched
 from harness.simulate.plan import Plan, without_choices
 from harness.simulate.raised import RAISED
 from harness.simulate.replay import replay_plain
@@ -247,7 +248,7 @@ class Hunt:
             runs_needed=min((self._times * at for at in found.values()), default=0),
             flawed=next((s.name for s in self._flawed(scenario)), None),
             due=sum(t.runs / found[t.strategy] for t in tried if t.strategy in found) if found else None,
-            cpu_seconds=cpu,
+            cpu_seconds=cpu, **searched_before(scenario),
         )
         if self.check is not None and scenario.checked is not None:
             row = attrs.evolve(row, checked=scenario.checked, checked_steps=finished.checked_steps)
@@ -287,6 +288,13 @@ class HuntJob:
     call: Callable[..., Any]
     arguments: tuple[Any, ...]
     then: Callable[[Any], None]
+
+
+def searched_before(scenario: Scenario) -> dict[str, Any]:
+    """Return what a row says of an exhaustive search of its scenario, if the package of its model keeps one."""
+    found = searched(scenario.name)
+    covered = found is not None and found.covers(scenario) and found.is_of_this_code
+    return {"searched": found, "is_covered": covered}
 
 
 def _worst(tried: Iterable[Tried]) -> Tried | None:

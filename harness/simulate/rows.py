@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from harness.model import Checked
+from harness.record.searched import Searched
 from harness.simulate.tasks import REFINEMENT, Tried
 
 
@@ -39,6 +40,10 @@ class ScoreboardRow:
     """The same flaw in a spec, which a search was made for."""
     checked_steps: int | None = None
     """The fewest steps to that, or None where the search found nothing."""
+    searched: Searched | None = None
+    """What a search of this scenario's actors, or of its spec, found before; of a package that keeps that."""
+    is_covered: bool = False
+    """Whether that was all of the scenario, with its code as it is."""
     flawed: str | None = None
     """For a repaired twin: the scenario that it is the twin of."""
     due: float | None = None
@@ -95,6 +100,7 @@ class ScoreboardRow:
             "silent_runs_needed": self.runs_needed, "findings_due": None if self.due is None else round(self.due, 2),
             "flawed": self.flawed, "spec": self.spec, "held": self.held,
             "seconds": round(self.seconds, 3), "cpu_seconds": round(self.cpu_seconds, 3),
+            "searched": None if self.searched is None else {**self.searched.to_json(), "covers": self.is_covered},
             "missed_by": [t.strategy for t in self.missed],
             "checked": None if self.checked is None else {
                 "model": self.checked.model, "sizes": dict(self.checked.sizes),

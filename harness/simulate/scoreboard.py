@@ -8,6 +8,7 @@ import attrs
 
 from harness.model import Scenario
 from harness.record.counted import counted
+from harness.record.searched import Searched
 from harness.simulate.lines import in_steps, wrapped
 from harness.simulate.raised import RAISED
 from harness.simulate.rows import ScoreboardRow
@@ -23,6 +24,10 @@ SILENT = (
     "or more would have been seen, but for a chance of 5 %; the runs of a repaired twin would have found the flaw as "
     "often as its row says, if it were there and showed as often as in the flawed scenario. Runs of which the row says "
     "that they follow their spec were compared with it step by step, the others were held against the properties only."
+)
+SEARCHED = (
+    "A row that is searched was gone through by kafka-proto check, with the code as it is: in no order of steps, at "
+    "the size of the scenario, with its faults and timers, does a claim fail. Of what is larger that says nothing."
 )
 MORE = "--thorough asks for 20 times the runs that each finding took; kafka-proto check goes through every state."
 
@@ -87,7 +92,9 @@ def summary(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDT
     for row in rows:
         lines += _finding(row, width)
     silent = [row for row in rows if not row.violated and not row.expected]
-    if silent:
+    if any(row.is_covered for row in silent):
+        lines += ["", *wrapped(SEARCHED, width)]
+    if not all(row.is_covered for row in silent):
         lines += ["", *wrapped(SILENT, width), *wrapped(MORE, width)]
     good = sum(row.as_expected for row in rows)
     left = f", {planned - len(rows)} not finished" if planned > len(rows) else ""
@@ -95,14 +102,30 @@ def summary(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDT
 
 
 def _silence(row: ScoreboardRow) -> str:
-    """Say what the silence of a row's runs is worth."""
+    """Say what the silence of a row's runs is worth, or what proves more: a search of all that they may do."""
+    if row.searched is not None and row.is_covered:
+        return f"{_searched(row.searched)}; {_follows(row)}"
     if row.due is not None:
         said = f"the flaw of {row.flawed} would have been found about {counted(round(row.due), 'time')}"
     else:
         said = f"a violation in 1 of {row.shows_from:,} runs would have shown"
+    silence = f"silent: {said}; {_follows(row)}"
+    if row.searched is None or row.searched.violated or not row.searched.is_of_this_code:
+        return silence
+    return f"{silence}; {_searched(row.searched)}"
+
+
+def _searched(found: Searched) -> str:
+    """Say what a search proved of a row in which nothing is found: of how many states, at which size and budget."""
+    if not found.complete:
+        steps = counted(found.steps, "step")
+        return f"searched in part: no schedule of {steps} or fewer, in {found.states:,} states at {found.within}"
+    return f"searched completely: {found.states:,} states at {found.within}"
+
+
+def _follows(row: ScoreboardRow) -> str:
     follows = "follows" if row.held == 1 else "follow"
-    spec = f"{counted(row.held, 'run')} of them {follows} {row.spec}" if row.spec else WITHOUT_SPEC
-    return f"silent: {said}; {spec}"
+    return f"{counted(row.held, 'run')} of them {follows} {row.spec}" if row.spec else WITHOUT_SPEC
 
 
 def _column(strategy: str) -> int:
@@ -120,7 +143,7 @@ def _found(row: ScoreboardRow) -> str:
 def _steps(row: ScoreboardRow) -> str:
     if row.steps_found is not None:
         return f"{row.steps_found} -> {row.steps_shrunk}"
-    return "not found" if row.expected else "silent"
+    return "not found" if row.expected else "searched" if row.is_covered else "silent"
 
 
 def _spec(row: ScoreboardRow) -> str:
@@ -162,9 +185,13 @@ def _finding(row: ScoreboardRow, width: int) -> list[str]:
     proof = ", proved shortest" if row.proved_shortest else ""
     shrunk = in_steps(row.steps_shrunk or 0, row.fair_steps, row.fair_cycle)
     spec = []
+    found = row.searched
+    if found is not None and found.is_shortest and found.violated == row.violated and found.is_of_this_code:
+        steps = counted(found.steps, "step")
+        spec += wrapped(f"a search finds it after {steps}, the fewest there are at {found.within}", width, "  ")
     if row.checked is not None and row.checked_steps is not None:
         steps = counted(row.checked_steps, "step")
-        spec = [f"  in {row.checked.model} {row.checked.violates} is violated after {steps}, the fewest possible"]
+        spec += [f"  in {row.checked.model} {row.checked.violates} is violated after {steps}, the fewest possible"]
     return [
         "", f"{row.scenario}: {row.violated}", f"  {row.steps_found} -> {shrunk}{proof}", *spec,
         *wrapped(row.reason or "", width, "  "), f"  trail   {row.trail}", f"  replay  {row.replay}",

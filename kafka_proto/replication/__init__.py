@@ -20,4 +20,4 @@ def system() -> System:
     from kafka_proto.replication.scenarios import SCENARIOS
     from kafka_proto.replication.tours import TOURS
 
-    return System("replication", MODELS, SCENARIOS, TOURS)
+    return System("replication", MODELS, SCENARIOS, TOURS, package=__name__)

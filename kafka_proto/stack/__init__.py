@@ -17,4 +17,6 @@ def system() -> System:
     from kafka_proto.gateway.recorded import RECORDED
     from kafka_proto.stack.scenarios import SCENARIOS
 
-    return System("cluster", (*MODELS, *models.MODELS), (*SCENARIOS, *scenarios.SCENARIOS), tours.TOURS, RECORDED)
+    return System(
+        "cluster", (*MODELS, *models.MODELS), (*SCENARIOS, *scenarios.SCENARIOS), tours.TOURS, RECORDED, __name__
+    )

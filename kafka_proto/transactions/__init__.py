@@ -15,4 +15,4 @@ def system() -> System:
     from kafka_proto.transactions.scenarios import SCENARIOS
     from kafka_proto.transactions.tours import TOURS
 
-    return System("transactions", MODELS, SCENARIOS, TOURS)
+    return System("transactions", MODELS, SCENARIOS, TOURS, package=__name__)

@@ -1,77 +1,87 @@
-"""Exhibits among actors by exhaustive search: the flaw's shortest schedule, and its repaired twin, all of it.
+"""Searches of every model, and of exhibits with their repaired twins: as the page and the packages' files say.
 
-The size and the budget are the scenario's own unless a row says otherwise; they contain the flaw's shortest schedule,
-since that is found at them.
+`support/check_rows.py` has what is searched and what is expected; `support/check_table.py` does it, and wrote the page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 import pytest
+from support.check_rows import EXHIBITS, ROWS, Exhibit, Row
+from support.check_table import COLUMNS, MODELS, PAGE, PROVED, TIMES, cells_of, key_of, model_line, proved, twin_of
 from support.command_line import call
 
-from harness.model import find_scenario
-
-
-@attrs.frozen
-class Exhibit:
-    """What a search of a flawed row finds, and of its twin."""
-
-    row: str
-    violates: str
-    steps: int
-    """Of the shortest schedule that violates it."""
-    states: int
-    """Of the twin, all of which keep it, with every reduction."""
-    sizes: Mapping[str, int] = attrs.field(factory=dict)
-    timers: int | None = None
-    """How many timers may fire, where that is not as many as the scenario says."""
-
-    @property
-    def arguments(self) -> list[str]:
-        sizes = [f"--size={name}={n}" for name, n in self.sizes.items()]
-        timers = [] if self.timers is None else [f"--timers={self.timers}"]
-        return [*sizes, *timers, "--reduce", "all", "--states", "800000"]
-
+from harness.explore.any_model import REDUCTIONS
+from harness.model import find_scenario, model_specs, scenarios
+from harness.record import searched
+from harness.record.searched import Searched
 
 LARGE = pytest.mark.large
-EXHIBITS = (
-    Exhibit("pc-01-leaked-ledger", "NoLeak", 9, 15_248, {"messages": 1}, 0),
-    Exhibit("pc-05-read-too-far", "CompactionEquivalence", 15, 24_146),
-    Exhibit("rp-01-truncate-to-high-watermark", "StrongIsr", 12, 60_779),
-)
-LONGER = (
-    Exhibit("pc-02-read-twice", "ReaderView", 14, 70_447),
-    Exhibit("pc-03-trimmed-too-early", "ReaderView", 19, 663_270),
-    Exhibit("pc-03-durable-too-late", "ReaderView", 20, 264_072),
-    Exhibit("pc-04-lost-property", "CompactionEquivalence", 18, 264_072),
-    Exhibit("pc-06-replayed-twice", "ReaderView", 17, 46_378),
-    Exhibit("pc-07-first-read-only", "ReaderView", 26, 663_270),
-)
+QUICK_MODELS = ("compaction/pulsar", "exactly-once/kip-890", "replication/kip-320-first-try/actors")
 
 
-@pytest.mark.parametrize(
-    "exhibit", [*EXHIBITS, *(pytest.param(row, marks=LARGE) for row in LONGER)], ids=lambda row: row.row
-)
-def test_repaired_twin_is_complete_where_the_flaw_shows(exhibit: Exhibit, tmp_path: Path) -> None:
-    """The flaw's shortest schedule has so many steps; at the same size and budget its twin has no bad schedule."""
-    scenario = find_scenario(exhibit.row)
-    assert scenario is not None
-    flawed = call("check", exhibit.row, *exhibit.arguments, "--json", "--out", tmp_path)
-    assert flawed.code == 1, flawed.err
-    lengths = {each["property"]: each["length"] - 1 for each in flawed.json["violated"]}
-    assert lengths[exhibit.violates] == exhibit.steps == min(lengths.values())
-    assert scenario.expected == exhibit.violates
-    assert scenario.repaired is not None
-    twin = call("check", scenario.repaired, *exhibit.arguments, "--json", "--out", tmp_path)
-    assert twin.code == 0, twin.err
-    assert [twin.json[name] for name in ("verdict", "complete", "distinct")] == ["ok", True, exhibit.states]
-    assert [twin.json[name] for name in ("sizes", "faults", "timers")] == [
-        flawed.json[name] for name in ("sizes", "faults", "timers")
+def marked(rows: tuple[Row, ...] | tuple[Exhibit, ...]) -> Iterator[object]:
+    """Yield rows as parameters; those that take long are for `make test-large`."""
+    for row in rows:
+        is_quick = row.model in QUICK_MODELS if isinstance(row, Row) else not row.is_large
+        name = f"{row.model}, {row.within}" if isinstance(row, Row) else row.row
+        yield pytest.param(row, id=name, marks=() if is_quick else LARGE)
+
+
+def without_times(cells: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in cells.items() if name not in TIMES}
+
+
+@pytest.mark.parametrize("row", marked(ROWS))
+def test_search_of_a_model_is_what_the_page_says(row: Row) -> None:
+    """States without and with each reduction, and the verdict; the seconds are the machine's."""
+    line = model_line(row)
+    assert line.wrong == ""
+    page = cells_of(PAGE.read_text(encoding="utf-8"), MODELS)
+    assert without_times(page[key_of(f"{line}")]) == without_times(dict(zip(COLUMNS[MODELS], line.cells, strict=True)))
+
+
+def test_page_has_a_row_for_every_model_of_list() -> None:
+    """Each has a line with its verdict, all in the order of the table, with a column for each reduction."""
+    page = cells_of(PAGE.read_text(encoding="utf-8"), MODELS)
+    assert list(page) == [(f"`{row.model}`", row.within) for row in ROWS]
+    assert {row.model for row in ROWS} == {spec.name for spec in model_specs()}
+    assert {*REDUCTIONS, "none", "all", "verdict"} <= set(COLUMNS[MODELS])
+    assert [cells["verdict"] for cells in page.values()] == [
+        ", ".join(row.violates) or cells["verdict"] for row, cells in zip(ROWS, page.values(), strict=True)
     ]
+    exhibits = cells_of(PAGE.read_text(encoding="utf-8"), PROVED)
+    assert list(exhibits) == [(f"`{row.row}`", row.within) for row in EXHIBITS]
+
+
+@pytest.mark.parametrize("exhibit", marked(EXHIBITS))
+def test_repaired_twin_is_complete_where_the_flaw_shows(exhibit: Exhibit) -> None:
+    """The flaw's shortest schedule has so many steps; at the same size and budget its twin has no bad schedule."""
+    line, found = proved(exhibit)
+    assert line.wrong == ""
+    scenario = find_scenario(exhibit.row)
+    assert scenario is not None and exhibit.violates in (scenario.expected, None)
+    bad, good = found
+    assert (bad.sizes, bad.faults, bad.timers) == (good.sizes, good.faults, good.timers)
+    page = cells_of(PAGE.read_text(encoding="utf-8"), PROVED)
+    assert page[key_of(f"{line}")] == dict(zip(COLUMNS[PROVED], line.cells, strict=True))
+    for entry in found:
+        kept = searched.searched(entry.scenario)
+        assert kept is not None and without_digest(kept) == without_digest(entry)
+
+
+def without_digest(entry: Searched) -> dict[str, object]:
+    return attrs.asdict(attrs.evolve(entry, digest=""))
+
+
+def test_every_flaw_has_a_search_beside_it() -> None:
+    """Each scenario with a repaired twin is in the table."""
+    flawed = {row.row for row in EXHIBITS}
+    assert flawed == {scenario.name for scenario in scenarios() if scenario.repaired is not None}
+    assert all(searched.searched(name) is not None for row in EXHIBITS for name in (row.row, twin_of(row)))
 
 
 def test_stack_is_complete_with_one_election_and_one_crash(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from support.command_line import Outcome, call
 from harness.cli import commands
 from harness.model import Checked, Scenario, System, find_scenario, register, registry
 from harness.record import read_trail
+from harness.record.searched import code_digest
 from harness.simulate.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
 from harness.simulate.replay import replay_plain
 from harness.simulate.rows import ScoreboardRow
-from harness.simulate.scoreboard import scoreboard
+from harness.simulate.scoreboard import SEARCHED, scoreboard
 from harness.simulate.shrink import perturbing_part
 from harness.simulate.strategies import NAMES
 from harness.verify.held import held
@@ -75,6 +76,27 @@ def test_silent_runs_of_a_twin_would_have_found_the_flaw_several_times(name: str
     assert twin.runs < sum(SILENCE * at for at in found.values())
 
 
+def test_row_says_what_a_search_proved_of_this_code_only(rows: dict[str, ScoreboardRow]) -> None:
+    """Instead of its runs where it was of all the scenario, beside them where it was of less; nothing of other code."""
+    row = rows["s4-copied-tail-repaired"]
+    assert row.searched is not None and row.is_covered is row.searched.is_of_this_code
+    found = attrs.evolve(row.searched, digest=code_digest("kafka_proto.transactions"))
+    texts = [" ".join(" ".join(scoreboard([made], 1)).split()) for made in (
+        attrs.evolve(row, searched=found, is_covered=True), attrs.evolve(row, searched=found, is_covered=False),
+        attrs.evolve(row, searched=attrs.evolve(found, digest=""), is_covered=False),
+        attrs.evolve(row, searched=attrs.evolve(found, complete=False), is_covered=False),
+    )]
+    said = f"searched completely: {found.states:,} states at clients=2 brokers=2 txn-log-partitions=1"
+    assert [said in text for text in texts] == [True, True, False, False]
+    assert ["silent: the flaw of" in text for text in texts] == [False, True, True, True]
+    assert [SEARCHED in text for text in texts] == [True, False, False, False]
+    assert f"searched in part: no schedule of {found.steps} steps or fewer" in texts[3]
+    bad = rows["s4-copied-tail"]
+    assert bad.searched is not None and (bad.searched.violated, bad.searched.steps) == ("LogsAgreeUpToHwm", 8)
+    now = attrs.evolve(bad, searched=attrs.evolve(bad.searched, digest=found.digest))
+    assert "a search finds it after 8 steps, the fewest there are" in " ".join(" ".join(scoreboard([now], 1)).split())
+
+
 @pytest.mark.parametrize("name", ["fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copied-tail"])
 def test_finding_is_a_short_trail_that_replays(name: str, rows: dict[str, ScoreboardRow]) -> None:
     """The trail of a row violates what was expected, and is as long as the row says."""
@@ -97,11 +119,13 @@ def test_scoreboard_fits_into_80_columns_and_cuts_nothing_off(rows: dict[str, Sc
     for row in rows.values():
         line = next(line for line in lines if line.startswith(f"ok  {row.scenario} "))
         if row.violated is None:
-            assert line.split() == ["ok", row.scenario, str(row.runs), "silent"]
+            assert line.split() == ["ok", row.scenario, str(row.runs), "searched" if row.is_covered else "silent"]
             follow = f"{row.held} runs of them follow {row.spec}" if row.spec else "no spec to follow"
             said = f"a violation in 1 of {row.runs // 3} runs would have shown" if row.due is None else (
                 f"the flaw of {row.flawed} would have been found about {round(row.due)} times")
-            assert f"silent: {said}; {follow}" in " ".join(text.split())
+            said = f"searched completely: {row.searched.states:,} states at {row.searched.within}" if (
+                row.searched is not None and row.is_covered) else f"silent: {said}"
+            assert f"{said}; {follow}" in " ".join(text.split())
             continue
         found = [str(next(t.found_at for t in row.tried if t.strategy == name) or "-") for name in NAMES]
         steps = [str(row.steps_found), "->", str(row.steps_shrunk)]

@@ -1,129 +1,204 @@
-"""A table: every model of `list`, searched completely at a small size, without reductions and with each of them.
+"""Searches: every model of `list` at a small size, without reductions and with each, and every exhibit with its twin.
 
-    python tests/support/check_table.py [MODEL ...]
+    python tests/support/check_table.py [--write] [--large] [MODEL|SCENARIO ...]
 
-Ends with code 1 where a search finds what the model is not expected to show, or does not end.
+Prints both tables. With --write they go into docs/checking.md, and what the exhibits came to into `searched.json` of
+their packages, which the hunt's board reads. Rows that take long are searched with --large only; what is not searched
+stays as it was written. Ends with code 1 where a search finds what is not expected, or does not end as expected.
 """
 
 from __future__ import annotations
 
+import argparse
+import multiprocessing
+import os
+import re
 import sys
-import time
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import attrs
 
-from harness.cli.check_options import reductions_of
-from harness.explore.any_model import NUMBERS, SYMMETRY, PlainSearch
-from harness.explore.bounded import ALL, bounded
-from harness.explore.packed.result import Result
-from harness.explore.packed.search import Search
-from harness.model import NO_FAULTS, Faults, Model, find_model, model_specs
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-MOST = 400_000
+from harness.explore.any_model import REDUCTIONS
+from harness.model import find_scenario, model_specs, systems
+from harness.record.searched import Searched, code_digest, entries_of, write
+from support.check_rows import BOUND, EXHIBITS, ROWS, Exhibit, Row
+from support.command_line import call
+from support.paths import ROOT
+
+PAGE = ROOT / "docs" / "checking.md"
+MODELS, PROVED = "### Every model, and what a reduction saves", "### What it proves of the published bugs"
+NOTHING = "-"
+TIMES = ("CPU s", "reduced")
+COLUMNS = {
+    MODELS: ("model", "size and budget", "none", *REDUCTIONS, "all", *TIMES, "verdict"),
+    PROVED: ("bug", "size and budget", "fewest steps", "states of the twin"),
+}
 
 
 @attrs.frozen
-class Row:
-    """A model, its size where it is not the default, and how many timers may fire and faults happen."""
+class Line:
+    """A line of a table, and why it is not as expected, if it is not."""
 
-    model: str
-    sizes: Mapping[str, int] = attrs.field(factory=dict)
-    timers: int = 0
-    faults: Faults = NO_FAULTS
-    settings: Mapping[str, str] = attrs.field(factory=dict)
-    violates: tuple[str, ...] = ()
-    """Invariants that the model is known to violate at this size."""
+    cells: tuple[str, ...]
+    wrong: str = ""
 
-    def make(self) -> Model:
-        model = find_model(self.model).make(self.sizes, self.settings, None, self.faults)
-        return bounded(model, {ALL: self.timers}) if model.actors else model
+    def __str__(self) -> str:
+        return f"| {' | '.join(self.cells)} |"
 
 
-STACK = {"clients": 1, "brokers": 2, "replication-factor": 2, "elections": 1}
-ONE_READER = {"messages": 1, "keys": 1, "readers": 1}
-TWO_READERS = {"messages": 1, "keys": 1, "readers": 2}
-FLAWED = ("truncate-to-high-watermark", "kip-101")
-ROWS: tuple[Row, ...] = (
-    Row("cluster", STACK),
-    Row("cluster", STACK, 0, Faults(crash=1, targets=("b1", "b2"))),
-    Row("cluster", {**STACK, "clients": 2, "elections": 0}),
-    Row("compaction/pulsar", {"messages": 2, "keys": 1, "values": 1}),
-    Row("compaction/pulsar/actors", ONE_READER, 1),
-    Row("compaction/pulsar/actors", TWO_READERS, 0, Faults(crash=1, targets=("broker",))),
-    Row("compaction/pulsar-trimming/actors", ONE_READER, 0, Faults(crash=1, targets=("broker",))),
-    *(Row(f"replication/{name}", violates=("StrongIsr", "WeakIsr")) for name in FLAWED),
-    *(Row(f"replication/{name}") for name in ("kip-279", "kip-320-first-try", "kip-320", "async-isr")),
-    *(Row(f"replication/{name}/actors") for name in
-      (*FLAWED, "kip-279", "kip-320-first-try", "kip-320", "async-isr")),
-    Row("replication/kip-320/actors", {"elections": 0}, 0, Faults(crash=1, targets=("r1", "r2"))),
-    Row("transactions/gist", violates=("FollowersHoldNoUncommitted", "LogsAgreeUpToHwm")),
-    *(Row(f"transactions/{name}") for name in ("diary-01", "diary-02", "repaired")),
-    Row("transactions/diary-02/actors", {"brokers": 1, "elections": 0}),
-    Row("transactions/repaired/actors", {"brokers": 1, "elections": 0}),
-    Row("transactions/repaired/actors", {"brokers": 1, "elections": 0}, 1),
-    Row("transactions/repaired/actors", {"clients": 1}, 0, Faults(crash=1, targets=("b1", "b2"))),
-)
+def check(*arguments: str) -> Mapping[str, Any]:
+    """Return what `kafka-proto check` tells of a search in JSON, or why it refuses."""
+    with tempfile.TemporaryDirectory() as out:
+        done = call("check", *arguments, "--json", "--out", out)
+    return done.json if done.out else {"refused": done.err}
 
 
-def searched(model: Model, reduce: tuple[str, ...]) -> tuple[Result, float]:
-    """Search a model to its end, or to the most states; return the result and the seconds of CPU."""
-    claimed = model.claimed
-    names = tuple(p.name for p in model.properties if p.is_safety and (claimed is None or p.name in claimed))
-    begin = time.process_time()
-    search: Search | PlainSearch
-    if model.actors:
-        search = PlainSearch(model, names, stop=False, states=MOST, reduce=reduce)
+def model_line(row: Row) -> Line:
+    """Search a row without reductions, with each that the model has something for, and with all of them."""
+    found = {"none": search(row)}
+    found |= {name: result for name in REDUCTIONS if (result := search(row, name))}
+    reduced = [name for name in REDUCTIONS if name in found]
+    if len(reduced) > 1:
+        found["all"] = search(row, "all")
+    last = found[[*found][-1]]
+    ended = [result for result in found.values() if result["complete"]]
+    verdicts = {tuple(sorted(each["property"] for each in result["violated"])) for result in ended}
+    states = [states_of(found[name]) if name in found else NOTHING for name in ("none", *REDUCTIONS, "all")]
+    times = [f"{found['none']['cpu_seconds']:.1f}", f"{last['cpu_seconds']:.1f}" if reduced else NOTHING]
+    verdict = ", ".join(row.violates) or "ok" if ended else f"not ended by {BOUND:,} states"
+    wrong = f"finds {sorted(verdicts)}, expected {row.violates}" if verdicts - {tuple(sorted(row.violates))} else ""
+    return Line((f"`{row.model}`", row.within, *states, *times, verdict), wrong)
+
+
+def search(row: Row, reduce: str = "none") -> Mapping[str, Any]:
+    """Search a row up to the bound; nothing where the model has nothing for the reduction."""
+    result = check(*row.arguments, "--no-stop", "--states", str(BOUND), "--reduce", reduce)
+    return {} if "refused" in result and reduce != "none" else result
+
+
+def states_of(result: Mapping[str, Any]) -> str:
+    return f"{result['distinct']:,}" if result["complete"] else f"over {BOUND:,}"
+
+
+def proved(exhibit: Exhibit) -> tuple[Line, tuple[Searched, ...]]:
+    """Search an exhibit and its repaired twin at one size and within one budget."""
+    twin_name = twin_of(exhibit)
+    flawed = check(exhibit.row, *exhibit.arguments)
+    twin = check(twin_name, *exhibit.arguments, *exhibit.of_twin)
+    entries = tuple(entry(name, result) for name, result in ((exhibit.row, flawed), (twin_name, twin)))
+    bad, good = entries
+    wrong = [] if (bad.violated, bad.steps) == (exhibit.violates, exhibit.steps) else [
+        f"{exhibit.row}: {bad.violated} after {bad.steps} steps, expected {exhibit.violates} after {exhibit.steps}"
+    ]
+    if (good.complete, good.violated, good.states) != (exhibit.is_complete, None, exhibit.states):
+        wrong.append(f"{twin_name}: {good.violated or 'no violation'}, {good.states:,} states, "
+                     f"expected {exhibit.states:,}")
+    steps = f"{bad.steps}" if bad.violated else f"more than {bad.steps}"
+    states = f"{good.states:,}" if good.complete else f"over {good.states:,}: {good.steps} steps"
+    cells = (f"`{exhibit.row}`", exhibit.within, steps, states)
+    return Line(cells, "; ".join(wrong)), entries
+
+
+def entry(scenario: str, result: Mapping[str, Any]) -> Searched:
+    """Return what a search of a scenario found as the board reads it."""
+    assert "refused" not in result, result
+    violated = result["violated"][0] if result["violated"] else None
+    whole = result["complete"] or violated is not None
+    if violated is None:
+        steps = result["depth"] - (1 if whole else 2)
     else:
-        search = Search(model, names, stop=False, states=MOST, symmetry=SYMMETRY in reduce)
-    result = search.run()
-    return result, time.process_time() - begin
+        steps = violated["length"] - (violated["kind"] != "temporal")
+    model = result["model"]
+    package = next(system.package for system in systems() if any(spec.name == model for spec in system.models))
+    return Searched(
+        scenario, model, result["sizes"], result["settings"], result["network"], result["faults"], result["timers"],
+        tuple(result["reductions"]), tuple(result["checked"]), whole, result["distinct"], steps,
+        violated and violated["property"], violated is not None and violated["kind"] != "temporal",
+        code_digest(package),
+    )
 
 
-def line(row: Row) -> tuple[str, bool]:
-    """Return the line of a row, and whether all is as it should be."""
-    model = row.make()
-    every = reductions_of(model, ("all",), False)
-    if not model.actors:
-        every = tuple(name for name in every if name == SYMMETRY)
-    columns, seconds, verdicts = [], [], set()
-    for chosen in ((), (NUMBERS,), (SYMMETRY,), (NUMBERS, SYMMETRY)):
-        if not set(chosen) <= set(every) or (len(chosen) > 1 and len(every) < 2):
-            columns.append("-")
-            continue
-        result, took = searched(model, chosen)
-        columns.append(f"{result.distinct:,}" if result.complete else f">{MOST:,}")
-        seconds.append(took)
-        if result.complete:
-            verdicts.add(tuple(sorted(each.name for each in result.violations)))
-    is_good = verdicts == {row.violates}
-    names = ", ".join(sorted({name for each in verdicts for name in each})) or "ok"
-    verdict = names if verdicts else "not finished"
-    within = [*(f"{name}={n}" for name, n in sorted(row.sizes.items())), *(f"{k}={v}" for k, v in row.settings.items())]
-    within += [f"{kind}={n}" for kind, n in row.faults.budget.items() if n]
-    said = f"{row.model} {' '.join(within)}" + (f" timers={row.timers}" if model.actors else "")
-    numbers = "".join(f"{column:>10}" for column in columns)
-    return f"{said:<79}{numbers}{seconds[0]:>8.1f}{seconds[-1]:>8.1f}  {verdict}", is_good
+def tables(names: Sequence[str] = (), large: bool = False, processes: int = 1) -> tuple[
+    list[Line], list[tuple[Line, tuple[Searched, ...]]]
+]:
+    """Return both tables, or the rows of some models and scenarios."""
+    rows = [row for row in ROWS if (not names or row.model in names) and (large or names or not row.is_large)]
+    exhibits = [row for row in EXHIBITS if (not names or row.row in names) and (large or names or not row.is_large)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, max_tasks_per_child=1) as pool:
+        models, found = pool.map(model_line, rows), pool.map(proved, exhibits)
+        return list(models), list(found)
 
 
-HEAD = f"{'':<79}{'':>10}{'':>10}{'':>10}{'':>10}  CPU seconds\n" \
-       f"{'model':<79}{'none':>10}{'numbers':>10}{'symmetry':>10}{'both':>10}{'none':>8}{'last':>8}  verdict"
+def renewed(page: str, heading: str, lines: Iterable[Line], keys: Sequence[tuple[str, str]]) -> str:
+    """Return a page whose table below a heading has these lines, and of the others those that it had."""
+    before, found, after = page.partition(heading)
+    head, table, rest = re.split(r"((?:^\|.*\n)+)", after, maxsplit=1, flags=re.MULTILINE)
+    top = Line(COLUMNS[heading]), Line(("---",) * len(COLUMNS[heading]))
+    known = {key_of(text): text for text in [*table.splitlines(), *map(str, lines)]}
+    body = [known[key] for key in keys if key in known]
+    return before + found + head + "\n".join([*map(str, top), *body]) + "\n" + rest
 
 
-def main(chosen: list[str]) -> int:
-    """Print the table, or the rows of some models."""
+def cells_of(page: str, heading: str) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the lines of the table below a heading, by their first two cells, each as its cells by column."""
+    (table,) = re.findall(r"((?:^\|.*\n)+)", page.partition(heading)[2].partition("\n#")[0], flags=re.MULTILINE)
+    top, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    assert tuple(top) == COLUMNS[heading]
+    return {(cells[0], cells[1]): dict(zip(top, cells, strict=True)) for cells in lines}
+
+
+def key_of(line: str) -> tuple[str, str]:
+    """Return what tells a line of a table from the others: its first two cells."""
+    _, first, second, *_ = line.split("|")
+    return first.strip(), second.strip()
+
+
+def keep(models: list[Line], found: list[tuple[Line, tuple[Searched, ...]]]) -> None:
+    """Write what was searched into the page and the packages' files."""
+    page = PAGE.read_text(encoding="utf-8")
+    page = renewed(page, MODELS, models, [(f"`{row.model}`", row.within) for row in ROWS])
+    page = renewed(page, PROVED, [line for line, _ in found], [(f"`{row.row}`", row.within) for row in EXHIBITS])
+    PAGE.write_text(page, encoding="utf-8")
+    made = {entry.scenario: entry for _, entries in found for entry in entries}
+    rows = [scenario for row in EXHIBITS for scenario in (row.row, twin_of(row))]
+    for system in systems():
+        if system.package:
+            mine = {row.name for row in system.scenarios}
+            known = {**entries_of(system.package), **made}
+            write(system.package, [known[name] for name in rows if name in known and name in mine])
+
+
+def twin_of(exhibit: Exhibit) -> str:
+    scenario = find_scenario(exhibit.row)
+    assert scenario is not None and scenario.repaired is not None, exhibit.row
+    return scenario.repaired
+
+
+def main() -> int:
+    """Search, print the tables, and write them where that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="models and scenarios (default: all)")
+    parser.add_argument("--write", action="store_true", help="into the page and the packages' files")
+    parser.add_argument("--large", action="store_true", help="what takes long as well")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
     missing = {spec.name for spec in model_specs()} - {row.model for row in ROWS}
-    if missing:
-        print(f"no row for {', '.join(sorted(missing))}", file=sys.stderr)
-    print(HEAD)
-    good = not missing
-    for row in ROWS:
-        if not chosen or row.model in chosen:
-            text, is_good = line(row)
-            good = good and is_good
-            print(text if is_good else f"{text}  [not expected]", flush=True)
-    return 0 if good else 1
+    models, found = tables(given.names, given.large, given.processes)
+    for line in (*models, *(line for line, _ in found)):
+        print(line, line.wrong and f"  NOT EXPECTED: {line.wrong}", flush=True)
+    for name in sorted(missing):
+        print(f"no row for {name}", file=sys.stderr)
+    if given.write:
+        keep(models, found)
+    return 1 if missing or any(line.wrong for line in (*models, *(line for line, _ in found))) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""What is searched, and what is expected of it: a small size of every model, and every exhibit beside its twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+BOUND = 300_000
+"""States after which a search of the table of models ends."""
+
+
+@attrs.frozen
+class Row:
+    """A model, its size where it is not the default, and how many timers may fire and faults happen."""
+
+    model: str
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    timers: int = 0
+    faults: str = ""
+    targets: tuple[str, ...] = ()
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    violates: tuple[str, ...] = ()
+    """Invariants that the model is known to violate at this size."""
+    is_large: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        """The row as arguments of `kafka-proto check`."""
+        bounds = ["--timers", str(self.timers)] if self.has_actors else []
+        faults = ["--faults", self.faults, *(f"--target={name}" for name in self.targets)] if self.faults else []
+        return [self.model, *options(self.sizes, self.settings), *bounds, *faults]
+
+    @property
+    def has_actors(self) -> bool:
+        return self.model.endswith("/actors") or self.model.startswith(("cluster", "exactly-once"))
+
+    @property
+    def within(self) -> str:
+        """The size and the budget, in words."""
+        said = [f"{name}={n}" for name, n in self.sizes.items()] + [f"{k}={v}" for k, v in self.settings.items()]
+        said += [self.faults] if self.faults else []
+        said += [f"timers={self.timers}"] if self.timers else []
+        return ", ".join(said) or "its own"
+
+
+def options(sizes: Mapping[str, int], settings: Mapping[str, str]) -> list[str]:
+    return [*(f"--size={name}={n}" for name, n in sizes.items()), *(f"--set={k}={v}" for k, v in settings.items())]
+
+
+STACK = {"clients": 1, "brokers": 2, "replication-factor": 2, "elections": 1}
+ONE_READER = {"messages": 1, "keys": 1, "readers": 1}
+TWO_READERS = {"messages": 1, "keys": 1, "readers": 2}
+WHOLE = {"brokers": 1, "partitions": 1, "records": 1}
+FLAWED = ("truncate-to-high-watermark", "kip-101")
+ROWS: tuple[Row, ...] = (
+    Row("cluster", STACK),
+    Row("cluster", STACK, 0, "crash=1", ("b1", "b2")),
+    Row("cluster", {**STACK, "clients": 2, "elections": 0}),
+    *(Row(f"exactly-once/{name}", WHOLE) for name in ("kip-98", "kip-360", "kip-890-part-1", "kip-890")),
+    Row("exactly-once/kip-360", WHOLE, 1, violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution",
+                                                    "NoHangingTransaction")),
+    Row("exactly-once/kip-890-part-1", WHOLE, 1, violates=("AcknowledgedOutcome", "FencedForAReason",
+                                                           "MarkerAttribution")),
+    Row("exactly-once/kip-890", WHOLE, 1, violates=("AcknowledgedOutcome", "MarkerAttribution")),
+    Row("exactly-once/kip-890", WHOLE, 1, settings={"release": "4.2"}),
+    Row("compaction/pulsar", {"messages": 2, "keys": 1, "values": 1}),
+    Row("compaction/pulsar/actors", ONE_READER, 1),
+    Row("compaction/pulsar/actors", TWO_READERS, 0, "crash=1", ("broker",)),
+    Row("compaction/pulsar-trimming/actors", ONE_READER, 0, "crash=1", ("broker",)),
+    *(Row(f"replication/{name}", violates=("StrongIsr", "WeakIsr")) for name in FLAWED),
+    *(Row(f"replication/{name}") for name in ("kip-279", "kip-320-first-try", "kip-320", "async-isr")),
+    *(Row(f"replication/{name}/actors") for name in
+      (*FLAWED, "kip-279", "kip-320-first-try", "kip-320", "async-isr")),
+    Row("replication/kip-320/actors", {"elections": 0}, 0, "crash=1", ("r1", "r2")),
+    Row("transactions/gist", violates=("FollowersHoldNoUncommitted", "LogsAgreeUpToHwm")),
+    *(Row(f"transactions/{name}") for name in ("diary-01", "diary-02", "repaired")),
+    Row("transactions/diary-02/actors", {"brokers": 1, "elections": 0}),
+    Row("transactions/repaired/actors", {"brokers": 1, "elections": 0}),
+    Row("transactions/repaired/actors", {"brokers": 1, "elections": 0}, 1),
+    Row("transactions/repaired/actors", {"clients": 1}, 0, "crash=1", ("b1", "b2")),
+)
+
+
+@attrs.frozen
+class Exhibit:
+    """A flawed scenario, what a search of it finds, and of its twin at the same size and budget.
+
+    They are the scenario's own but for what is said. They contain the flaw's shortest schedule, if that was found.
+    """
+
+    row: str
+    violates: str | None
+    """None where the search ends before it finds anything."""
+    steps: int
+    """Of the shortest schedule that violates it, or of those that were all looked at."""
+    states: int
+    """Of the twin."""
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    timers: str = ""
+    faults: str = ""
+    targets: tuple[str, ...] = ()
+    reduce: str = "none"
+    properties: tuple[str, ...] = ()
+    """Temporal ones to check besides."""
+    twin: Mapping[str, str] = attrs.field(factory=dict)
+    """Settings of the twin, where the scenario's are not enough."""
+    most: int = 800_000
+    """States after which a search ends."""
+    is_complete: bool = True
+    """Whether the search of the twin ends before that."""
+    is_large: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        """What is the same for the flawed row and its twin, as arguments of `kafka-proto check`."""
+        timers = ["--timers", self.timers] if self.timers else []
+        faults = ["--faults", self.faults, *(f"--target={name}" for name in self.targets)] if self.faults else []
+        temporal = [f"--property={name}" for name in self.properties]
+        bounds = ["--reduce", self.reduce, "--states", str(self.most)]
+        return [*options(self.sizes, {}), *timers, *faults, *temporal, *bounds]
+
+    @property
+    def of_twin(self) -> list[str]:
+        return options({}, self.twin)
+
+    @property
+    def within(self) -> str:
+        """What is not the scenario's own, in words."""
+        said = [f"{name}={n}" for name, n in self.sizes.items()] + ([self.faults] if self.faults else [])
+        said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
+        said += [f"twin {name}={value}" for name, value in self.twin.items()]
+        return ", ".join(said) or "its own"
+
+
+GET_PID = "EventuallyAllClientsGetPid"
+ADD_ALL = "EventuallyOneClientAddsAllPartitions"
+ONE_LOG = {"topic-partitions": 1}
+SHRINK = "1,RequestTimeout=0"
+"""One timer, and not of a client: the leader that takes a follower out of the ISR."""
+EXHIBITS: tuple[Exhibit, ...] = (
+    Exhibit("rp-01-truncate-to-high-watermark", "StrongIsr", 12, 60_779, reduce="all"),
+    Exhibit("rp-02-diverging-tails", None, 12, 0, most=3_000_000, is_complete=False, is_large=True),
+    Exhibit("rp-03-unknown-epoch", "StrongIsr", 17, 0, {"producers": 2}, most=3_000_000, is_complete=False,
+            is_large=True),
+    Exhibit("rp-04-fast-failover", "FollowerLogMatches", 13, 0, {"producers": 2, "elections": 1}, most=3_000_000,
+            is_complete=False, is_large=True),
+    Exhibit("rp-05-unfenced-fetch", None, 10, 0, most=1_000_000, is_complete=False, is_large=True),
+    Exhibit("rp-06-first-try", None, 10, 0, most=1_000_000, is_complete=False, is_large=True),
+    Exhibit("rp-10-unseen-member", "StrongIsr", 14, 0, most=3_000_000, is_complete=False, is_large=True),
+    Exhibit("pc-01-leaked-ledger", "NoLeak", 9, 15_248, {"messages": 1}, "0", reduce="all"),
+    Exhibit("pc-02-read-twice", "ReaderView", 14, 70_447, reduce="all", is_large=True),
+    Exhibit("pc-03-durable-too-late", "ReaderView", 20, 264_072, reduce="all", is_large=True),
+    Exhibit("pc-03-trimmed-too-early", "ReaderView", 19, 663_270, reduce="all", is_large=True),
+    Exhibit("pc-04-lost-property", "CompactionEquivalence", 18, 264_072, reduce="all", is_large=True),
+    Exhibit("pc-05-read-too-far", "CompactionEquivalence", 15, 24_146, reduce="all"),
+    Exhibit("pc-06-replayed-twice", "ReaderView", 17, 46_378, reduce="all", is_large=True),
+    Exhibit("pc-07-first-read-only", "ReaderView", 26, 663_270, reduce="all", is_large=True),
+    Exhibit("late-end", "MarkerAttribution", 20, 71_078, timers="2", twin={"release": "4.2"}),
+    Exhibit("hanging-transaction", "NoHangingTransaction", 14, 9_613, timers="1"),
+    Exhibit("late-batch-joins", "AcknowledgedOutcome", 27, 89_117, timers="2", twin={"release": "4.2"}),
+    Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_947,
+            {"topic-partitions": 1, "elections": 1}, "1", "none"),
+    Exhibit("stack-one-replica-is-enough", "AckedTransactionsSurvive", 15, 3_887_295, ONE_LOG, SHRINK, "crash=1",
+            ("b1",), most=6_000_000, is_large=True),
+    Exhibit("stack-last-replica-standing", "AckedTransactionsSurvive", 16, 3_887_295, ONE_LOG, SHRINK, "crash=1",
+            ("b1",), most=6_000_000, is_large=True),
+    Exhibit("s1-reused-pid", "ClientsHaveDifferentProducerEpochs", 13, 60_000, reduce="symmetry", most=60_000,
+            is_complete=False, is_large=True),
+    Exhibit("s2-stuck-replica", GET_PID, 5, 193, properties=(GET_PID, ADD_ALL)),
+    Exhibit("s3-wiped-metadata", "OnePidPerTid", 6, 6_821, reduce="symmetry"),
+    Exhibit("s4-copied-tail", "LogsAgreeUpToHwm", 8, 10_709),
+    Exhibit("s5-stuck-abort", GET_PID, 20, 13_959, properties=(GET_PID,)),
+    Exhibit("s6-stuck-transition", GET_PID, 14, 4_713, properties=(GET_PID,)),
+)
