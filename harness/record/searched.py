@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Scenario, find_model, systems
+from harness.model import Scenario, find_model, find_scenario, systems
 from harness.record.counted import counted
 from harness.record.trail import faults_to_json
 
@@ -70,25 +70,25 @@ class Searched:
 
     @property
     def within(self) -> str:
-        """The size and the budget, in words."""
+        """The size and what bounds it, in words, with the settings that are not the scenario's own."""
+        row = find_scenario(self.scenario)
+        own = _settings(row) if row is not None and row.model == self.model else {}
+        settings = [f"{name}={value}" for name, value in self.settings.items() if own.get(name) != value]
         sizes = [f"{name}={number}" for name, number in self.sizes.items()]
         rules = len(self.faults.get("rules", ()))
         faults = [f"{kind}={number}" for kind, number in self.faults.items() if isinstance(number, int)]
-        timers = "any number of timers" if self.timers is None else ", ".join(
-            f"{counted(number, name or 'timer')}" for name, number in sorted(self.timers.items())
-        )
-        said = [" ".join(sizes), *faults, *([counted(rules, "rule")] if rules else []), timers]
-        return ", ".join(part for part in said if part)
+        timers = [counted(number, name or "timer") for name, number in sorted((self.timers or {}).items())]
+        said = [" ".join([*sizes, *settings]), *faults, *([counted(rules, "rule")] if rules else []), *timers]
+        return ", ".join(said)
 
     def covers(self, scenario: Scenario) -> bool:
         """Say whether every run of a scenario that ends within its own bound on timers was looked at."""
         spec = find_model(scenario.model)
         sizes = {name: size.default for name, size in spec.sizes.items()} | dict(scenario.sizes)
-        settings = {name: setting.default for name, setting in spec.settings.items()} | dict(scenario.settings)
         enough = self.timers is None or all(number >= scenario.timeouts for number in self.timers.values())
         return (
             self.complete and enough and scenario.mode == "free" and not scenario.faults.timed
-            and (self.model, self.sizes, self.settings) == (scenario.model, sizes, settings)
+            and (self.model, self.sizes, self.settings) == (scenario.model, sizes, _settings(scenario))
             and self.network == (scenario.network or spec.networks[0])
             and self.faults == faults_to_json(scenario.faults) and set(scenario.claims) <= set(self.checked)
         )
@@ -96,6 +96,11 @@ class Searched:
     def to_json(self) -> dict[str, Any]:
         """Return the entry as a JSON object."""
         return attrs.asdict(self)
+
+
+def _settings(scenario: Scenario) -> dict[str, str]:
+    spec = find_model(scenario.model)
+    return {name: setting.default for name, setting in spec.settings.items()} | dict(scenario.settings)
 
 
 def searched(scenario: str) -> Searched | None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import attrs
 import pytest
 from support.check_rows import EXHIBITS, ROWS, Exhibit, Row
-from support.check_table import COLUMNS, MODELS, PAGE, PROVED, TIMES, cells_of, key_of, model_line, proved, twin_of
+from support.check_table import COLUMNS, MODELS, PAGE, PROVED, TIMES, cells_of, key_of, model_line, proved
 from support.command_line import call
 
 from harness.explore.any_model import REDUCTIONS
-from harness.model import find_scenario, model_specs, scenarios
+from harness.model import find_scenario, model_specs
 from harness.record import searched
 from harness.record.searched import Searched
 
@@ -75,13 +75,6 @@ def test_repaired_twin_is_complete_where_the_flaw_shows(exhibit: Exhibit) -> Non
 
 def without_digest(entry: Searched) -> dict[str, object]:
     return attrs.asdict(attrs.evolve(entry, digest=""))
-
-
-def test_every_flaw_has_a_search_beside_it() -> None:
-    """Each scenario with a repaired twin is in the table."""
-    flawed = {row.row for row in EXHIBITS}
-    assert flawed == {scenario.name for scenario in scenarios() if scenario.repaired is not None}
-    assert all(searched.searched(name) is not None for row in EXHIBITS for name in (row.row, twin_of(row)))
 
 
 def test_stack_is_complete_with_one_election_and_one_crash(tmp_path: Path) -> None:

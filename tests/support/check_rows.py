@@ -127,7 +127,8 @@ class Exhibit:
     @property
     def within(self) -> str:
         """What is not the scenario's own, in words."""
-        said = [f"{name}={n}" for name, n in self.sizes.items()] + ([self.faults] if self.faults else [])
+        said = [f"{name}={n}" for name, n in self.sizes.items()]
+        said += [self.faults.replace("none", "no faults")] if self.faults else []
         said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
         said += [f"twin {name}={value}" for name, value in self.twin.items()]
         return ", ".join(said) or "its own"
@@ -140,14 +141,6 @@ SHRINK = "1,RequestTimeout=0"
 """One timer, and not of a client: the leader that takes a follower out of the ISR."""
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("rp-01-truncate-to-high-watermark", "StrongIsr", 12, 60_779, reduce="all"),
-    Exhibit("rp-02-diverging-tails", None, 12, 0, most=3_000_000, is_complete=False, is_large=True),
-    Exhibit("rp-03-unknown-epoch", "StrongIsr", 17, 0, {"producers": 2}, most=3_000_000, is_complete=False,
-            is_large=True),
-    Exhibit("rp-04-fast-failover", "FollowerLogMatches", 13, 0, {"producers": 2, "elections": 1}, most=3_000_000,
-            is_complete=False, is_large=True),
-    Exhibit("rp-05-unfenced-fetch", None, 10, 0, most=1_000_000, is_complete=False, is_large=True),
-    Exhibit("rp-06-first-try", None, 10, 0, most=1_000_000, is_complete=False, is_large=True),
-    Exhibit("rp-10-unseen-member", "StrongIsr", 14, 0, most=3_000_000, is_complete=False, is_large=True),
     Exhibit("pc-01-leaked-ledger", "NoLeak", 9, 15_248, {"messages": 1}, "0", reduce="all"),
     Exhibit("pc-02-read-twice", "ReaderView", 14, 70_447, reduce="all", is_large=True),
     Exhibit("pc-03-durable-too-late", "ReaderView", 20, 264_072, reduce="all", is_large=True),
@@ -161,12 +154,6 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("late-batch-joins", "AcknowledgedOutcome", 27, 89_117, timers="2", twin={"release": "4.2"}),
     Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_947,
             {"topic-partitions": 1, "elections": 1}, "1", "none"),
-    Exhibit("stack-one-replica-is-enough", "AckedTransactionsSurvive", 15, 3_887_295, ONE_LOG, SHRINK, "crash=1",
-            ("b1",), most=6_000_000, is_large=True),
-    Exhibit("stack-last-replica-standing", "AckedTransactionsSurvive", 16, 3_887_295, ONE_LOG, SHRINK, "crash=1",
-            ("b1",), most=6_000_000, is_large=True),
-    Exhibit("s1-reused-pid", "ClientsHaveDifferentProducerEpochs", 13, 60_000, reduce="symmetry", most=60_000,
-            is_complete=False, is_large=True),
     Exhibit("s2-stuck-replica", GET_PID, 5, 193, properties=(GET_PID, ADD_ALL)),
     Exhibit("s3-wiped-metadata", "OnePidPerTid", 6, 6_821, reduce="symmetry"),
     Exhibit("s4-copied-tail", "LogsAgreeUpToHwm", 8, 10_709),

@@ -133,7 +133,13 @@ def tables(names: Sequence[str] = (), large: bool = False, processes: int = 1) -
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, max_tasks_per_child=1) as pool:
         models, found = pool.map(model_line, rows), pool.map(proved, exhibits)
-        return list(models), list(found)
+        return [said(line) for line in models], [(said(line), entries) for line, entries in found]
+
+
+def said(line: Line) -> Line:
+    """Print a line, as soon as it is known."""
+    print(line, f"NOT EXPECTED: {line.wrong}" if line.wrong else "", flush=True)
+    return line
 
 
 def renewed(page: str, heading: str, lines: Iterable[Line], keys: Sequence[tuple[str, str]]) -> str:
@@ -191,8 +197,6 @@ def main() -> int:
     given = parser.parse_args()
     missing = {spec.name for spec in model_specs()} - {row.model for row in ROWS}
     models, found = tables(given.names, given.large, given.processes)
-    for line in (*models, *(line for line, _ in found)):
-        print(line, line.wrong and f"  NOT EXPECTED: {line.wrong}", flush=True)
     for name in sorted(missing):
         print(f"no row for {name}", file=sys.stderr)
     if given.write:
