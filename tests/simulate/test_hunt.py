@@ -86,7 +86,7 @@ def test_row_says_what_a_search_proved_of_this_code_only(rows: dict[str, Scorebo
         attrs.evolve(row, searched=attrs.evolve(found, digest=""), is_covered=False),
         attrs.evolve(row, searched=attrs.evolve(found, complete=False), is_covered=False),
     )]
-    said = f"searched completely: {found.states:,} states at clients=2 brokers=2 txn-log-partitions=1"
+    said = f"searched completely: {found.states:,} states at brokers=2 clients=2 elections=1"
     assert [said in text for text in texts] == [True, True, False, False]
     assert ["silent: the flaw of" in text for text in texts] == [False, True, True, True]
     assert [SEARCHED in text for text in texts] == [True, False, False, False]

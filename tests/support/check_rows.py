@@ -95,7 +95,7 @@ class Exhibit:
     steps: int
     """Of the shortest schedule that violates it, or of those that were all looked at."""
     states: int
-    """Of the twin."""
+    """Of the twin; 0 where its search ends before it is complete."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     timers: str = ""
     faults: str = ""
@@ -107,8 +107,8 @@ class Exhibit:
     """Settings of the twin, where the scenario's are not enough."""
     most: int = 800_000
     """States after which a search ends."""
-    is_complete: bool = True
-    """Whether the search of the twin ends before that."""
+    twin_steps: int = 0
+    """Of the schedules of the twin that were all looked at, where it is not complete."""
     is_large: bool = False
 
     @property
@@ -141,6 +141,13 @@ SHRINK = "1,RequestTimeout=0"
 """One timer, and not of a client: the leader that takes a follower out of the ISR."""
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("rp-01-truncate-to-high-watermark", "StrongIsr", 12, 60_779, reduce="all"),
+    Exhibit("rp-02-diverging-tails", None, 12, 0, most=3_000_000, twin_steps=12, is_large=True),
+    Exhibit("rp-03-unknown-epoch", "StrongIsr", 17, 0, {"producers": 2}, most=3_000_000, twin_steps=20, is_large=True),
+    Exhibit("rp-04-fast-failover", "FollowerLogMatches", 13, 0, {"producers": 2, "elections": 1}, most=3_000_000,
+            twin_steps=14, is_large=True),
+    Exhibit("rp-05-unfenced-fetch", None, 10, 0, most=1_000_000, twin_steps=10, is_large=True),
+    Exhibit("rp-06-first-try", None, 10, 0, most=1_000_000, twin_steps=10, is_large=True),
+    Exhibit("rp-10-unseen-member", "StrongIsr", 14, 0, most=3_000_000, twin_steps=17, is_large=True),
     Exhibit("pc-01-leaked-ledger", "NoLeak", 9, 15_248, {"messages": 1}, "0", reduce="all"),
     Exhibit("pc-02-read-twice", "ReaderView", 14, 70_447, reduce="all", is_large=True),
     Exhibit("pc-03-durable-too-late", "ReaderView", 20, 264_072, reduce="all", is_large=True),
@@ -154,6 +161,12 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("late-batch-joins", "AcknowledgedOutcome", 27, 89_117, timers="2", twin={"release": "4.2"}),
     Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_947,
             {"topic-partitions": 1, "elections": 1}, "1", "none"),
+    Exhibit("stack-one-replica-is-enough", "AckedTransactionsSurvive", 15, 3_887_295, ONE_LOG, SHRINK, "crash=1",
+            ("b1",), most=6_000_000, is_large=True),
+    Exhibit("stack-last-replica-standing", "AckedTransactionsSurvive", 16, 3_887_295, ONE_LOG, SHRINK, "crash=1",
+            ("b1",), most=6_000_000, is_large=True),
+    Exhibit("s1-reused-pid", "ClientsHaveDifferentProducerEpochs", 13, 0, reduce="symmetry", most=60_000,
+            twin_steps=19, is_large=True),
     Exhibit("s2-stuck-replica", GET_PID, 5, 193, properties=(GET_PID, ADD_ALL)),
     Exhibit("s3-wiped-metadata", "OnePidPerTid", 6, 6_821, reduce="symmetry"),
     Exhibit("s4-copied-tail", "LogsAgreeUpToHwm", 8, 10_709),

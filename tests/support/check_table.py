@@ -96,11 +96,12 @@ def proved(exhibit: Exhibit) -> tuple[Line, tuple[Searched, ...]]:
     wrong = [] if (bad.violated, bad.steps) == (exhibit.violates, exhibit.steps) else [
         f"{exhibit.row}: {bad.violated} after {bad.steps} steps, expected {exhibit.violates} after {exhibit.steps}"
     ]
-    if (good.complete, good.violated, good.states) != (exhibit.is_complete, None, exhibit.states):
-        wrong.append(f"{twin_name}: {good.violated or 'no violation'}, {good.states:,} states, "
-                     f"expected {exhibit.states:,}")
+    expected = (True, exhibit.states) if exhibit.states else (False, exhibit.twin_steps)
+    came = (good.complete, good.states if good.complete else good.steps)
+    if good.violated or came != expected:
+        wrong.append(f"{twin_name}: {good.violated or 'no violation'}, {came[1]:,}, expected {expected[1]:,}")
     steps = f"{bad.steps}" if bad.violated else f"more than {bad.steps}"
-    states = f"{good.states:,}" if good.complete else f"over {good.states:,}: {good.steps} steps"
+    states = f"{good.states:,}" if good.complete else f"over {exhibit.most:,}: {good.steps} steps"
     cells = (f"`{exhibit.row}`", exhibit.within, steps, states)
     return Line(cells, "; ".join(wrong)), entries
 
