@@ -25,7 +25,7 @@ FILE = "searched.json"
 LIBRARY = "harness"
 ANY_NAME = ""
 """The name under which a bound on all timers together is kept."""
-IMPORTED = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+([\w.]+))", re.MULTILINE)
+IMPORTED = re.compile(r"^([ \t]*)(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+([\w.]+))", re.MULTILINE)
 
 WORDS = re.compile(
     r'#[^\n]*+|^[ \t]*+"""(?:[^"\\]++|\\.|"(?!""))*+"""[ \t]*+$'
@@ -135,7 +135,7 @@ def code_digest(package: str) -> str:
     """Return the SHA-256 of the code that a package's models are made of, docstrings and comments left out.
 
     These are its modules, and all that they import, in absolute form, of the project that they belong to and of the
-    harness.
+    harness. What the functions of another package's `__init__` import is for who calls them, and not counted.
     """
     tops = (package.partition(".")[0], LIBRARY)
     texts: dict[str, str] = {}
@@ -146,7 +146,8 @@ def code_digest(package: str) -> str:
         if path is None or name in texts:
             continue
         text = texts[name] = path.read_text(encoding="utf-8")
-        names += [found for found in _imported(text) if found.partition(".")[0] in tops]
+        whole = name == package or path.name != "__init__.py"
+        names += [found for found in _imported(text, whole) if found.partition(".")[0] in tops]
         if "." in name:
             names.append(name.rpartition(".")[0])
     made = sha256()
@@ -170,8 +171,11 @@ def _module(name: str) -> Path | None:
     return next((path for path in found if path.is_file()), None)
 
 
-def _imported(text: str) -> Iterator[str]:
-    for base, names, plain in IMPORTED.findall(text):
+def _imported(text: str, inside: bool) -> Iterator[str]:
+    """Yield what a module imports, `inside` its functions as well."""
+    for indent, base, names, plain in IMPORTED.findall(text):
+        if indent and not inside:
+            continue
         yield base or plain
         yield from (f"{base}.{name}" for name in re.findall(r"(\w+)(?:\s+as\s+\w+)?", names))
 
