@@ -143,28 +143,23 @@ def said(line: Line) -> Line:
     return line
 
 
-def renewed(page: str, heading: str, lines: Iterable[Line], keys: Sequence[tuple[str, str]]) -> str:
+def renewed(page: str, heading: str, lines: Iterable[Line], keys: Sequence[tuple[str, ...]]) -> str:
     """Return a page whose table below a heading has these lines, and of the others those that it had."""
     before, found, after = page.partition(heading)
-    head, table, rest = re.split(r"((?:^\|.*\n)+)", after, maxsplit=1, flags=re.MULTILINE)
-    top = Line(COLUMNS[heading]), Line(("---",) * len(COLUMNS[heading]))
-    known = {key_of(text): text for text in [*table.splitlines(), *map(str, lines)]}
-    body = [known[key] for key in keys if key in known]
-    return before + found + head + "\n".join([*map(str, top), *body]) + "\n" + rest
+    head, _, rest = re.split(r"((?:^\|.*\n)+)", after, maxsplit=1, flags=re.MULTILINE)
+    columns = COLUMNS[heading]
+    known = {key: tuple(cells.get(name, "") for name in columns) for key, cells in cells_of(page, heading).items()}
+    known |= {line.cells[:2]: line.cells for line in lines}
+    body = [Line(known[key]) for key in keys if key in known]
+    table = [Line(columns), Line(("---",) * len(columns)), *body]
+    return before + found + head + "\n".join(map(str, table)) + "\n" + rest
 
 
-def cells_of(page: str, heading: str) -> dict[tuple[str, str], dict[str, str]]:
+def cells_of(page: str, heading: str) -> dict[tuple[str, ...], dict[str, str]]:
     """Return the lines of the table below a heading, by their first two cells, each as its cells by column."""
     (table,) = re.findall(r"((?:^\|.*\n)+)", page.partition(heading)[2].partition("\n#")[0], flags=re.MULTILINE)
     top, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-    assert tuple(top) == COLUMNS[heading]
     return {(cells[0], cells[1]): dict(zip(top, cells, strict=True)) for cells in lines}
-
-
-def key_of(line: str) -> tuple[str, str]:
-    """Return what tells a line of a table from the others: its first two cells."""
-    _, first, second, *_ = line.split("|")
-    return first.strip(), second.strip()
 
 
 def keep(models: list[Line], found: list[tuple[Line, tuple[Searched, ...]]]) -> None:
