@@ -1,0 +1,183 @@
+"""What a coordinator writes to its log with each change, whole; what it reads again; what it tells who only asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from harness.model import FrozenMap
+from kafka_proto.coordinator import role
+from kafka_proto.coordinator.answers import describe, list_transactions, unknown_partitions
+from kafka_proto.coordinator.completion import completed
+from kafka_proto.coordinator.loading import load
+from kafka_proto.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.log.records import MAX_EPOCH
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    EndTxnRequest,
+    Error,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    WriteTxnMarkersRequest,
+)
+from kafka_proto.versions import KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
+
+S = TxnState
+OPEN = TransactionMetadata(7, S.ONGOING, 3, 2, 6, -1, ("T-0",), 50, 10, 20, 0)
+DONE = attrs.evolve(OPEN, state=S.COMPLETE_ABORT, partitions=(), transaction_version=2)
+IDS = ProducerIds(Block(9, 2))
+INIT = InitProducerIdRequest(4, "tid", 70)
+
+
+def coordinator(known: TransactionMetadata, pending: TxnState | None = None, **changes: Any) -> Coordinator:
+    return Coordinator(FrozenMap({"tid": CachedTransaction(known, pending)}), ids=IDS, **changes)
+
+
+def entry(version: BrokerVersion, known: TransactionMetadata, request: Any) -> TransactionMetadata:
+    """Return what a request writes at the time 30."""
+    _, (effect,) = role.receive(version.coordinator, coordinator(known), request, now=30)
+    assert isinstance(effect, Logged) and effect.entry is not None
+    return effect.entry
+
+
+@pytest.mark.parametrize(("version", "known", "request_", "written"), [
+    (KIP_360, DONE, INIT, TransactionMetadata(7, S.EMPTY, 4, -1, 7, -1, (), 70, -1, 30, 2)),
+    (KIP_360, DONE, attrs.evolve(INIT, producer_id=7, producer_epoch=3),
+     TransactionMetadata(7, S.EMPTY, 4, 3, 7, -1, (), 70, -1, 30, 2)),
+    (KIP_360, attrs.evolve(DONE, producer_epoch=LAST_EPOCH), INIT,
+     TransactionMetadata(9, S.EMPTY, 0, -1, 7, -1, (), 70, -1, 30, 2)),
+    (KIP_360, DONE, AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1", "T-0")),
+     TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("T-0", "T-1"), 50, 30, 30, 2)),
+    (KIP_360, OPEN, AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"),
+     TransactionMetadata(7, S.ONGOING, 3, 2, 7, -1, ("O-0", "T-0"), 50, 10, 30, 0)),
+    (KIP_360, attrs.evolve(OPEN, transaction_version=2), EndTxnRequest(3, "tid", 7, 3, True),
+     TransactionMetadata(7, S.PREPARE_COMMIT, 3, 2, 7, -1, ("T-0",), 50, 10, 30, 0)),
+    (KIP_890, OPEN, EndTxnRequest(5, "tid", 7, 3, False),
+     TransactionMetadata(7, S.PREPARE_ABORT, 4, 3, 7, -1, ("T-0",), 50, 10, 30, 2)),
+    (KIP_890, DONE, EndTxnRequest(5, "tid", 7, 3, False),
+     TransactionMetadata(7, S.PREPARE_ABORT, 4, 3, 7, -1, (), 50, 30, 30, 2)),
+    (KIP_890, attrs.evolve(OPEN, producer_epoch=LAST_EPOCH), EndTxnRequest(5, "tid", 7, LAST_EPOCH, True),
+     TransactionMetadata(7, S.PREPARE_COMMIT, MAX_EPOCH, LAST_EPOCH, 7, 9, ("T-0",), 50, 10, 30, 2)),
+    (KIP_360, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 4, -1, 7, -1, ("T-0",), 50, 10, 30, 0)),
+    (KIP_890, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 5, 4, 7, -1, ("T-0",), 50, 10, 30, 2)),
+    (KIP_890_4_4, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 4, 3, 7, -1, ("T-0",), 50, 10, 30, 2)),
+    (KIP_360, attrs.evolve(OPEN, producer_epoch=MAX_EPOCH), INIT,
+     TransactionMetadata(7, S.PREPARE_ABORT, MAX_EPOCH, -1, 7, -1, ("T-0",), 50, 10, 30, 0)),
+])
+def test_each_change_is_written_whole(
+    version: BrokerVersion, known: TransactionMetadata, request_: Any, written: TransactionMetadata
+) -> None:
+    """Ids and epochs, partitions, times, and the version of the client that made it."""
+    assert entry(version, known, request_) == written
+
+
+def test_completion_switches_to_the_next_producer_id_of_a_client_that_bumps() -> None:
+    """No partitions, no next id; an older client's epoch and id stay."""
+    ending = attrs.evolve(OPEN, state=S.PREPARE_COMMIT, producer_epoch=MAX_EPOCH, next_producer_id=9)
+    assert completed(attrs.evolve(ending, transaction_version=2), 30) == TransactionMetadata(
+        9, S.COMPLETE_COMMIT, 0, 2, 7, -1, (), 50, 10, 30, 2)
+    assert completed(ending, 30) == TransactionMetadata(7, S.COMPLETE_COMMIT, MAX_EPOCH, 2, 7, -1, (), 50, 10, 30, 0)
+    aborted = attrs.evolve(ending, state=S.PREPARE_ABORT, next_producer_id=-1)
+    assert completed(aborted, 30).state is S.COMPLETE_ABORT
+
+
+def test_nothing_is_written_where_nothing_changes() -> None:
+    """A partition that is there is answered at once, in an open transaction only; an empty id is none."""
+    added = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0",))
+    for version in (KIP_360, KIP_890):
+        for known, at_once in ((OPEN, True), (attrs.evolve(OPEN, state=S.COMPLETE_COMMIT), False)):
+            _, (effect,) = role.receive(version.coordinator, coordinator(known), added, now=30)
+            assert isinstance(effect, Answered) is at_once
+        for request in (INIT, added, AddOffsetsToTxnRequest(3, "tid", 7, 3, "O-0"), EndTxnRequest(3, "tid", 7, 3, True),
+                        EndTxnRequest(5, "tid", 7, 3, True)):
+            nameless = attrs.evolve(request, transactional_id="")
+            _, (effect,) = role.receive(version.coordinator, coordinator(OPEN), nameless, now=30)
+            assert isinstance(effect, Answered) and effect.answer.error is Error.INVALID_REQUEST
+        verify = attrs.evolve(added, transactional_id="", verify_only=True)
+        assert dict(version.coordinator.verify_partitions(verify, None)) == {"T-0": Error.INVALID_REQUEST}
+        known_not = attrs.evolve(verify, transactional_id="tid")
+        assert dict(version.coordinator.verify_partitions(known_not, None)) == {
+            "T-0": Error.INVALID_PRODUCER_ID_MAPPING}
+
+
+def test_new_coordinator_has_what_its_log_says_and_sends_markers_for_what_is_prepared() -> None:
+    """Up to 4.2 without the last epoch and the ids before and after; under its own epoch."""
+    ending = attrs.evolve(OPEN, state=S.PREPARE_ABORT, next_producer_id=9)
+    log = FrozenMap({"ending": ending, "tid": OPEN})
+    for version, last, previous, following in ((KIP_890, -1, -1, -1), (KIP_890_4_4, 2, 6, 9)):
+        state, effects = load(version.coordinator, log, 5, IDS, CoordinatorConfig(), now=30)
+        assert (state.coordinator_epoch, state.loading, state.ids) == (5, False, IDS)
+        known = state.transactions["tid"]
+        assert known == CachedTransaction(attrs.evolve(OPEN, last_producer_epoch=last, previous_producer_id=previous))
+        assert state.transactions["ending"].metadata.next_producer_id == following
+        assert state.transactions["ending"].pending_state is S.COMPLETE_ABORT
+        assert effects == (Markers("ending", WriteTxnMarkersRequest(
+            version.coordinator.marker_version, 7, 3, 5, False, ("T-0",), 0)),)
+        assert role.receive(version.coordinator, state, INIT, now=30)[1] != ()
+    last_one = attrs.evolve(OPEN, producer_epoch=LAST_EPOCH)
+    without = attrs.evolve(coordinator(last_one), ids=ProducerIds())
+    state, (effect,) = role.receive(KIP_890_4_4.coordinator, without, INIT, now=30)
+    assert isinstance(effect, Answered) and effect.answer.error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    assert state == without
+
+
+def test_who_only_asks_is_told_of_the_cache() -> None:
+    """Not while it is loaded, not of what is forgotten; lists by state and producer."""
+    state = coordinator(OPEN)
+    ask = DescribeTransactionsRequest(0, "tid")
+    assert describe(state, ask) == DescribeTransactionsResponse(Error.NONE, "Ongoing", 7, 3, 50, 10, ("T-0",))
+    assert describe(state, attrs.evolve(ask, transactional_id="")).error is Error.INVALID_REQUEST
+    assert describe(state, attrs.evolve(ask, transactional_id="x")).error is Error.TRANSACTIONAL_ID_NOT_FOUND
+    loading, dead = coordinator(OPEN, loading=True), coordinator(attrs.evolve(OPEN, state=S.DEAD))
+    assert describe(loading, ask).error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    assert describe(dead, ask).error is Error.TRANSACTIONAL_ID_NOT_FOUND
+    every = ListTransactionsRequest(0)
+    assert list_transactions(state, every) == ListTransactionsResponse(Error.NONE, (), (("tid", 7, "Ongoing"),))
+    assert list_transactions(dead, every).transactions == ()
+    assert list_transactions(loading, every).error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    for states, producers, unknown, found in (
+        (("Ongoing",), (), (), 1), (("Empty", "Nothing"), (), ("Nothing",), 0), ((), (7,), (), 1), ((), (8,), (), 0),
+    ):
+        listed = list_transactions(state, ListTransactionsRequest(0, states, producers))
+        assert (listed.unknown_state_filters, len(listed.transactions)) == (unknown, found)
+    some = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0", "T-9"))
+    assert unknown_partitions(some, frozenset({"T-0"})) == AddPartitionsToTxnResponse(FrozenMap(
+        {"T-0": Error.OPERATION_NOT_ATTEMPTED, "T-9": Error.UNKNOWN_TOPIC_OR_PARTITION}))
+    assert unknown_partitions(some, frozenset({"T-0", "T-9"})) is None
+
+
+def test_failed_fence_is_remembered_until_the_transaction_ends() -> None:
+    """By whatever is appended meanwhile; markers are asked for once, and an answer to others' is none."""
+    state, _ = role.receive(KIP_360.coordinator, coordinator(OPEN), INIT, now=30)
+    state, _ = role.append_failed(state, "tid", Error.NOT_COORDINATOR)
+    assert dict(state.waiting) == {} and state.transactions["tid"].has_failed_epoch_fence
+    add = AddPartitionsToTxnRequest(3, "tid", 7, 4, ("T-1",))
+    failing, _ = role.receive(KIP_360.coordinator, state, add, now=31)
+    failing, _ = role.append_failed(failing, "tid", Error.NOT_COORDINATOR)
+    assert failing.transactions["tid"].has_failed_epoch_fence and failing.transactions["tid"].pending_state is None
+    added, _ = role.receive(KIP_360.coordinator, state, add, now=31)
+    added, answers = role.appended(KIP_360.coordinator, added, "tid", now=31)
+    assert added.transactions["tid"].has_failed_epoch_fence and len(answers) == 1
+    ending, _ = role.receive(KIP_360.coordinator, added, INIT, now=32)
+    ending, effects = role.appended(KIP_360.coordinator, ending, "tid", now=32)
+    assert not ending.transactions["tid"].has_failed_epoch_fence
+    answered, markers = effects
+    assert isinstance(answered, Answered) and isinstance(markers, Markers)
+    done = FrozenMap({"T-0": Error.NONE, "T-1": Error.NONE})
+    for wrong in (attrs.evolve(markers.request, producer_epoch=3), attrs.evolve(markers.request, coordinator_epoch=9)):
+        assert role.marked(ending, "tid", wrong, done, now=33) == (ending, ())
+    completing, (logged,) = role.marked(ending, "tid", markers.request, done, now=33)
+    assert isinstance(logged, Logged)
+    assert role.marked(completing, "tid", markers.request, done, now=33) == (completing, ())
+    completed_, effects = role.appended(KIP_360.coordinator, completing, "tid", now=33)
+    assert effects == () and completed_.transactions["tid"].pending_state is None
+    assert role.marked(completed_, "tid", markers.request, done, now=34) == (completed_, ())

@@ -1,0 +1,132 @@
+"""Guard by guard: who may join, leave and commit, and what a group's offsets are."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from harness.model import FrozenMap
+from kafka_proto.group.membership import Group, check_group, check_known_group, join, leave
+from kafka_proto.group.offsets import Committed, OffsetRecord, Offsets, load
+from kafka_proto.group.role import (
+    GroupCoordinator,
+    check_commit,
+    commit_batch,
+    fetch_offset,
+    join_group,
+    leave_group,
+    with_group,
+)
+from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
+from kafka_proto.requests import (
+    Error,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+)
+from kafka_proto.versions import KIP_360, KIP_890
+
+GROUP = Group(2, FrozenMap({"m1": None, "m2": "i2"}))
+PLAIN = OffsetCommitRequest(8, "G", "T-0", 5)
+IN_TRANSACTION = TxnOffsetCommitRequest(3, "tid", "G", 7, 0, "T-0", 5)
+FIELDS = ("generation_id", "member_id", "group_instance_id")
+E = Error
+
+
+@pytest.mark.parametrize(("given", "plain", "transactional"), [
+    ((2, "m1", None), E.NONE, E.NONE), ((1, "m1", None), E.ILLEGAL_GENERATION, E.ILLEGAL_GENERATION),
+    ((3, "m1", None), E.ILLEGAL_GENERATION, E.ILLEGAL_GENERATION),
+    ((1, "m9", None), E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID),
+    ((2, "m2", "i2"), E.NONE, E.NONE), ((2, "m1", "i2"), E.FENCED_INSTANCE_ID, E.FENCED_INSTANCE_ID),
+    ((2, "m1", "i9"), E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID),
+    ((-1, "", None), E.UNKNOWN_MEMBER_ID, E.NONE), ((-1, "m9", None), E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID),
+])
+def test_commit_is_checked_against_member_instance_and_generation(
+    given: tuple[int, str, str | None], plain: Error, transactional: Error
+) -> None:
+    """In this order, in each release."""
+    changes = dict(zip(FIELDS, given, strict=True))
+    for check in (check_group, check_known_group):
+        assert check(GROUP, attrs.evolve(PLAIN, **changes)) is plain
+        assert check(GROUP, attrs.evolve(IN_TRANSACTION, **changes)) is transactional
+
+
+def test_commit_of_a_group_that_is_not_there() -> None:
+    """Without a generation it is taken; with one each release has a code of its own."""
+    for request, before, since in (
+        (PLAIN, E.ILLEGAL_GENERATION, E.ILLEGAL_GENERATION),
+        (attrs.evolve(PLAIN, version=9), E.ILLEGAL_GENERATION, E.GROUP_ID_NOT_FOUND),
+        (IN_TRANSACTION, E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION),
+        (attrs.evolve(IN_TRANSACTION, version=9), E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION),
+    ):
+        assert check_group(None, request) is E.NONE and check_known_group(None, request) is E.NONE
+        of_generation = attrs.evolve(request, generation_id=0, member_id="m1")
+        assert (check_group(None, of_generation), check_known_group(None, of_generation)) == (before, since)
+    for version in (KIP_360, KIP_890):
+        for nameless in (PLAIN, IN_TRANSACTION):
+            asked = attrs.evolve(nameless, group_id="")
+            assert check_commit(version.group, GroupCoordinator(), asked) is E.INVALID_GROUP_ID
+
+
+def test_joining_and_leaving() -> None:
+    """A new generation each time, but not for a static member that comes back under its instance."""
+    def ask(member: str = "", instance: str | None = None) -> tuple[Group, JoinGroupResponse]:
+        return join(GROUP, JoinGroupRequest(5, "G", member, instance), "fresh")
+    assert ask() == (Group(3, GROUP.members.set("fresh", None)), JoinGroupResponse(E.NONE, 3, "fresh"))
+    assert ask("m1") == (Group(3, GROUP.members), JoinGroupResponse(E.NONE, 3, "m1"))
+    assert ask("m9") == (GROUP, JoinGroupResponse(E.UNKNOWN_MEMBER_ID))
+    assert ask("m1", "i2") == (GROUP, JoinGroupResponse(E.FENCED_INSTANCE_ID))
+    back = Group(2, FrozenMap({"m1": None, "fresh": "i2"}))
+    assert ask("", "i2") == (back, JoinGroupResponse(E.NONE, 2, "fresh"))
+    assert leave(GROUP, "m1") == (Group(3, FrozenMap({"m2": "i2"})), E.NONE)
+    assert leave(GROUP, "m9") == (GROUP, E.UNKNOWN_MEMBER_ID)
+    state = GroupCoordinator()
+    assert join_group(state, JoinGroupRequest(5, "")) == (state, JoinGroupResponse(E.INVALID_GROUP_ID))
+    for number in (1, 2):
+        state, joined = join_group(state, JoinGroupRequest(5, "G"))
+        assert (joined.member_id, joined.generation) == (f"member-{number}", number)
+    state, left = leave_group(state, LeaveGroupRequest(3, "G", "member-1"))
+    assert left.error is E.NONE and list(state.groups["G"].members) == ["member-2"]
+    assert with_group(state, "G") is state and with_group(state, "H").groups["H"] == Group()
+
+
+def commit(offset: int | None, partition: str = "T-0", producer: int = -1, group: str = "G") -> RecordBatch:
+    record = OffsetRecord(group, partition, offset)
+    return RecordBatch((record,), producer, 0 if producer >= 0 else -1, is_transactional=producer >= 0)
+
+
+def offsets(*batches: RecordBatch) -> Offsets:
+    log = EMPTY_LOG
+    for one in batches:
+        log = append(log, one)
+    return load(log.batches)
+
+
+def test_offsets_are_those_of_the_last_committed_record() -> None:
+    """A transaction's become visible by its marker, at the place of their records; an abort drops them."""
+    end, undo = marker_batch(7, 0, Marker.COMMIT, 0), marker_batch(7, 0, Marker.ABORT, 0)
+    staged = offsets(commit(5, producer=7), commit(6, "T-1", 7))
+    assert dict(staged.committed) == {} and list(staged.staged[7]) == [("G", "T-0"), ("G", "T-1")]
+    assert not staged.is_stable(("G", "T-0")) and staged.is_stable(("G", "T-2"))
+    both = offsets(commit(5, producer=7), commit(6, "T-1", 7), end)
+    assert both == Offsets(FrozenMap({("G", "T-0"): Committed(5, 0), ("G", "T-1"): Committed(6, 1)}))
+    assert offsets(commit(5, producer=7), undo) == Offsets()
+    assert offsets(commit(5, producer=7), commit(9), end).committed["G", "T-0"] == Committed(9, 1)
+    assert offsets(commit(9), commit(5, producer=7), end).committed["G", "T-0"] == Committed(5, 1)
+    assert offsets(commit(9), commit(None)) == Offsets()
+    assert offsets(commit(9), commit(5, producer=7), commit(None)) == Offsets(staged=FrozenMap({7: FrozenMap()}))
+
+
+def test_offset_fetch_waits_for_what_is_staged_where_asked_to() -> None:
+    """-1 where there is none (KIP-447)."""
+    state = GroupCoordinator(offsets=offsets(commit(4), commit(5, producer=7)))
+    ask = OffsetFetchRequest(7, "G", "T-0", require_stable=True)
+    assert fetch_offset(state, ask).partition_error is E.UNSTABLE_OFFSET_COMMIT
+    assert fetch_offset(state, attrs.evolve(ask, require_stable=False)).committed_offset == 4
+    assert fetch_offset(state, attrs.evolve(ask, partition="T-1")).committed_offset == -1
+    assert commit_batch(IN_TRANSACTION, 3) == RecordBatch(
+        (OffsetRecord("G", "T-0", 5),), 7, 0, is_transactional=True, timestamp=3)
+    assert commit_batch(PLAIN, 3) == RecordBatch((OffsetRecord("G", "T-0", 5),), timestamp=3)

@@ -1,0 +1,221 @@
+"""Guard by guard: what a partition's leader takes, what it lets whom read, and what its log forgets."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from kafka_proto.leader.appending import (
+    check_open_in_epoch_or_guard,
+    check_sequence,
+    check_sequence_from_zero,
+    check_sequence_known,
+    check_sequence_verified,
+    follows,
+)
+from kafka_proto.leader.fetching import delete, fetch, forget_nothing, list_offsets
+from kafka_proto.leader.role import admit, append_batch, append_marker
+from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin, Verification, has_open_transaction
+from kafka_proto.leader.verification import start
+from kafka_proto.log import (
+    EMPTY_LOG,
+    Marker,
+    PartitionLog,
+    RecordBatch,
+    aborted_between,
+    append,
+    delete_records,
+    expire_producers,
+    marker_batch,
+    rebuild,
+    truncate,
+    visible,
+    with_high_watermark,
+)
+from kafka_proto.log.producer_state import ProducerState, RememberedBatch
+from kafka_proto.log.records import MAX_SEQUENCE
+from kafka_proto.requests import (
+    DeleteRecordsRequest,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    IsolationLevel,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+)
+from kafka_proto.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
+
+COMMITTED, ALL = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+SEEN = (RememberedBatch(3, 4, 9, 1),)
+VERIFYING = Verification(1, 5, 2, True, 0)
+
+
+def batch(epoch: int = 2, sequence: int = 5, producer: int = 7, *, transactional: bool = True) -> RecordBatch:
+    return RecordBatch(("x",), producer, epoch, sequence, transactional)
+
+
+@pytest.mark.parametrize(("known", "epoch", "sequence", "plain", "old", "verified", "from_zero"), [
+    (ProducerState(2, SEEN), 2, 5, "NONE", "NONE", "NONE", "NONE"),
+    (ProducerState(2, SEEN), 2, 4, *("OUT_OF_ORDER_SEQUENCE_NUMBER",) * 4),
+    (ProducerState(2, SEEN), 2, 6, *("OUT_OF_ORDER_SEQUENCE_NUMBER",) * 4),
+    (ProducerState(1, SEEN), 2, 0, "NONE", "NONE", "NONE", "NONE"),
+    (ProducerState(1, SEEN), 2, 5, *("OUT_OF_ORDER_SEQUENCE_NUMBER",) * 4),
+    (ProducerState(2, ()), 2, 0, "NONE", "NONE", "NONE", "NONE"),
+    (ProducerState(2, ()), 2, 5, "OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID",
+     *("OUT_OF_ORDER_SEQUENCE_NUMBER",) * 2),
+    (ProducerState(), 2, 5, "NONE", "UNKNOWN_PRODUCER_ID", "NONE", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    (ProducerState(), 2, 0, "NONE", "NONE", "NONE", "NONE"),
+    (ProducerState(), 2, 6, "NONE", "UNKNOWN_PRODUCER_ID", *("OUT_OF_ORDER_SEQUENCE_NUMBER",) * 2),
+])
+def test_sequence_of_a_batch_is_checked_as_each_release_does(
+    known: ProducerState, epoch: int, sequence: int, plain: str, old: str, verified: str, from_zero: str
+) -> None:
+    """From 2.4 on, up to 2.3, from 3.6 on, from 4.2 on where the leader adds the partition."""
+    found = [check(known, batch(epoch, sequence), VERIFYING) for check in (
+        check_sequence, check_sequence_known, check_sequence_verified, check_sequence_from_zero)]
+    assert found == [Error[name] for name in (plain, old, verified, from_zero)]
+    only_verifies = attrs.evolve(VERIFYING, adds_partition=False, lowest_sequence=9)
+    assert check_sequence_from_zero(known, batch(epoch, sequence), only_verifies) is found[0]
+
+
+def test_sequences_wrap_and_are_dense() -> None:
+    """Nothing else follows 2^31 - 1 than 0."""
+    assert [follows(MAX_SEQUENCE, sequence) for sequence in (0, 1, MAX_SEQUENCE, MAX_SEQUENCE + 1)] == [
+        True, False, False, False]
+    assert [follows(3, sequence) for sequence in (2, 3, 4, 5)] == [False, False, True, False]
+
+
+def test_open_transaction_of_another_epoch_needs_a_guard() -> None:
+    """KAFKA-18575: the marker of the one before may be late."""
+    older = ProducerState(1, SEEN, open_from=3)
+    assert check_open_in_epoch_or_guard(older, batch(2), None, NO_GUARD) is Error.INVALID_TXN_STATE
+    assert check_open_in_epoch_or_guard(older, batch(2), VERIFYING, 1) is Error.NONE
+    assert check_open_in_epoch_or_guard(attrs.evolve(older, producer_epoch=2), batch(2), None, NO_GUARD) is Error.NONE
+    finished = ProducerState(2, SEEN)
+    assert check_open_in_epoch_or_guard(finished, batch(2), None, NO_GUARD) is Error.INVALID_TXN_STATE
+
+
+def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
+    """Requests of one round share a guard."""
+    leader, seen = Leader(), []
+    for epoch, sequence in ((1, 5), (1, 4), (1, 6), (0, 2), (2, 7), (2, 8)):
+        started = start(leader, 7, epoch, sequence, Operation.ADD_PARTITION, has_open_transaction, now=3)
+        leader = started.leader
+        seen.append((started.guard, *attrs.astuple(leader.verifications[7])[1:3]))
+    assert seen == [(1, 5, 1), (1, 4, 1), (1, 4, 1), (1, 4, 1), (1, 7, 2), (1, 7, 2)]
+    assert leader.verifications[7] == Verification(1, 7, 2, True, 3)
+
+
+def test_request_is_looked_at_before_its_batch() -> None:
+    """No transactional id, then acks; a duplicate is known before anybody is asked for a guard."""
+    nameless = ProduceRequest(9, None, 5, "T-0", batch())
+    for asked, error in (
+        (nameless, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (attrs.evolve(nameless, transactional_id="tid"), Error.INVALID_REQUIRED_ACKS),
+        (attrs.evolve(nameless, batch=batch(transactional=False)), Error.INVALID_REQUIRED_ACKS),
+        (attrs.evolve(nameless, transactional_id="tid", acks=1), Error.NONE),
+    ):
+        admitted = admit(KIP_890_PART_1.leader, Leader(), asked, now=0)
+        assert (admitted.error, admitted.asks is None) == (error, error is not Error.NONE)
+    plain = ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
+    assert admit(KIP_890_PART_1.leader, Leader(), plain, now=0).asks is None
+    done = Leader(append(append(EMPTY_LOG, batch()), marker_batch(7, 2, Marker.COMMIT, 0)))
+    again, checked = append_batch(KIP_890_PART_1.leader, done, batch(), Origin.CLIENT, NO_GUARD)
+    assert (again, checked.error, checked.duplicate_at) == (done, Error.NONE, 0)
+
+
+def test_refused_marker_leaves_the_log_as_it_is() -> None:
+    """In each version."""
+    leader = Leader(append(EMPTY_LOG, batch()))
+    for version in (KIP_360, KIP_890_4_4):
+        assert append_marker(version.leader, leader, marker_batch(7, 1, Marker.ABORT, 0), 0) == (
+            leader, Error.INVALID_PRODUCER_EPOCH)
+
+
+def whole() -> PartitionLog:
+    """Return offsets 0, 1 aborted by 2, 3 plain, 4 committed by 5, 6 open, 7 plain and not replicated."""
+    log = EMPTY_LOG
+    for number, one in enumerate((
+        RecordBatch(("a", "b"), 7, 0, 0, True), marker_batch(7, 0, Marker.ABORT, 0), RecordBatch(("c",)),
+        RecordBatch(("d",), 8, 0, 0, True), marker_batch(8, 0, Marker.COMMIT, 0), RecordBatch(("e",), 9, 0, 0, True),
+        RecordBatch(("f",)),
+    )):
+        log = append(log, attrs.evolve(one, timestamp=10 * number))
+    return with_high_watermark(log, 7)
+
+
+def read(start: int, isolation: IsolationLevel = ALL, replica: int = -1, most: int | None = None) -> FetchResponse:
+    return fetch(whole(), FetchRequest(12, "T-0", start, isolation, replica, most))
+
+
+def test_who_reads_how_far() -> None:
+    """A follower the end, others the high watermark, of committed records the last stable offset."""
+    ends = {(isolation, replica): read(0, isolation, replica).batches[-1].last_offset
+            for isolation in (ALL, COMMITTED) for replica in (-1, 1)}
+    assert ends == {(ALL, -1): 6, (ALL, 1): 7, (COMMITTED, -1): 5, (COMMITTED, 1): 7}
+    assert (read(0).high_watermark, read(0).last_stable_offset, read(0).log_start_offset) == (7, 6, 0)
+    assert [len(read(start, most=2).batches) for start in (0, 1, 2, 6, 7)] == [2, 2, 2, 1, 0]
+    assert [one.base_offset for one in read(1, most=2).batches] == [0, 2]
+    assert read(8).error is Error.NONE and read(9).error is Error.OFFSET_OUT_OF_RANGE
+    shorter = delete_records(whole(), 3)
+    assert fetch(shorter, FetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(shorter, FetchRequest(12, "T-0", 3)).error is Error.NONE
+
+
+def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> None:
+    """Those that overlap what is answered; to nobody else, not even an empty list."""
+    listed = {start: read(start, COMMITTED).aborted_transactions for start in (0, 1, 2, 3, 6)}
+    (aborted,) = whole().aborted
+    assert listed == {0: (aborted,), 1: (aborted,), 2: (aborted,), 3: (), 6: ()}
+    assert (aborted.producer_id, aborted.first_offset, aborted.last_offset, aborted.last_stable_offset) == (7, 0, 2, 3)
+    assert read(0).aborted_transactions is None and read(0, COMMITTED, replica=1).aborted_transactions is None
+    two = append(append(append(append(
+        EMPTY_LOG, batch(producer=7)), marker_batch(7, 2, Marker.ABORT, 0)), batch(producer=8)),
+        marker_batch(8, 2, Marker.ABORT, 0))
+    assert [[one.producer_id for one in aborted_between(two, *span)] for span in (
+        (0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 4), (4, 5))] == [[7], [7], [7, 8], [7], [8], [8], []]
+
+
+def test_reader_drops_what_is_aborted_from_its_first_offset_to_its_marker() -> None:
+    """Of that producer, transactional records only; whatever the order of the list."""
+    log = EMPTY_LOG
+    for one in (batch(producer=8, sequence=0), batch(producer=7, sequence=0), marker_batch(7, 2, Marker.ABORT, 0),
+                RecordBatch(("plain",), 8, 2, 1), marker_batch(7, 2, Marker.COMMIT, 0),
+                attrs.evolve(batch(producer=8, sequence=2), records=("void",)), marker_batch(8, 2, Marker.ABORT, 0),
+                attrs.evolve(batch(producer=8, sequence=3), records=("kept",)), marker_batch(8, 2, Marker.COMMIT, 0)):
+        log = append(log, one)
+    aborted = aborted_between(log, 0, log.log_end_offset)
+    assert [txn.first_offset for txn in aborted] == [1, 0]
+    for order in (aborted, aborted[::-1]):
+        assert list(visible(log.batches, order)) == ["plain", "kept"]
+
+
+def test_offsets_by_time() -> None:
+    """The earliest, the latest that one may see, the first with a time stamp that is not behind that."""
+    def ask(timestamp: int, isolation: IsolationLevel = ALL, log: PartitionLog | None = None) -> ListOffsetsResponse:
+        return list_offsets(log or whole(), ListOffsetsRequest(7, "T-0", timestamp, isolation))
+    assert [ask(-1).offset, ask(-1, COMMITTED).offset, ask(-2).offset] == [7, 6, 0]
+    assert ask(-2, log=delete_records(whole(), 3)).offset == 3
+    assert [ask(at).offset for at in (0, 1, 10, 20, 50, 60, 70)] == [0, 2, 2, 3, 6, -1, -1]
+    assert ask(50, COMMITTED).offset == -1
+
+
+def test_deleting_records_moves_the_start_up_to_the_high_watermark() -> None:
+    """Never back, never beyond; an aborted transaction stays until its marker is deleted."""
+    def ask(log: PartitionLog, offset: int) -> tuple[int, Error]:
+        shorter, response = delete(log, DeleteRecordsRequest(1, "T-0", offset), forget_nothing)
+        return shorter.log_start_offset, response.error
+    assert [ask(whole(), offset) for offset in (3, 7, -1)] == [(3, Error.NONE), (7, Error.NONE), (7, Error.NONE)]
+    assert [ask(whole(), offset) for offset in (8, -2)] == [(0, Error.OFFSET_OUT_OF_RANGE)] * 2
+    assert delete_records(delete_records(whole(), 3), 1).log_start_offset == 3
+    assert [(len(delete_records(whole(), at).aborted), len(delete_records(whole(), at).batches))
+            for at in (1, 2, 3)] == [(1, 7), (1, 6), (0, 5)]
+    gap = delete_records(append(append(EMPTY_LOG, batch()), batch(sequence=6)), 1)
+    assert rebuild(gap).log_end_offset == 2 and [one.base_offset for one in rebuild(gap).batches] == [1]
+
+
+def test_truncation_cuts_the_high_watermark_and_expiry_spares_what_is_open() -> None:
+    """A producer with an open transaction is never forgotten."""
+    assert [truncate(whole(), at).high_watermark for at in (2, 7, 8)] == [2, 7, 7]
+    assert list(expire_producers(whole(), 10_000, 1).producers) == [9]
