@@ -8,19 +8,22 @@ import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
 from kafka_proto import producer as producers
-from kafka_proto.exactly_once.ghosts import record
+from kafka_proto.exactly_once.ghosts import offset, record, text_of
 from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, about_of, look_up
 from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
 from kafka_proto.exactly_once.placement import Placement
+from kafka_proto.group.offsets import OffsetRecord
 from kafka_proto.producer import Family, Producer, ProducerStatus
 from kafka_proto.producer.answers import backs_off, delivery_timed_out, rested, without_end
 from kafka_proto.producer.sending import ends_unasked
-from kafka_proto.producer.state import COMPLETING
+from kafka_proto.producer.state import COMPLETING, OffsetsToCommit
 from kafka_proto.producer.verdicts import Verdict
-from kafka_proto.requests import ProduceRequest
+from kafka_proto.requests import OFFSETS_PARTITION, ProduceRequest, TxnOffsetCommitRequest
 
 RETRY_BACKOFF, REQUEST_TIMEOUT, DELIVERY_TIMEOUT = "RetryBackoff", "RequestTimeout", "DeliveryTimeout"
 IDLE = ""
+GROUP = "G"
+"""Whose offsets of the first partition an application commits with its transactions."""
 
 
 @attrs.frozen
@@ -55,6 +58,8 @@ class ClientState:
     """How many the application began."""
     sends: int = 0
     """How many records it wrote in the present one."""
+    commits: int = 0
+    """How many offsets it committed with the present one."""
     acknowledged: tuple[Written, ...] = ()
     outcomes: FrozenMap[str, str] = FrozenMap()
     """By transaction: `commit` or `abort`, once that was acknowledged."""
@@ -66,8 +71,8 @@ class Client(Actor[ClientState]):
     """The actor of one producer."""
 
     def __init__(
-        self, name: str, family: Family, placement: Placement, *, transactions: int, records: int, in_flight: int,
-        timeouts: frozenset[str], looks_up: bool = False,
+        self, name: str, family: Family, placement: Placement, *, transactions: int, records: int, offsets: int,
+        in_flight: int, timeouts: frozenset[str], looks_up: bool = False,
     ) -> None:
         self.name = name
         self.family = family
@@ -75,6 +80,7 @@ class Client(Actor[ClientState]):
         self.tid = placement.tid_of(name)
         self.transactions = transactions
         self.records = records
+        self.offsets = offsets
         self.in_flight = in_flight
         self.timeouts = timeouts
         self.looks_up = looks_up
@@ -94,13 +100,15 @@ class Client(Actor[ClientState]):
             yield self.command(local, "InitTransactions", "init", producers.init_transactions(local.producer))
         elif status is ProducerStatus.READY and local.transactions < self.transactions:
             begun = producers.begin_transaction(local.producer)
-            after = attrs.evolve(local, producer=begun, transactions=local.transactions + 1, sends=0)
+            after = attrs.evolve(local, producer=begun, transactions=local.transactions + 1, sends=0, commits=0)
             yield Turn("BeginTransaction", (self.name,), after, kind=Kind.COMMAND)
         elif status is ProducerStatus.IN_TRANSACTION:
             if local.sends < self.records:
                 for partition in self.placement.partitions:
                     yield self.send(local, partition)
-            if local.sends:
+            if local.commits < self.offsets:
+                yield self.send_offsets(local)
+            if local.sends or local.commits:
                 committing = producers.commit_transaction(local.producer)
                 yield self.command(local, "CommitTransaction", "commit", committing)
                 yield self.abort(local)
@@ -115,6 +123,15 @@ class Client(Actor[ClientState]):
         sending = producers.send(local.producer, partition, written, adds_partitions=self.family.adds_partitions)
         after, sent = self.advanced(attrs.evolve(local, producer=sending, sends=local.sends + 1))
         return Turn("Send", (self.name, partition), after, sent, kind=Kind.COMMAND)
+
+    def send_offsets(self, local: ClientState) -> Turn[ClientState]:
+        """Commit the group's next offset with the transaction."""
+        to_commit = OffsetsToCommit(
+            GROUP, self.placement.partitions[0], offset(self.transaction(local), local.commits + 1)
+        )
+        sending = producers.send_offsets_to_transaction(local.producer, to_commit)
+        after, sent = self.advanced(attrs.evolve(local, producer=sending, commits=local.commits + 1))
+        return Turn("SendOffsetsToTransaction", (self.name,), after, sent, kind=Kind.COMMAND)
 
     def command(self, local: ClientState, action: str, operation: str, producer: Producer) -> Turn[ClientState]:
         """Begin an operation; one for which nobody needs to be asked ends at once."""
@@ -177,9 +194,12 @@ class Client(Actor[ClientState]):
             yield self.turn(learned, f"Receive{message.type}", who)
             return
         found = producers.answered(self.family, local.producer, asked.request, message.response)
-        acknowledged = local.acknowledged
-        if isinstance(asked.request, ProduceRequest):
-            acknowledged += tuple(Written(asked.request.partition, text) for text in found.acknowledged)
+        acknowledged, request = local.acknowledged, asked.request
+        if isinstance(request, ProduceRequest):
+            acknowledged += tuple(Written(request.partition, text) for text in found.acknowledged)
+        elif isinstance(request, TxnOffsetCommitRequest) and found.verdict is Verdict.DONE:
+            committed = text_of(OffsetRecord(request.group_id, request.partition, request.offset))
+            acknowledged += (Written(OFFSETS_PARTITION, committed),)
         after = attrs.evolve(
             local, producer=found.producer, asked=local.asked.without(message.correlation), acknowledged=acknowledged,
             verdicts=local.verdicts | {f"{asked_name(asked)} {found.verdict}"},

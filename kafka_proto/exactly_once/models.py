@@ -55,6 +55,7 @@ SIZES = {
     "transactional-ids": Size(1, maximum=4, doc="transactional ids, which the producers have in turn"),
     "transactions": Size(2, maximum=9, doc="transactions that a producer begins"),
     "records": Size(2, maximum=9, doc="records that it writes in each, at most"),
+    "offsets": Size(0, minimum=0, maximum=9, doc="offsets that it commits with each, at most"),
     "in-flight": Size(1, maximum=5, doc="batches of a partition that may be under way"),
     "consumers": Size(0, minimum=0, maximum=4, doc="consumers of all partitions"),
     "replication-factor": Size(2, maximum=5, doc="replicas of each log with log=replicated, at most one per broker"),
@@ -119,7 +120,7 @@ def build(
     clients = [
         client.Client(
             c, FAMILIES[settings["client"]], placement, transactions=sizes["transactions"], records=sizes["records"],
-            in_flight=sizes["in-flight"], timeouts=timeouts, looks_up=replicated,
+            offsets=sizes["offsets"], in_flight=sizes["in-flight"], timeouts=timeouts, looks_up=replicated,
         )
         for c in placement.producers
     ]

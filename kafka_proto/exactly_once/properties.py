@@ -11,23 +11,33 @@ from collections.abc import Callable, Iterator
 from harness.model import Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.exactly_once import moves
+from kafka_proto.exactly_once.broker_state import GROUPS, LEADER, GroupState, LeaderState
 from kafka_proto.exactly_once.client import ClientState
-from kafka_proto.exactly_once.ghosts import Span, transaction_of
+from kafka_proto.exactly_once.ghosts import Span, committed_offsets, transaction_of
 from kafka_proto.exactly_once.logs import Logs, ReplicatedLogs, all_entries
 from kafka_proto.exactly_once.messages import Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
-from kafka_proto.log import Marker, PartitionLog
+from kafka_proto.group.offsets import Offsets, load
+from kafka_proto.log import Marker, PartitionLog, batches_between
 from kafka_proto.producer import ProducerStatus
-from kafka_proto.requests import Error, FetchResponse, IsolationLevel
+from kafka_proto.requests import OFFSETS_PARTITION, Error, FetchResponse, IsolationLevel
 
 INVARIANTS = (
     "MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead", "NoHangingTransaction",
-    "AcknowledgedOnce", "FencedForAReason", "ReadBound", "ProducerStateGrows",
+    "AcknowledgedOnce", "FencedForAReason", "ReadBound", "OffsetsAsCommitted", "ProducerStateGrows",
 )
 LIVENESS = ("OperationsEnd", "NothingStaysOpen")
 WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "ProducerBumped", "ProducerIsFenced",
-             "AbortedRecordSkipped", "MarkersUnderWay")
+             "AbortedRecordSkipped", "MarkersUnderWay", "OffsetStaged")
+
+
+def offsets_of(state: GroupState) -> Offsets:
+    return state.groups.offsets
+
+
+def served(state: LeaderState) -> PartitionLog | None:
+    return state.log if state.serves else None
 
 
 class Facts:
@@ -37,6 +47,8 @@ class Facts:
         self.placement = placement
         self.logs = logs
         self.network = network
+        self.of_records = (*placement.partitions, OFFSETS_PARTITION)
+        """Partitions with records of transactions."""
 
     def log(self, view: View, partition: str) -> PartitionLog:
         return self.logs.partition(view, partition)
@@ -53,7 +65,7 @@ class Facts:
 
     def ends(self, view: View) -> Iterator[tuple[str, str, str, Span]]:
         """Yield each record with its transaction, its partition and the span that it is in."""
-        for partition in self.placement.partitions:
+        for partition in self.of_records:
             for span in self.spans(view, partition):
                 for text in span.records:
                     yield transaction_of(text), text, partition, span
@@ -193,6 +205,23 @@ class Facts:
             coordinators[producer_id] = batch.coordinator_epoch
         return None
 
+    def offsets(self, view: View, b: str) -> Reason:
+        """P10: a group's offset is that of the last committed record; a replay of the log gives the live view."""
+        log = LEADER[OFFSETS_PARTITION].derived(view, b, served)
+        if log is None:
+            return None
+        live, expected = GROUPS.derived(view, b, offsets_of), committed_offsets(log)
+        for (group, partition), known in live.committed.items():
+            last = expected.get((group, partition))
+            if last != known.offset:
+                return f"the offset of {group} in {partition} is {known.offset}, the last committed one is {last}"
+        for group, partition in expected:
+            if (group, partition) not in live.committed:
+                return f"an offset of {group} in {partition} is committed, but nobody knows it"
+        if load(batches_between(log, 0, log.high_watermark)) != live:
+            return "a replay of the offsets log gives other offsets than there are"
+        return None
+
     def pending(self, view: View) -> Reason:
         """P8: what applications wait for ends, and what is prepared is completed."""
         waiting = [c for c in self.placement.producers if self.client(view, c).operation]
@@ -205,7 +234,7 @@ class Facts:
         """P5 at rest: where no transaction is under way, committed readers reach the end of each partition."""
         if any(entry.state is TxnState.ONGOING for entry in self.entries(view)):
             return None
-        for partition in self.placement.partitions:
+        for partition in self.of_records:
             log = self.log(view, partition)
             if log.last_stable_offset < log.high_watermark:
                 return (
@@ -245,15 +274,16 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
         return False
 
     return (
-        always("MarkerAttribution", facts.marker_attribution, over=partitions, source="ours: P1"),
+        always("MarkerAttribution", facts.marker_attribution, over=facts.of_records, source="ours: P1"),
         always("Atomicity", facts.atomicity, over=producers, source="ours: P2"),
         always("AcknowledgedOutcome", facts.outcome, over=producers, source="ours: P3"),
         always("NoIntermediateRead", facts.intermediate_read, over=consumers, source="ours: P4"),
-        always("NoHangingTransaction", facts.hanging, over=partitions, source="ours: P5"),
+        always("NoHangingTransaction", facts.hanging, over=facts.of_records, source="ours: P5"),
         always("AcknowledgedOnce", facts.once, over=partitions, source="ours: P6"),
         always("FencedForAReason", facts.fenced, over=producers, source="ours: P7"),
         always("ReadBound", facts.read_bound, over=consumers, source="ours: P9"),
-        always("ProducerStateGrows", facts.grows, over=partitions, source="ours: P11"),
+        always("OffsetsAsCommitted", facts.offsets, over=placement.brokers, source="ours: P10"),
+        always("ProducerStateGrows", facts.grows, over=facts.of_records, source="ours: P11"),
         eventually("OperationsEnd", facts.pending, source="ours: P8"),
         eventually("NothingStaysOpen", facts.stays_open, source="ours: P5"),
         sometimes("TransactionCommitted", some(lambda state: "commit" in state.outcomes.values())),
@@ -264,6 +294,9 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
             lambda state: state.producer.last_error in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
         )),
         sometimes("AbortedRecordSkipped", skipped),
+        sometimes("OffsetStaged", lambda view: any(
+            GROUPS.derived(view, b, offsets_of).staged for b in placement.brokers
+        )),
         sometimes("MarkersUnderWay", lambda view: any(e.state in PREPARED for e in facts.entries(view))),
         *(moves.witnesses(placement, logs, some(lambda state: state.leaders.asked > 0))
           if isinstance(logs, ReplicatedLogs) else ()),

@@ -17,7 +17,7 @@ def rebuild(log: PartitionLog) -> PartitionLog:
     """
     found = PartitionLog(log_start_offset=log.log_start_offset, log_end_offset=log.log_start_offset)
     for batch in log.batches:
-        if batch.base_offset > found.log_end_offset:
+        if batch.base_offset != found.log_end_offset:  # it holds the start of the log, or what was between is gone
             found = attrs.evolve(found, log_end_offset=batch.base_offset)
         found = append(found, batch)
     return with_high_watermark(attrs.evolve(found, log_end_offset=log.log_end_offset), log.high_watermark)

@@ -12,6 +12,7 @@ from kafka_proto.coordinator import role
 from kafka_proto.coordinator.answers import describe, list_transactions, unknown_partitions
 from kafka_proto.coordinator.completion import completed
 from kafka_proto.coordinator.loading import load
+from kafka_proto.coordinator.outcome import Answer
 from kafka_proto.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Logged, Markers
 from kafka_proto.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
@@ -181,3 +182,29 @@ def test_failed_fence_is_remembered_until_the_transaction_ends() -> None:
     completed_, effects = role.appended(KIP_360.coordinator, completing, "tid", now=33)
     assert effects == () and completed_.transactions["tid"].pending_state is None
     assert role.marked(completed_, "tid", markers.request, done, now=34) == (completed_, ())
+
+
+def test_transaction_is_complete_when_the_last_partition_has_its_marker() -> None:
+    """Each leader answers for its own; the markers say of which version the end was."""
+    two = attrs.evolve(OPEN, partitions=("T-0", "T-1"))
+    for version, request, level in ((KIP_890_4_4, EndTxnRequest(5, "tid", 7, 3, True), 2),
+                                    (KIP_890_4_4, EndTxnRequest(3, "tid", 7, 3, True), 0)):
+        state, _ = role.receive(version.coordinator, coordinator(two), request, now=30)
+        state, (_, markers) = role.appended(version.coordinator, state, "tid", now=30)
+        assert isinstance(markers, Markers) and markers.request.transaction_version == level
+        half, effects = role.marked(state, "tid", markers.request, FrozenMap({"T-0": Error.NONE}), now=31)
+        assert effects == () and half.transactions["tid"].metadata.partitions == ("T-1",)
+        _, (logged,) = role.marked(half, "tid", markers.request, FrozenMap({"T-1": Error.NONE}), now=31)
+        assert isinstance(logged, Logged)
+
+
+def test_what_time_does_and_when() -> None:
+    """Only what is open times out, only what is at rest is forgotten, nothing that is pending; not a moment early."""
+    assert [role.is_timed_out(coordinator(OPEN), "tid", now) for now in (60, 61)] == [False, True]
+    assert not role.is_timed_out(coordinator(DONE), "tid", 1000)
+    soon = CoordinatorConfig(transactional_id_expiration_ms=30)
+    assert [len(role.expire(coordinator(DONE, config=soon), "tid", now=now)[1]) for now in (49, 50)] == [0, 1]
+    assert role.expire(coordinator(DONE, S.EMPTY, config=soon), "tid", now=50)[1] == ()
+    loading = coordinator(DONE, loading=True)
+    assert role.receive(KIP_360.coordinator, loading, INIT, now=30, token="me") == (
+        loading, (Answered("me", INIT, Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)),))

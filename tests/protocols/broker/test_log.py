@@ -151,4 +151,7 @@ def test_long_sequence_is_shared_between_its_versions() -> None:
     for bound in range(-1, 6 * WIDTH + 2, 7):
         assert longer.first_after(bound, lambda item: item) == sum(item <= bound for item in longer)
     assert list(longer.between(WIDTH - 1, WIDTH + 2)) == list(islice(longer, WIDTH - 1, WIDTH + 2))
+    for item in range(WIDTH + 1):
+        longer = longer.add(item)
+    assert longer == chunks(longer) and len(longer) == len(whole) + WIDTH + 2
     assert attrs.asdict(chunks(())) == {"full": (), "rest": ()}

@@ -169,12 +169,33 @@ def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> No
     (aborted,) = whole().aborted
     assert listed == {0: (aborted,), 1: (aborted,), 2: (aborted,), 3: (), 6: ()}
     assert (aborted.producer_id, aborted.first_offset, aborted.last_offset, aborted.last_stable_offset) == (7, 0, 2, 3)
+    assert read(0, COMMITTED, most=1).aborted_transactions == (aborted,)
     assert read(0).aborted_transactions is None and read(0, COMMITTED, replica=1).aborted_transactions is None
     two = append(append(append(append(
         EMPTY_LOG, batch(producer=7)), marker_batch(7, 2, Marker.ABORT, 0)), batch(producer=8)),
         marker_batch(8, 2, Marker.ABORT, 0))
     assert [[one.producer_id for one in aborted_between(two, *span)] for span in (
         (0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 4), (4, 5))] == [[7], [7], [7, 8], [7], [8], [8], []]
+
+
+def test_aborted_transactions_are_found_behind_one_that_was_open_meanwhile() -> None:
+    """The index is by last offset: an earlier entry does not end the search, and one that begins later is left out."""
+    log = EMPTY_LOG
+    for one in (batch(producer=7), batch(producer=8), marker_batch(8, 2, Marker.ABORT, 0), batch(producer=9),
+                marker_batch(9, 2, Marker.ABORT, 0), marker_batch(7, 2, Marker.ABORT, 0)):
+        log = append(log, one)
+    assert [txn.last_stable_offset for txn in log.aborted] == [0, 0, 6]
+    assert [txn.producer_id for txn in aborted_between(log, 0, 2)] == [8, 7]
+    assert [txn.producer_id for txn in aborted_between(log, 0, 4)] == [8, 9, 7]
+
+
+def test_batch_of_a_new_epoch_forgets_the_batches_of_the_old_one_but_not_the_coordinator() -> None:
+    """Else the second batch of an epoch would pass for a duplicate."""
+    log = EMPTY_LOG
+    for one in (batch(1, 0), batch(1, 1), marker_batch(7, 1, Marker.COMMIT, 4), batch(2, 0)):
+        log = append(log, one)
+    assert log.producer(7).duplicate_of(batch(2, 1)) is None and log.producer(7).duplicate_of(batch(2, 0)) is not None
+    assert log.producer(7).coordinator_epoch == 4
 
 
 def test_reader_drops_what_is_aborted_from_its_first_offset_to_its_marker() -> None:
@@ -211,8 +232,8 @@ def test_deleting_records_moves_the_start_up_to_the_high_watermark() -> None:
     assert delete_records(delete_records(whole(), 3), 1).log_start_offset == 3
     assert [(len(delete_records(whole(), at).aborted), len(delete_records(whole(), at).batches))
             for at in (1, 2, 3)] == [(1, 7), (1, 6), (0, 5)]
-    gap = delete_records(append(append(EMPTY_LOG, batch()), batch(sequence=6)), 1)
-    assert rebuild(gap).log_end_offset == 2 and [one.base_offset for one in rebuild(gap).batches] == [1]
+    inside = delete_records(whole(), 1)
+    assert rebuild(inside) == inside and [one.base_offset for one in inside.batches][:2] == [0, 2]
 
 
 def test_truncation_cuts_the_high_watermark_and_expiry_spares_what_is_open() -> None:

@@ -85,6 +85,15 @@ def test_codes_mean_what_they_mean_to_the_client_of_kafka(api: str) -> None:
     assert {error: verdict(api, error) for error in Error} == {error: listed.get(error, other) for error in Error}
 
 
+def test_families_differ_in_what_their_versions_of_requests_mean() -> None:
+    """Who adds partitions, whose ends bring an epoch, who asks for one after an error."""
+    assert {name: (family.adds_partitions, family.ends_with_new_epoch, family.bumps_epoch)
+            for name, family in FAMILIES.items()} == {
+        "tv2": (False, True, True), "java39": (True, False, True), "java35": (True, False, True),
+        "rdkafka": (True, False, True), "aiokafka": (True, False, False),
+    }
+
+
 def in_flight(family: Family, *batches: str, most: int = 5) -> Producer:
     """Return a producer of the partitions of some texts `T-0 a b`, all of whose batches are sent."""
     producer = BEGUN
@@ -161,6 +170,7 @@ def test_nothing_is_sent_twice_or_before_its_partition_is_added() -> None:
     assert send(BEGUN, "T-1", "b", adds_partitions=False).partitions == ("T-1",)
     dead = failed(producer, E.PRODUCER_FENCED)
     assert dead == attrs.evolve(producer, status=ProducerStatus.FATAL_ERROR, last_error=E.PRODUCER_FENCED, batches=())
+    assert failed(sent_call(producer, EndTxnRequest(3, "tid1", 7, 0, True)), E.PRODUCER_FENCED).call is None
     assert next_produces(JAVA, attrs.evolve(producer, status=dead.status, batches=(Batch("T-0", ("b",)),)),
                          "tid1", 5) == ()
     assert next_call(JAVA, attrs.evolve(producer, status=dead.status, new_partitions=("T-1",)), "tid1") is None
@@ -279,6 +289,9 @@ def test_refused_batch_moves_those_behind_it_down() -> None:
     assert waits.verdict is Verdict.RETRY
     middle = answered(JAVA, producer, requests[2], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
     assert sequences(middle) == [("T-0", 0), ("T-1", 0), ("T-0", 3)]
+    waiting = broker_lost(producer, ["T-0", "T-1"], was_called=False)
+    moved = answered(JAVA, waiting, requests[2], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
+    assert sequences(moved) == [("T-0", 0), ("T-1", 0), ("T-0", 2)]
     fatal = answered(JAVA, producer, requests[0], ProduceResponse(E.PRODUCER_FENCED)).producer
     assert (fatal.status, fatal.batches) == (ProducerStatus.FATAL_ERROR, ())
     done = answered(JAVA, producer, requests[1], ProduceResponse(E.NONE, 4))

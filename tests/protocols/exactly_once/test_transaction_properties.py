@@ -11,17 +11,22 @@ import pytest
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
 from kafka_proto.consumer import Consumer
 from kafka_proto.coordinator.transaction import TransactionMetadata, TxnState
-from kafka_proto.exactly_once.broker_state import LeaderState
+from kafka_proto.exactly_once.broker_state import GroupState, LeaderState
 from kafka_proto.exactly_once.client import ClientState, Written
-from kafka_proto.exactly_once.ghosts import Cause
+from kafka_proto.exactly_once.fencing import appended_after_fencing
+from kafka_proto.exactly_once.ghosts import Cause, offset
+from kafka_proto.exactly_once.logs import LocalLogs
 from kafka_proto.exactly_once.messages import Response
+from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.properties import INVARIANTS, LIVENESS
 from kafka_proto.exactly_once.reader import ReaderState
 from kafka_proto.exactly_once.transaction_log import TransactionRecord
+from kafka_proto.group.offsets import OffsetRecord, load, replay
+from kafka_proto.group.role import GroupCoordinator
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.log.transactions import AbortedTransaction
 from kafka_proto.producer import Producer, ProducerStatus
-from kafka_proto.requests import Error, FetchResponse, IsolationLevel
+from kafka_proto.requests import OFFSETS_PARTITION, Error, FetchResponse, IsolationLevel
 from kafka_proto.stack.local_log import Records
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
@@ -48,7 +53,7 @@ def log(partition: str, *batches: RecordBatch) -> Change:
     for batch in batches:
         made = append(made, batch)
     return f"{'b2' if partition == 'T-0' else 'b1'}[leader][{partition}]", LeaderState(
-        with_high_watermark(made, made.log_end_offset)
+        with_high_watermark(made, made.log_end_offset), serves=True
     )
 
 
@@ -82,6 +87,23 @@ def answer(last_stable_offset: int, *aborted: AbortedTransaction) -> Change:
     return "inbox[r1]", CONNECTIONS.put(CONNECTIONS.empty, Response(fetched, 1, 1, source="b2", dest="r1"))
 
 
+def commit(transaction: str, *, transactional: bool = True) -> RecordBatch:
+    """Return the batch of an offset that a transaction commits, or a plain commit."""
+    record = OffsetRecord("G", "T-0", offset(transaction, 1))
+    return RecordBatch((record,), 0, 0, is_transactional=True) if transactional else RecordBatch((record,))
+
+
+def offsets(*batches: RecordBatch, by_record: bool = True) -> list[Change]:
+    """Return the changes that give the offsets partition a log, and the group coordinator its live view of it."""
+    where, state = log(OFFSETS_PARTITION, *batches)
+    assert isinstance(state, LeaderState)
+    live = load(())
+    for batch in state.log.batches:
+        live = replay(live, batch, by_record=by_record)
+    return [(where, state), ("b1[groups]", GroupState(GroupCoordinator(offsets=live)))]
+
+
+IN_ORDER = (commit("c1.1"), commit("c1.2", transactional=False), marker(COMMIT, "c1.1"))
 ABORTED = log("T-0", data("c1.1#1"), marker(ABORT, "c1.1"))
 CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
     "MarkerAttribution": (
@@ -123,6 +145,10 @@ CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
         [ABORTED, answer(2)], [ABORTED, answer(2, AbortedTransaction(0, 0, 1, 2))],
         "r1 is sent c1.1#1 of T-0 without being told that it is aborted",
     ),
+    "OffsetsAsCommitted": (
+        offsets(*IN_ORDER, by_record=False), offsets(*IN_ORDER),
+        "the offset of G in T-0 is 111, the last committed one is 121",
+    ),
     "ProducerStateGrows": (
         [log("T-0", data("c1.1#1", epoch=1), marker(ABORT, "c1.1", epoch=0))],
         [log("T-0", data("c1.1#1", epoch=0), marker(ABORT, "c1.1", epoch=1))],
@@ -140,6 +166,14 @@ MORE: list[tuple[str, list[Change], str]] = [
     ], "c1.1#1 was acknowledged before c1.1#2, but is after it in T-0"),
     ("AcknowledgedOutcome", [client("T-0 c1.1#1", g1="commit"), ABORTED], "told that c1.1 is committed"),
     ("ReadBound", [answer(0)], "r1 is sent records up to offset 0, the last stable offset is 0"),
+    ("OffsetsAsCommitted", offsets(commit("c1.1"), marker(COMMIT, "c1.1"))[:1],
+     "an offset of G in T-0 is committed, but nobody knows it"),
+    ("OffsetsAsCommitted", offsets(commit("c1.1"))[:1], "a replay of the offsets log gives other offsets than there"),
+    ("Atomicity", [
+        client("T-0 c1.1#1", f"{OFFSETS_PARTITION} c1.1#offset1"), log("T-0", data("c1.1#1"), marker(COMMIT, "c1.1")),
+        *offsets(commit("c1.1"), marker(ABORT, "c1.1")),
+    ], "of c1.1, c1.1#1 of T-0 is committed, but c1.1#offset1 of __consumer_offsets-0 is aborted"),
+    ("NoHangingTransaction", offsets(commit("c1.1")), "c1.1#offset1 of __consumer_offsets-0 is in a transaction"),
     ("ProducerStateGrows", [
         log("T-0", marker(ABORT, "c1.1", coordinator_epoch=2), marker(ABORT, "c1.1", coordinator_epoch=1)),
     ], "T-0 has the marker of an older coordinator at offset 1"),
@@ -170,3 +204,22 @@ def test_property_fails_for_each_of_its_reasons(model: Model, name: str, bad: li
 def test_every_property_has_its_bad_state() -> None:
     """None is left out."""
     assert set(CASES) == {*INVARIANTS, *LIVENESS}
+
+
+@pytest.mark.parametrize(("epoch", "said"), [
+    (0, "c1.2#1 of producer id 0, epoch 0, whose epoch 1 somebody has, is appended to T-0"), (1, None),
+])
+def test_history_in_which_a_fenced_producer_still_writes_is_told_from_one_in_which_it_does_not(
+    model: Model, epoch: int, said: str | None
+) -> None:
+    """P7: InitProducerId was answered with the next epoch, and then a batch is appended."""
+    first, placement = model.initial_states()[0], Placement.of(model.sizes)
+
+    def with_epoch(epoch: int) -> Change:
+        return "c1", ClientState(Producer(ProducerStatus.READY, 0, epoch))
+
+    states: list[State] = [first]
+    for change in (with_epoch(0), log("T-0", data("c1.1#1")), with_epoch(1),
+                   log("T-0", data("c1.1#1"), data("c1.2#1", epoch, 1 - epoch))):
+        states.append({**states[-1], **dict([change])})
+    assert appended_after_fencing(placement, LocalLogs(placement), states) == said
