@@ -22,8 +22,11 @@ from harness.simulate.session import Session, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Host
+from kafka_proto.exactly_once import properties as exactly_once
 from kafka_proto.transactions.properties import INVARIANTS
 
+TWO_AND_TWO = {"producers": 2, "transactional-ids": 2, "consumers": 2}
+"""Sizes of whole transactions."""
 SEEDS = 400
 """Different runs that a measurement goes through again and again."""
 
@@ -43,9 +46,9 @@ def rate(run: Callable[[int], int], seconds: float, seeds: int = SEEDS) -> float
     return statistics.median(rates)
 
 
-def plain(tables: Tables, history: bool) -> Callable[[int], int]:
+def plain(tables: Tables, history: bool, claims: tuple[str, ...] = INVARIANTS) -> Callable[[int], int]:
     """Return a function that makes run `seed` on the plain runtime and says how many steps it had."""
-    plan = Plan(INVARIANTS)
+    plan = Plan(claims)
 
     def run(seed: int) -> int:
         recorder = Recorder() if history else None
@@ -116,10 +119,9 @@ def hand_off(count: int) -> float:
     return trio.run(main)
 
 
-def cold(name: str, seconds: float, history: bool) -> float:
+def cold(tables: Tables, seconds: float, history: bool, claims: tuple[str, ...] = INVARIANTS) -> float:
     """Return steps per second when every run is a new one: no state is met twice but by chance."""
-    tables = Tables(find_model(name).make())
-    run = plain(tables, history)
+    run = plain(tables, history, claims)
     steps = seed = 0
     start = time.perf_counter()
     while time.perf_counter() - start < seconds:
@@ -152,7 +154,12 @@ def main() -> None:
     print(f"a trio step without history {step * 1e6:.1f} us, a bare hand-off {bare * 1e6:.1f} us: "
           f"ratio {step / bare:.2f}   goal at most 2.5  {mark}")
     for name in ("transactions/repaired", "transactions/repaired/actors", "cluster"):
-        print(f"{'never the same run twice, history, ' + name:62} {cold(name, seconds, True):>10,.0f} steps/s")
+        tables = Tables(find_model(name).make())
+        print(f"{'never the same run twice, history, ' + name:62} {cold(tables, seconds, True):>10,.0f} steps/s")
+    for log in ("at-once", "replicated"):
+        whole = Tables(find_model("exactly-once/kip-890").make(TWO_AND_TWO, {"log": log}))
+        show(f"never the same run twice, no history, exactly-once/kip-890, {log}",
+             cold(whole, seconds, False, exactly_once.INVARIANTS), 20_000)
 
 
 if __name__ == "__main__":

@@ -292,6 +292,8 @@ def test_refused_batch_moves_those_behind_it_down() -> None:
     waiting = broker_lost(producer, ["T-0", "T-1"], was_called=False)
     moved = answered(JAVA, waiting, requests[2], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
     assert sequences(moved) == [("T-0", 0), ("T-1", 0), ("T-0", 2)]
+    first = answered(JAVA, waiting, requests[0], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
+    assert sequences(first) == [("T-1", 0), ("T-0", 0), ("T-0", 1)]
     fatal = answered(JAVA, producer, requests[0], ProduceResponse(E.PRODUCER_FENCED)).producer
     assert (fatal.status, fatal.batches) == (ProducerStatus.FATAL_ERROR, ())
     done = answered(JAVA, producer, requests[1], ProduceResponse(E.NONE, 4))
