@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from harness.model import Network, Property, Reason, View, always, eventually, sometimes
+from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.exactly_once import moves
-from kafka_proto.exactly_once.broker_state import GROUPS, LEADER, GroupState, LeaderState
+from kafka_proto.exactly_once.broker_state import COORDINATOR, GROUPS, LEADER, CoordinatorState, GroupState, LeaderState
 from kafka_proto.exactly_once.client import ClientState
 from kafka_proto.exactly_once.ghosts import Span, committed_offsets, transaction_of
 from kafka_proto.exactly_once.logs import Logs, ReplicatedLogs, all_entries
@@ -34,6 +34,12 @@ WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "P
 
 def offsets_of(state: GroupState) -> Offsets:
     return state.groups.offsets
+
+
+def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
+    """Return the producer id and epoch of each transactional id that a coordinator has."""
+    known = ((tid, cached.metadata) for tid, cached in state.cache.transactions.items())
+    return FrozenMap((tid, (metadata.producer_id, metadata.producer_epoch)) for tid, metadata in known)
 
 
 def served(state: LeaderState) -> PartitionLog | None:
@@ -153,7 +159,10 @@ class Facts:
         return None
 
     def fenced(self, view: View, c: str) -> Reason:
-        """P7: a producer fails for good only where its coordinator has another epoch for its transactional id."""
+        """P7: a producer fails for good only where its coordinator has another epoch for its transactional id.
+
+        A fence is in force before it is logged (up to 3.9 even if it never is): its cache counts, too.
+        """
         producer = self.client(view, c).producer
         if producer.status is not ProducerStatus.FATAL_ERROR:
             return None
@@ -162,6 +171,11 @@ class Facts:
         mine = producer.producer_id, producer.producer_epoch
         if entry is not None and (entry.producer_id, entry.producer_epoch) != mine:
             return None
+        p = self.placement.transaction_partition(tid)
+        for b in self.placement.brokers:
+            cached = COORDINATOR[p].derived(view, b, cached_of).get(tid)
+            if cached is not None and (cached[0] != mine[0] or cached[1] > mine[1]):
+                return None
         return (
             f"{c} failed by {producer.last_error.value} with producer id {mine[0]}, epoch {mine[1]}, but nobody "
             f"has fenced it"

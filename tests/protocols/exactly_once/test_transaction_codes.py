@@ -116,11 +116,10 @@ def states_of(scenario: Scenario, run: Run) -> Iterable[State]:
 
 def test_every_witness_is_reached_and_every_verdict_taken() -> None:
     """In few runs of each scenario: a client retries, looks up again, aborts, fails for good."""
-    missing = {*WITNESSES, *(name for row in SCENARIOS for name in row.witnesses)}
-    verdicts = {known.value for known in Verdict}
-    for scenario in sorted(SCENARIOS, key=lambda row: not row.name.startswith("leaders")):
+    missing, verdicts = set(WITNESSES), {known.value for known in Verdict}
+    for scenario in sorted(SCENARIOS, key=lambda row: row.name != "leaders-move"):
         tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-        for seed in range(20):
+        for seed in range(3 if scenario.name.startswith("leaders") else 20):
             run = run_plain(tables, plan, RandomStrategy(seed))
             missing -= run.witnessed
             if verdicts:

@@ -10,8 +10,9 @@ import pytest
 
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
 from kafka_proto.consumer import Consumer
-from kafka_proto.coordinator.transaction import TransactionMetadata, TxnState
-from kafka_proto.exactly_once.broker_state import GroupState, LeaderState
+from kafka_proto.coordinator.role import Coordinator
+from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.exactly_once.broker_state import CoordinatorState, GroupState, LeaderState
 from kafka_proto.exactly_once.client import ClientState, Written
 from kafka_proto.exactly_once.fencing import appended_after_fencing
 from kafka_proto.exactly_once.ghosts import Cause, offset
@@ -199,6 +200,17 @@ def test_property_fails_on_a_bad_state_and_holds_in_its_repaired_twin(model: Mod
 def test_property_fails_for_each_of_its_reasons(model: Model, name: str, bad: list[Change], said: str) -> None:
     """Where it has several."""
     assert said in (why(model, name, bad) or "")
+
+
+@pytest.mark.parametrize(("epoch", "said"), [(1, None), (0, "nobody has fenced it")])
+def test_fence_that_is_not_logged_yet_is_a_reason_to_fail(model: Model, epoch: int, said: str | None) -> None:
+    """It is in force at once in the coordinator's cache."""
+    cached = CachedTransaction(TransactionMetadata(0, TxnState.ONGOING, epoch))
+    cache = CoordinatorState(Coordinator(FrozenMap({"tid1": cached})))
+    found = why(model, "FencedForAReason", [
+        failed(Error.PRODUCER_FENCED), entry(TxnState.ONGOING), ("b1[coordinator][__transaction_state-0]", cache),
+    ])
+    assert found is None if said is None else said in found
 
 
 def test_every_property_has_its_bad_state() -> None:
