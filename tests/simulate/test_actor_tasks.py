@@ -197,7 +197,7 @@ def test_task_with_a_state_that_was_tampered_with_is_an_error(at: int) -> None:
     def change(host: Host) -> None:
         task = host.tasks["b1"]
         ids = task.local[PRODUCER_IDS]
-        task.local = task.local.put(PRODUCER_IDS, attrs.evolve(ids, pid_source=ids.pid_source + 7))
+        task.local = task.local.put(PRODUCER_IDS, attrs.evolve(ids, last_producer_id=ids.last_producer_id + 7))
 
     with pytest.raises(AssertionError, match="b1's own state went another way than the tables at"):
         hosted("fencing", 0, tampering(change, at))
