@@ -45,6 +45,8 @@ class Row:
     crashes: int = 2
     but: tuple[str, ...] = ()
     """Claims of the model that do not hold under faults."""
+    settings: dict[str, str] = attrs.field(factory=dict)
+    network: str = "fifo"
 
     @property
     def faults(self) -> Faults:
@@ -56,6 +58,17 @@ BUSY = {"replicas": 3, "producers": 2, "consumers": 2, "records": 2, "polls": 3,
 ADDS_ALL = "EventuallyOneClientAddsAllPartitions"
 """A request of its own that was doubled or late may fence the last client, for good: see docs/models.md."""
 LED_BY_ONE = {"replicas": 3, "producers": 1, "records": 3, "elections": 0, "fencings": 1}
+MOVING = {"brokers": 2, "producers": 2, "transactional-ids": 2, "consumers": 1, "elections": 3}
+REPLICATED = {"log": "replicated", "timeouts": "request,delivery,transaction"}
+
+
+def whole(version: str) -> Row:
+    """Return the row of whole transactions on replicated logs; what it says is violated is what the version breaks."""
+    return Row(
+        f"exactly-once/{version}", MOVING, ("b1", "b2", "c1"), steps=300, settings=REPLICATED, network="connections"
+    )
+
+
 ROWS = (
     Row("transactions/repaired/actors", {"elections": 2}, ("b1", "b2", "c1", "c2"), steps=100, but=(ADDS_ALL,)),
     Row("replication/kip-320/actors", {**BUSY, "elections": 2, "fencings": 1}, THREE),
@@ -64,6 +77,7 @@ ROWS = (
     Row("compaction/pulsar/actors", {}, ("broker", "producer", "r1")),
     Row("compaction/pulsar-trimming/actors", {}, ("broker", "producer", "r1")),
     Row("cluster", {}, ("b1", "b2", "b3", "c1"), steps=150),
+    *(whole(version) for version in ("kip-98", "kip-360", "kip-890-part-1", "kip-890")),
 )
 
 
@@ -142,7 +156,7 @@ def block(task: tuple[Row, str, int, int]) -> Sum:
     """Make some runs, one seed after the other."""
     row, mode, first, count = task
     began = time.process_time()
-    model = find_model(row.model).make(row.sizes, network="fifo", faults=row.faults)
+    model = find_model(row.model).make(row.sizes, row.settings, network=row.network, faults=row.faults)
     plan = everything(model)
     claims = tuple(name for name in plan.claims if name not in row.but)
     plan = attrs.evolve(plan, claims=claims, steps=row.steps, mode=mode)
