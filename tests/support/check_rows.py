@@ -160,7 +160,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("hanging-transaction", "NoHangingTransaction", 14, 9_613, timers="1"),
     Exhibit("late-batch-joins", "AcknowledgedOutcome", 27, 92_176, timers="2", twin={"release": "4.2"},
             is_large=True),
-    Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_947,
+    Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_423,
             {"topic-partitions": 1, "elections": 1}, "1", "none"),
     Exhibit("stack-one-replica-is-enough", "AckedTransactionsSurvive", 15, 3_887_295, ONE_LOG, SHRINK, "crash=1",
             ("b1",), most=6_000_000, is_large=True),
