@@ -30,7 +30,7 @@ from harness.cli.check_options import (
 from harness.cli.check_text import print_summary
 from harness.cli.check_what import SearchTarget, search_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
-from harness.explore.any_model import PlainSearch
+from harness.explore.any_model import ORDER, PlainSearch
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
@@ -67,8 +67,8 @@ SAVED_EVERY = 30.0
 @click.option("--fairness", type=OneOf(["spec", "none", "next"]), default="spec", show_default=True,
               help="What temporal properties assume: the module's formula, nothing, or that what can happen does.")
 @click.option("--symmetry", is_flag=True, help="Count states that differ by a renaming as one.")
-@click.option("--reduce", "reductions", multiple=True, metavar="numbers,symmetry|all|none",
-              help="Search fewer states, which stand for all others: these exact reductions, or all that there are.")
+@click.option("--reduce", "reductions", multiple=True, metavar="numbers,symmetry,order|all|none",
+              help="Search fewer states, which stand for all others: these exact reductions, or all that keep lengths.")
 @click.option("--view", is_flag=True, help="Count states as one that differ only in what the module's view hides.")
 @click.option("--no-stop", is_flag=True, help="Go on after a violation; report the first of each invariant.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible step is a violation.")
@@ -116,8 +116,8 @@ def check(
     if engine == SPARK:
         search = on_spark(built, names, checkpoint, master, parts, not no_stop, deadlock)
     elif engine == PLAIN:
-        search = PlainSearch(built, names, stop=not no_stop, deadlock=deadlock, witnesses=True, states=most,
-                             memory=most_bytes, reduce=reduce)
+        search = _plain(reduce)(built, names, stop=not no_stop, deadlock=deadlock, witnesses=True, states=most,
+                                memory=most_bytes, reduce=reduce)
     else:
         search = Search(
             built, names, stop=not no_stop, deadlock=deadlock, symmetry=bool(reduce), view=view, witnesses=True,
@@ -155,6 +155,14 @@ def check(
     if summary["verdict"] == "limited":
         raise Refusal(ended_by(summary, checkpoint))
     return 1 if summary["violated"] else 0
+
+
+def _plain(reduce: tuple[str, ...]) -> type[PlainSearch]:
+    if ORDER not in reduce:
+        return PlainSearch
+    from harness.explore.ordered import OrderedSearch
+
+    return OrderedSearch
 
 
 def _invariants(model: Model, asked: SearchTarget, chosen: tuple[str, ...]) -> tuple[str, ...]:
@@ -307,7 +315,8 @@ def _summary(
         "initial": result.initial, "distinct": result.distinct, "generated": result.generated, "depth": result.depth,
         "verdict": verdict, "complete": result.complete, "violated": [],
         "witnesses": {
-            prop.name: {"length": met[prop.name].length, "steps": list(met[prop.name].labels)}
+            prop.name: {"length": met[prop.name].length, "steps": list(met[prop.name].labels),
+                        "shortest": prop.name not in result.longer}
             if prop.name in met else None
             for prop in model.properties if prop.form == "sometimes"
         },
@@ -339,7 +348,7 @@ def _counterexamples(
         tables[violation.name] = render(history, seen, "text", width=100, fair_from=run.trail.fair_from)
         entry = {"property": violation.name, "length": violation.length, "reason": violation.reason, "trail": str(path)}
         if isinstance(violation, Violation):
-            entry["kind"] = violation.kind
+            entry |= {"kind": violation.kind, "shortest": violation.name not in result.longer}
         else:
             entry |= {"kind": "temporal", "back_to": violation.back_to,
                       "fairness": [str(note) for note in violation.fairness]}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.explore.any_model import NUMBERS, REDUCTIONS, SYMMETRY
+from harness.explore.any_model import NUMBERS, ORDER, REDUCTIONS, SYMMETRY
 from harness.explore.bounded import Bounded
 from harness.model import Model, Refusal, did_you_mean, unknown
 from harness.model.fresh import declared
@@ -62,7 +62,10 @@ def refuse_together(
 
 
 def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[str, ...]:
-    """Return the reductions that are asked for, or of `all` those that the model has something for. Raises Refusal."""
+    """Return the reductions that are asked for, or of `all` those that the model has something for. Raises Refusal.
+
+    `order` is none of `all`: what it finds need not be shortest.
+    """
     named = [name for text in given for name in text.split(",") if name]
     has = {NUMBERS: bool(declared(model.types)) and not model.auxiliary, SYMMETRY: bool(model.symmetric)}
     if symmetry and not model.symmetric:
@@ -79,7 +82,11 @@ def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[s
             lacks = "interchangeable names" if name == SYMMETRY else "numbers that are only compared"
             raise Refusal(f"{model.name} declares no {lacks}, so there is nothing that --reduce {name} could do; "
                           "leave it out")
-        chosen |= {each for each in REDUCTIONS if has[each]} if name == ALL_OF_THEM else {name} - {NONE}
+        if name == ORDER:
+            from harness.explore.reduction.order import refuse
+
+            refuse(model)
+        chosen |= {each for each in has if has[each]} if name == ALL_OF_THEM else {name} - {NONE}
     if NONE in named and (len(named) > 1 or symmetry):
         raise Refusal("--reduce none takes no other reduction beside it; leave one of them out")
     return tuple(name for name in REDUCTIONS if name in chosen)

@@ -36,7 +36,8 @@ def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None
             after = ", then nothing more" if again is None else ""
             headline = f"{violated['property']} is violated by {steps}{after}"
         else:
-            headline = f"{violated['property']} is violated after {steps}, the fewest possible"
+            fewest = "the fewest possible" if violated["shortest"] else "perhaps not the fewest possible"
+            headline = f"{violated['property']} is violated after {steps}, {fewest}"
         as_expected = ", as expected" if violated["property"] == summary["expected"] else ""
         click.echo(f"{name}: {headline}{as_expected}")
         click.echo(textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  "))
@@ -57,7 +58,8 @@ def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None
             click.echo(f"  {prop} holds")
     for prop, witness in summary["witnesses"].items():
         if witness is not None:
-            click.echo(f"  {prop}: reached after {counted(witness['length'] - 1, 'step')}")
+            after = "after" if witness["shortest"] else "within"
+            click.echo(f"  {prop}: reached {after} {counted(witness['length'] - 1, 'step')}")
         elif summary["complete"]:
             click.echo(f"  {prop}: never reached")
     for timer, number in (summary["timers"] or {}).items():

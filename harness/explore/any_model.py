@@ -25,7 +25,7 @@ CHUNK = 256
 """States between two looks at limits and at who wants to stop."""
 BYTES_PER_STATE, BYTES_PER_SLOT = 200, 8
 NO_STEP = "no step is possible"
-NUMBERS, SYMMETRY = REDUCTIONS = ("numbers", "symmetry")
+NUMBERS, SYMMETRY, ORDER = REDUCTIONS = ("numbers", "symmetry", "order")
 
 
 @attrs.frozen
@@ -42,7 +42,10 @@ class FirstHit:
 
 
 class PlainSearch:
-    """One search; `run` does it. It ends early at a limit: of `states`, or of bytes of `memory` (0: none)."""
+    """One search; `run` does it. It ends early at a limit: of `states`, or of bytes of `memory` (0: none).
+
+    Given `levels`, it expands so many and no more, and what it finds is shown by runs of at most that many states.
+    """
 
     engine = "plain"
     worker_cpu = 0.0
@@ -50,7 +53,7 @@ class PlainSearch:
 
     def __init__(
         self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
-        witnesses: bool = False, states: int = 0, memory: int = 0, reduce: Collection[str] = (),
+        witnesses: bool = False, states: int = 0, memory: int = 0, levels: int = 0, reduce: Collection[str] = (),
         progress: Progress = lambda distinct, generated, depth, queue: None,
     ) -> None:
         self.model = model
@@ -70,6 +73,7 @@ class PlainSearch:
         self._deadlock = deadlock
         self._most = states
         self._memory = memory
+        self._levels = levels
         self.progress = progress
         self.wants_stop = False
         """Set from outside, by a signal: the search ends after the states at hand."""
@@ -97,7 +101,7 @@ class PlainSearch:
                 self._visit(self._stands_for(start), -1)
             self._generated = len(self.known.starts)
             self._sizes = [len(self._states)]
-            while self._sizes[-1] and not self._is_decided() and not self._has_ended():
+            while not self._is_decided() and not self._has_ended() and self._has_more():
                 self._level()
             if self.limit is not None:
                 self._look_at_rest()
@@ -105,6 +109,9 @@ class PlainSearch:
         finally:
             if was_on:
                 gc.enable()
+
+    def _has_more(self) -> bool:
+        return self._sizes[-1] > 0 and not (self._levels and len(self._sizes) > self._levels)
 
     def _is_decided(self) -> bool:
         return self._stop and any(hit.kind != "sometimes" for hit in self._hits.values())
@@ -116,6 +123,7 @@ class PlainSearch:
         return state if self._least is None else self._least(state)
 
     def _visit(self, state: Ids, parent: int) -> None:
+        """Note a state that is met for the first time, and by whose step."""
         if state not in self._seen:
             self._seen.add(state)
             self._states.append(state)

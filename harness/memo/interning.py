@@ -23,7 +23,7 @@ Ids = tuple[int, ...]
 class Derived:
     """What a function makes of the values of a slot, numbered from 0 like these."""
 
-    __slots__ = ("_function", "_last", "_numbers", "_of", "bit", "ids", "slot", "values")
+    __slots__ = ("_last", "_numbers", "_of", "bit", "function", "ids", "slot", "values")
 
     def __init__(self, of: SlotValues, slot: int, function: Callable[[Value], Value]) -> None:
         self.slot = slot
@@ -32,7 +32,7 @@ class Derived:
         self.values: list[Value] = []
         self._last: tuple[Value, int] = (None, -1)
         self._of = of
-        self._function = function
+        self.function = function
         self.ids: dict[int, int] = {}
         """Of each value of the slot that was met, by id: the number of what the function makes of it."""
         self._numbers: dict[str, int] = {}
@@ -41,7 +41,7 @@ class Derived:
         """Return the number of what the function makes of a value of the slot, given by its id."""
         found = self.ids.get(value)
         if found is None:
-            made = self._function(self._of.values[self.slot][value])
+            made = self.function(self._of.values[self.slot][value])
             if self._last[1] < 0 or made is not self._last[0]:  # most changes leave it alone
                 self._last = (made, self._make(made))
             found = self.ids[value] = self._last[1]
@@ -141,12 +141,12 @@ def differences(one: Ids, other: Ids) -> frozenset[int]:
 class SlotView(View):
     """A read-tracking view of a state of ids."""
 
-    __slots__ = ("_index", "_of", "_state", "beyond", "numbers")
+    __slots__ = ("_index", "_of", "beyond", "numbers", "state")
 
     def __init__(self, of: SlotValues, state: Ids) -> None:
         self._of = of
         self._index = of.index
-        self._state = state
+        self.state = state
         self.numbers: dict[int | Derived, None] = {}
         """The slots that were read, and what was read of slots, in the order of their first reading."""
         self.beyond = False
@@ -159,13 +159,13 @@ class SlotView(View):
             self.beyond = True
             raise
         self.numbers[slot] = None
-        return self._of.values[slot][self._state[slot]]
+        return self._of.values[slot][self.state[slot]]
 
     def derived(self, name: str, function: Callable[[Value], T]) -> T:
         if name not in self._index:
             return function(self[name])
         found = self._of.derived(self._index[name], function)
-        number = found.number(self._state[found.slot])
+        number = found.number(self.state[found.slot])
         self.numbers[found] = None
         return found.values[number]  # type: ignore[no-any-return]
 

@@ -12,7 +12,7 @@ from support import own_protocols
 from support.command_line import call
 
 from harness.cli import check_limits
-from harness.explore import plain
+from harness.explore import ordered, plain
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.growth import growth
@@ -198,8 +198,9 @@ def test_check_of_actors_ends_at_its_limit_of_memory(tmp_path: Path) -> None:
     assert done.json["limit"] == {"name": "memory", "value": 0.001}
 
 
+@pytest.mark.parametrize("reduce", ["none", "symmetry,order"])
 def test_check_of_actors_keeps_what_was_found_when_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reduce: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C ends the search after the states at hand, with the counts so far and what keeps growing."""
     looked = check_limits.Watch.progress
@@ -210,7 +211,7 @@ def test_check_of_actors_keeps_what_was_found_when_interrupted(
             self._search.wants_stop = True
 
     monkeypatch.setattr(check_limits.Watch, "progress", pressed)
-    done = call(*ACTORS, "--json", "--out", tmp_path)
+    done = call(*ACTORS, "--reduce", reduce, "--json", "--out", tmp_path)
     assert (done.code, done.json["verdict"], done.json["complete"]) == (130, "interrupted", False)
     assert 1000 < done.json["distinct"] < 20_000
     assert "c1.correlation" in [part["path"] for part in done.json["growing"]]
@@ -314,6 +315,24 @@ def test_check_of_two_clients_of_one_id_becomes_finite(tmp_path: Path) -> None:
     assert "--reduce numbers takes states as one that differ in numbers that are only compared\n" in done.out
 
 
+RP_01 = ("rp-01-truncate-to-high-watermark", "--reduce", "all,order")
+
+
+def test_check_without_orders_says_which_lengths_are_shortest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second search, breadth first, shows that no run is shorter; where it may not go so far, nothing is claimed."""
+    found = searched(*RP_01, "--out", tmp_path, code=1)
+    (violated,) = found["violated"]
+    assert [violated["property"], violated["length"], violated["shortest"]] == ["StrongIsr", 13, True]
+    monkeypatch.setattr(ordered, "MANY", 100)
+    monkeypatch.setattr(ordered, "TIMES", 0)
+    done = call("check", *RP_01, "--out", tmp_path)
+    assert "steps, perhaps not the fewest possible, as expected\n" in done.out
+    (trail,) = tmp_path.glob("*.trail.jsonl")
+    assert replay_plain(read_trail(trail), Recorder()).verdict.violated == "StrongIsr"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -323,6 +342,12 @@ def test_check_of_two_clients_of_one_id_becomes_finite(tmp_path: Path) -> None:
         ((*ACTORS, "--reduce", "none,numbers"), "--reduce none takes no other reduction beside it"),
         ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
         ((*ACTORS, "--reduce", "numbers", "--property", "EventuallyAllClientsGetPid"), "--reduce takes several for"),
+        ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
+        (("check", "cluster", "--reduce", "order", "--view"), "cluster has no view; leave --view out"),
+        ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
+        ((*ACTORS, "--reduce", "order", "--property", "EventuallyAllClientsGetPid"), "--reduce takes several for"),
+        ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),
+        ((*ACTORS, "--reduce", "all,order", "--states", "5"), "the search ended at its limit of 5 states, before it"),
         ((*ACTORS, "--engine", "spark"), "has actors, which --engine spark cannot take yet; use another engine"),
         ((*ACTORS, "--view"), "transactions/repaired/actors has no view; leave --view out"),
         ((*ACTORS, "--engine", "plain", "--fingerprints"), "--engine plain has no --fingerprints; leave it out"),
