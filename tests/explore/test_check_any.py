@@ -343,7 +343,7 @@ def test_check_without_orders_says_which_lengths_are_shortest(
         ((*ACTORS, "--reduce", "numbers", "--engine", "python"), "--engine python has no --reduce numbers; give"),
         ((*ACTORS, "--reduce", "numbers", "--property", "EventuallyAllClientsGetPid"), "--reduce takes several for"),
         ((*CHECK, "--reduce", "order"), "is no actor but reads and writes what others do, so that no order of steps"),
-        (("check", "cluster", "--reduce", "order", "--view"), "cluster has no view; leave --view out"),
+        (("check", "cluster", "--reduce", "order", "--view"), "only one yet that reduces by order, has no --view"),
         ((*ACTORS, "--reduce", "order", "--checkpoint", "saved"), "only one yet that reduces by order, has no --che"),
         ((*ACTORS, "--reduce", "order", "--property", "EventuallyAllClientsGetPid"), "--reduce takes several for"),
         ((*ACTORS, "--reduce", "all,order", "--memory", "0.001"), "the search needs more than the 0.001 GB of memory"),

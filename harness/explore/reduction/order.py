@@ -123,7 +123,9 @@ class Order:
         """Say whether an actor's step reads or writes what is another's, or sends in another's name."""
         index, owner, name = self._known.index, self._owner, self.futures.actors[place]
         slots = (*way.reads, *(index[each] for each, _ in way.step.writes))
-        return any(owner.get(n, place) != place for n in slots) or any(m.source != name for m in way.step.sent)
+        if any(owner.get(n, place) != place for n in slots) or any(m.source != name for m in way.step.sent):
+            return True
+        return any(n in slots for _, n in self._inboxes)  # an actor sees the message that it is given, and no others
 
     def _is_bad(self, messages: Iterable[Message]) -> bool:
         found = False
