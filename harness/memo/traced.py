@@ -45,7 +45,8 @@ class FieldView(SlotView):
             self.fields[n if function is itself else self._of.derived(n, function)] = None
             return made  # all of it
 
-        found: Any = object.__new__(_traced_class(type(made)))
+        cls: Any = type(made)
+        found: Any = object.__new__(_traced_class(cls))
         object.__setattr__(found, "_read", read)
         return found
 
