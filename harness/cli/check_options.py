@@ -70,10 +70,10 @@ def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[s
     has = {NUMBERS: bool(declared(model.types)) and not model.auxiliary, SYMMETRY: bool(model.symmetric)}
     if symmetry and not model.symmetric:
         raise Refusal(f"{model.name} has no interchangeable names; leave --symmetry out")
-    chosen = {SYMMETRY} if symmetry else set()
+    chosen, known = {SYMMETRY} if symmetry else set(), (*REDUCTIONS, ORDER, ALL_OF_THEM, NONE)
     for name in named:
-        if name not in (*REDUCTIONS, ALL_OF_THEM, NONE):
-            raise Refusal(unknown(f"there is no reduction {name!r}", name, (*REDUCTIONS, ALL_OF_THEM, NONE), "give"))
+        if name not in known:
+            raise Refusal(unknown(f"there is no reduction {name!r}", name, known, "give"))
         if name == NUMBERS and model.auxiliary:
             kept = ", ".join(variable.name for variable in model.auxiliary)
             raise Refusal(f"{model.name} has auxiliary variables ({kept}), in which numbers are not renamed; leave "
@@ -86,10 +86,10 @@ def reductions_of(model: Model, given: Iterable[str], symmetry: bool) -> tuple[s
             from harness.explore.reduction.order import refuse
 
             refuse(model)
-        chosen |= {each for each in has if has[each]} if name == ALL_OF_THEM else {name} - {NONE}
+        chosen |= {each for each in REDUCTIONS if has[each]} if name == ALL_OF_THEM else {name} - {NONE}
     if NONE in named and (len(named) > 1 or symmetry):
         raise Refusal("--reduce none takes no other reduction beside it; leave one of them out")
-    return tuple(name for name in REDUCTIONS if name in chosen)
+    return tuple(name for name in (*REDUCTIONS, ORDER) if name in chosen)
 
 
 def engine_for(model: Model, engine: str, reduce: tuple[str, ...], others: Mapping[str, Any]) -> str:
