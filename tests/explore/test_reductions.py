@@ -194,7 +194,7 @@ def test_a_dependency_that_is_forgotten_is_caught(monkeypatch: pytest.MonkeyPatc
     """That others may send something to the actors that are chosen must not be left out of account."""
     real = Futures.without
     monkeypatch.setattr(Futures, "without", lambda self, *at: ((0,) * len(self.actors), real(self, *at)[1]))
-    assert caught((ORDER,))
+    assert caught((ORDER,), examples=1_000)
 
 
 def test_a_visible_step_that_is_hidden_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
