@@ -47,11 +47,17 @@ JOINING = row(
     settings={"timeouts": "request,delivery", "client": "aiokafka"}, expected="AcknowledgedOutcome",
     repaired="late-batch-joins-repaired",
 )
-FAILING = (LATE_END, HANGING, JOINING)
+LATE_MARKER = row(
+    "late-marker", "a marker that was sent twice is late, and ends the next transaction (KAFKA-19446)", "kip-890",
+    APART, Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
+    runs=400, expected="MarkerAttribution", repaired="late-marker-repaired",
+)
+FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER)
+REFUSES_LATE_MARKERS = {"release": "4.2"}
 TWINS = (
     attrs.evolve(
         LATE_END, name="late-end-repaired", title="each end has an epoch of its own (KIP-890)",
-        model="exactly-once/kip-890", expected=None, repaired=None,
+        model="exactly-once/kip-890", settings=REFUSES_LATE_MARKERS, expected=None, repaired=None,
     ),
     attrs.evolve(
         HANGING, name="hanging-transaction-repaired", title="the leader asks the coordinator first (KIP-890 part 1)",
@@ -59,7 +65,12 @@ TWINS = (
     ),
     attrs.evolve(
         JOINING, name="late-batch-joins-repaired", title="each end has an epoch of its own (KIP-890)",
-        model="exactly-once/kip-890", settings={"timeouts": "request,delivery"}, expected=None, repaired=None,
+        model="exactly-once/kip-890", settings={**REFUSES_LATE_MARKERS, "timeouts": "request,delivery"},
+        expected=None, repaired=None,
+    ),
+    attrs.evolve(
+        LATE_MARKER, name="late-marker-repaired", title="a marker's epoch must be above the producer's (KIP-1228)",
+        settings=REFUSES_LATE_MARKERS, expected=None, repaired=None,
     ),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")

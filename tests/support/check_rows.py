@@ -103,8 +103,6 @@ class Exhibit:
     reduce: str = "none"
     properties: tuple[str, ...] = ()
     """Temporal ones to check besides."""
-    twin: Mapping[str, str] = attrs.field(factory=dict)
-    """Settings of the twin, where the scenario's are not enough."""
     most: int = 800_000
     """States after which a search ends."""
     twin_steps: int = 0
@@ -121,16 +119,11 @@ class Exhibit:
         return [*options(self.sizes, {}), *timers, *faults, *temporal, *bounds]
 
     @property
-    def of_twin(self) -> list[str]:
-        return options({}, self.twin)
-
-    @property
     def within(self) -> str:
         """What is not the scenario's own, in words."""
         said = [f"{name}={n}" for name, n in self.sizes.items()]
         said += [self.faults.replace("none", "no faults")] if self.faults else []
         said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
-        said += [f"twin {name}={value}" for name, value in self.twin.items()]
         return ", ".join(said) or "its own"
 
 
@@ -156,10 +149,10 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("pc-05-read-too-far", "CompactionEquivalence", 15, 24_146, reduce="all"),
     Exhibit("pc-06-replayed-twice", "ReaderView", 17, 46_378, reduce="all", is_large=True),
     Exhibit("pc-07-first-read-only", "ReaderView", 26, 663_270, reduce="all", is_large=True),
-    Exhibit("late-end", "MarkerAttribution", 20, 73_649, timers="2", twin={"release": "4.2"}),
+    Exhibit("late-end", "MarkerAttribution", 20, 73_649, timers="2"),
     Exhibit("hanging-transaction", "NoHangingTransaction", 14, 9_613, timers="1"),
-    Exhibit("late-batch-joins", "AcknowledgedOutcome", 27, 92_176, timers="2", twin={"release": "4.2"},
-            is_large=True),
+    Exhibit("late-batch-joins", "AcknowledgedOutcome", 27, 92_176, timers="2", is_large=True),
+    Exhibit("late-marker", "MarkerAttribution", 22, 5_072, timers="1"),
     Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_423,
             {"topic-partitions": 1, "elections": 1}, "1", "none"),
     Exhibit("stack-one-replica-is-enough", "AckedTransactionsSurvive", 15, 3_887_295, ONE_LOG, SHRINK, "crash=1",

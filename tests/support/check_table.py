@@ -90,7 +90,7 @@ def proved(exhibit: Exhibit) -> tuple[Line, tuple[Searched, ...]]:
     """Search an exhibit and its repaired twin at one size and within one budget."""
     twin_name = twin_of(exhibit)
     flawed = check(exhibit.row, *exhibit.arguments)
-    twin = check(twin_name, *exhibit.arguments, *exhibit.of_twin)
+    twin = check(twin_name, *exhibit.arguments)
     entries = tuple(entry(name, result) for name, result in ((exhibit.row, flawed), (twin_name, twin)))
     bad, good = entries
     wrong = [] if (bad.violated, bad.steps) == (exhibit.violates, exhibit.steps) else [
