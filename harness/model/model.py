@@ -34,7 +34,7 @@ from harness.model.network import FIFO, UNORDERED_SET, Network
 from harness.model.process import Actor, Process
 from harness.model.properties import Property, Reason
 from harness.model.step import Input, Kind, Step
-from harness.model.values import Value, canonical_sort
+from harness.model.values import Value, canonical_sort, check_names
 from harness.model.variables import gather
 from harness.model.view import State, View, slot
 
@@ -106,9 +106,8 @@ class Written(dict[str, Value]):
 class Model:
     """One protocol variant at one size.
 
-    `initial` lists the initial states, each without the slots of network and environment and of actors that start in
-    their own `initial`. `fairness` maps action names to `weak` or `strong` as the spec's formula does; the others
-    are unfair. `sizes` and `settings` are what it was built from.
+    `initial` lists the initial states, without the slots of network, environment and actors with an `initial` of their
+    own. `fairness` maps actions to `weak` or `strong`; others are unfair. It was built from `sizes` and `settings`.
     """
 
     name: str
@@ -124,7 +123,7 @@ class Model:
     symmetric: tuple[tuple[str, ...], ...] = ()
     """Sets of interchangeable names: renaming within one changes nothing but names."""
     types: tuple[type, ...] = ()
-    """The attrs classes that occur in states and messages, for reading recorded values back."""
+    """The attrs classes that occur in states and messages, for reading recorded values back by the classes' names."""
     view_hides: tuple[str, ...] = ()
     """Variables that the spec's VIEW leaves out: they do not tell states apart where a search uses the view."""
     constraint: Callable[[View], bool] | None = None
@@ -158,6 +157,7 @@ class Model:
     """Whether faults can be injected, so that gates and budgets exist."""
 
     def __attrs_post_init__(self) -> None:
+        check_names(self.name, self.types)
         set_ = object.__setattr__
         set_(self, "addresses", tuple(p.name for p in self.processes if p.has_inbox))
         set_(self, "actors", {p.name: p for p in self.processes if isinstance(p, Actor)})

@@ -153,6 +153,14 @@ def canonical_sort(values: Iterable[V]) -> list[V]:
     return sorted(values, key=canonical_text)
 
 
+def check_names(model: str, types: Iterable[type]) -> None:
+    """Raise ValueError where two types have one name, by which their recorded values are to be read back."""
+    names = [cls.__name__ for cls in set(types)]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{model} has several types that are called {', '.join(repeated)}: rename all but one")
+
+
 def decode(data: Any, types: Mapping[str, type]) -> Value:
     """Return the value that `encode` gave `data` for; `types` names the attrs classes that may occur.
 

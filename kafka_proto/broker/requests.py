@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from harness.model import FrozenMap
 from kafka_proto.broker.state import Node
 from kafka_proto.broker.work import append_to, ask_coordinator, write_markers
 from kafka_proto.coordinator.answers import describe, list_transactions, unknown_partitions
@@ -22,13 +23,13 @@ from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    ConsumerFetchRequest,
+    ConsumerFetchResponse,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DescribeTransactionsRequest,
     EndTxnRequest,
     Error,
-    FetchRequest,
-    FetchResponse,
     InitProducerIdRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
@@ -106,7 +107,7 @@ def _produce(node: Node, request: ProduceRequest) -> Carried:
 
 def _write_markers(node: Node, request: WriteTxnMarkersRequest) -> Carried:
     node, errors = write_markers(node, request)
-    return Carried(node, WriteTxnMarkersResponse(tuple(errors.items())))
+    return Carried(node, WriteTxnMarkersResponse(FrozenMap(errors)))
 
 
 def _txn_offset_commit(node: Node, request: TxnOffsetCommitRequest) -> Carried:
@@ -168,9 +169,9 @@ def _log_of(node: Node, name: str) -> PartitionLog | None:
     return node.leaders[name].log if name in node.leaders else None
 
 
-def _fetch(node: Node, request: FetchRequest) -> Carried:
+def _fetch(node: Node, request: ConsumerFetchRequest) -> Carried:
     log = _log_of(node, request.partition)
-    unknown = FetchResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    unknown = ConsumerFetchResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
     return Carried(node, unknown if log is None else fetching.fetch(log, request))
 
 
@@ -206,7 +207,7 @@ ANSWERS: dict[type, Callable[[Node, Any], Carried]] = {
     ListTransactionsRequest: _list,
     ProduceRequest: _produce,
     WriteTxnMarkersRequest: _write_markers,
-    FetchRequest: _fetch,
+    ConsumerFetchRequest: _fetch,
     ListOffsetsRequest: _list_offsets,
     DeleteRecordsRequest: _delete_records,
     TxnOffsetCommitRequest: _txn_offset_commit,

@@ -71,7 +71,7 @@ def _write_markers(version: int, f: Fields, symbols: Symbols) -> object:
 
 
 def _fetch(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.FetchRequest(version, name(f["partition"]), f["fetch_offset"],
+    return kafka.ConsumerFetchRequest(version, name(f["partition"]), f["fetch_offset"],
                               kafka.IsolationLevel(f["isolation_level"]))
 
 

@@ -6,7 +6,7 @@ import attrs
 
 from harness.model import FrozenMap, Value
 from kafka_proto.log import visible
-from kafka_proto.requests import Error, FetchRequest, FetchResponse, IsolationLevel
+from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, Error, IsolationLevel
 
 FETCH_VERSION = 12
 
@@ -27,12 +27,13 @@ class Polled:
     records: tuple[Value, ...] = ()
 
 
-def next_fetch(consumer: Consumer, partition: str) -> FetchRequest:
+def next_fetch(consumer: Consumer, partition: str) -> ConsumerFetchRequest:
     """Ask for what follows the position."""
-    return FetchRequest(FETCH_VERSION, partition, consumer.positions.get(partition, 0), consumer.isolation_level)
+    return ConsumerFetchRequest(
+        FETCH_VERSION, partition, consumer.positions.get(partition, 0), consumer.isolation_level)
 
 
-def fetched(consumer: Consumer, request: FetchRequest, response: FetchResponse) -> Polled:
+def fetched(consumer: Consumer, request: ConsumerFetchRequest, response: ConsumerFetchResponse) -> Polled:
     """Take an answer: the position moves past all batches, markers and aborted records included.
 
     An answer for another position than the present one is stale. Out of range, the position goes to the log's start.

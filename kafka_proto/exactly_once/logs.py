@@ -1,6 +1,7 @@
 """Where properties see logs: the leaders' own where leaders stay, else that of the replica that the controller elected.
 
-A replica that is elected holds all that is committed; what it holds beyond that may still be given up.
+A replica that is elected holds all that is committed; what it holds beyond that may still be given up. One that was
+started again holds what its disk kept, and may not lead before it has registered: then another in-sync replica counts.
 """
 
 from __future__ import annotations
@@ -105,9 +106,15 @@ def ghosts_of_replica(state: ReplicaState) -> Ghosts:
     return ghosts_of(entry.value for entry in state.log)
 
 
-def leader_of(known: Partition) -> str:
-    """Say who leads a partition in the controller's eyes."""
-    return known.quorum.leader or min(known.quorum.isr)
+def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
+    """Return who may lead a partition in the controller's eyes, who was elected first, each with its broker epoch."""
+    quorum = known.quorum
+    names = sorted(quorum.isr, key=lambda name: (name != quorum.leader, name))
+    return tuple((name, quorum.broker_epochs[name]) for name in names)
+
+
+def broker_epoch_of(state: ReplicaState) -> int:
+    return state.broker_epoch
 
 
 @attrs.frozen
@@ -117,7 +124,11 @@ class ReplicatedLogs:
     hosts: Mapping[str, tuple[str, ...]]
 
     def leader(self, view: View, p: str) -> str:
-        return PARTITION[p].derived(view, CONTROLLER, leader_of)
+        names = PARTITION[p].derived(view, CONTROLLER, may_lead)
+        for name, broker_epoch in names:
+            if REPLICA[p].derived(view, name, broker_epoch_of) == broker_epoch:
+                return name
+        return names[0][0]
 
     def partition(self, view: View, p: str) -> PartitionLog:
         return REPLICA[p].derived(view, self.leader(view, p), log_of_replica)

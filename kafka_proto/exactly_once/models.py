@@ -66,13 +66,14 @@ TIMEOUTS = ("request", "delivery", "transaction")
 LOGS = ("at-once", "later", "replicated")
 
 TYPES: tuple[type, ...] = (
-    *broker_state.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES, Metadata, LeaderAndEpoch,
-    *controller.TYPES, Records, transaction_log.TransactionRecord, transaction_coordinator.EntryCallback,
-    look_ups.Leaders, messages.MetadataRequest, messages.FindCoordinatorRequest, messages.LeaderResponse,
-    messages.Request, messages.Response, client.ClientState, client.Sent, client.Written, reader.ReaderState,
-    reader.Fetching, Consumer, Producer, Batch, Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause,
-    role.Coordinator, role.CoordinatorConfig, role.Waiting, role.Logged, role.Markers, Outcome, Answer, ProducerIds,
-    Block, CachedTransaction, TransactionMetadata, PartitionLog, RecordBatch, Chunks, ProducerState,
+    *broker_state.TYPES, *replication_messages.OF_REPLICAS, *replica_state.TYPES, *quorum.TYPES, Metadata,
+    LeaderAndEpoch, *controller.TYPES, Records, transaction_log.TransactionRecord,
+    transaction_coordinator.EntryCallback, look_ups.Leaders, messages.MetadataRequest,
+    messages.FindCoordinatorRequest, messages.LeaderResponse, messages.Request, messages.Response,
+    client.ClientState, client.Sent, client.Written, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,
+    Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause, role.Coordinator, role.CoordinatorConfig, role.Waiting,
+    role.Logged, role.Markers, Outcome, Answer, ProducerIds, Block, CachedTransaction, TransactionMetadata,
+    PartitionLog, RecordBatch, Chunks, ProducerState,
     RememberedBatch, AbortedTransaction, EndedTransaction, OpenTransaction, Verification, GroupCoordinator, Group,
     Offsets, Committed, OffsetRecord,
     *(kind for name, kind in vars(requests).items() if name.endswith(("Request", "Response")) and attrs.has(kind)),

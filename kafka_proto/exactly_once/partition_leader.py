@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Local, Message, Value
+from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.errors import ErrorCode
 from kafka_proto.exactly_once.broker_state import LEADER, Asked, LeaderState
 from kafka_proto.exactly_once.ghosts import Cause
@@ -27,9 +27,9 @@ from kafka_proto.leader.verification import verification_request
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import (
     AddPartitionsToTxnResponse,
+    ConsumerFetchRequest,
+    ConsumerFetchResponse,
     Error,
-    FetchRequest,
-    FetchResponse,
     IsolationLevel,
     ProduceRequest,
     ProduceResponse,
@@ -56,7 +56,7 @@ class PartitionLeader(Role):
         self.others = others
         self.parts = tuple(LEADER[p] for p in partitions)
         self.handlers: dict[type, Handler] = {
-            ProduceRequest: self.produce, WriteTxnMarkersRequest: self.write_markers, FetchRequest: self.fetch,
+            ProduceRequest: self.produce, WriteTxnMarkersRequest: self.write_markers, ConsumerFetchRequest: self.fetch,
         }
 
     def started(self, local: Local) -> Local:
@@ -95,7 +95,7 @@ class PartitionLeader(Role):
     def response(self, request: Any, error: Error, offset: int) -> Value:
         """Return what is answered to who wanted something appended."""
         if isinstance(request, WriteTxnMarkersRequest):
-            return WriteTxnMarkersResponse(((request.partitions[0], error),))
+            return WriteTxnMarkersResponse(FrozenMap({request.partitions[0]: error}))
         return ProduceResponse(error, offset)
 
     def reply(self, local: Local, message: Request, response: Value) -> Effect:
@@ -203,11 +203,11 @@ class PartitionLeader(Role):
         )
         return self.checked(local, message, p, marker, Checked(error))
 
-    def fetch(self, local: Local, message: Request, request: FetchRequest) -> Effect | None:
+    def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
         """Answer a fetch, or let it wait where there is nothing new (`DelayedFetch`)."""
         mine = local[LEADER[request.partition]]
         if not mine.serves:
-            return self.reply(local, message, FetchResponse(Error.NOT_LEADER_OR_FOLLOWER))
+            return self.reply(local, message, ConsumerFetchResponse(Error.NOT_LEADER_OR_FOLLOWER))
         log, at = mine.log, request.fetch_offset
         committed = request.isolation_level is IsolationLevel.READ_COMMITTED
         news = log.last_stable_offset if committed else log.high_watermark

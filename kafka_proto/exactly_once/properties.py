@@ -21,7 +21,7 @@ from kafka_proto.exactly_once.reader import ReaderState
 from kafka_proto.group.offsets import Offsets, load
 from kafka_proto.log import Marker, PartitionLog, batches_between
 from kafka_proto.producer import ProducerStatus
-from kafka_proto.requests import OFFSETS_PARTITION, Error, FetchResponse, IsolationLevel
+from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 INVARIANTS = (
     "MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead", "NoHangingTransaction",
@@ -186,7 +186,9 @@ class Facts:
         for message in self.network.contents(view.at("inbox", r)):
             assert isinstance(message, Response)
             answer = message.response
-            if not isinstance(answer, FetchResponse) or answer.aborted_transactions is None or not answer.batches:
+            if not isinstance(answer, ConsumerFetchResponse):
+                continue
+            if answer.aborted_transactions is None or not answer.batches:
                 continue
             last = answer.batches[-1].last_offset
             if last >= answer.last_stable_offset:

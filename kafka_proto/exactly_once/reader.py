@@ -11,7 +11,7 @@ from kafka_proto.consumer import Consumer, fetched, next_fetch
 from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, look_up
 from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
 from kafka_proto.exactly_once.placement import Placement
-from kafka_proto.requests import Error, FetchRequest, IsolationLevel
+from kafka_proto.requests import ConsumerFetchRequest, Error, IsolationLevel
 
 RETRY_BACKOFF = "RetryBackoff"
 
@@ -20,7 +20,7 @@ RETRY_BACKOFF = "RetryBackoff"
 class Fetching:
     """A fetch that is not answered, or a look-up of whom to ask."""
 
-    request: FetchRequest | LookUp
+    request: ConsumerFetchRequest | LookUp
     connection: int
 
 
@@ -53,7 +53,7 @@ class Reader(Actor[ReaderState]):
         """Fetch what follows the position, on a new connection if there is none; or look up who leads first."""
         known, dest = local.fetches.get(partition), local.leaders.of(partition, self.placement)
         number = local.connections + 1 if known is None else known.connection
-        request: FetchRequest | LookUp = next_fetch(local.consumer, partition)
+        request: ConsumerFetchRequest | LookUp = next_fetch(local.consumer, partition)
         if dest == UNKNOWN:
             brokers = self.placement.brokers
             request, dest = look_up(partition, self.placement), brokers[local.leaders.asked % len(brokers)]
@@ -85,10 +85,10 @@ class Reader(Actor[ReaderState]):
             moved = attrs.evolve(local, leaders=leaders, fetches=local.fetches.without(partition))
             yield Turn(f"Receive{message.type}", who, moved)
             return
-        assert isinstance(asked.request, FetchRequest)
+        assert isinstance(asked.request, ConsumerFetchRequest)
         polled = fetched(local.consumer, asked.request, response)
         seen = local.seen.get(partition, ()) + polled.records
         after, sent = self.fetching(
             attrs.evolve(local, consumer=polled.consumer, seen=local.seen.set(partition, seen)), partition
         )
-        yield Turn("ReceiveFetchResponse", who, after, (sent,))
+        yield Turn("ReceiveConsumerFetchResponse", who, after, (sent,))

@@ -80,20 +80,20 @@ THREE = {"brokers": 3, "replication-factor": 3, "min-insync-replicas": 2}
 B = ("b1", "b2", "b3")
 MOVING = (
     row("leaders-move", "coordinators and leaders of partitions move in each state of a transaction", "kip-890",
-        {**TWO, "consumers": 1, "elections": 6}, settings=REPLICATED, mode="timed", steps=400,
+        {**TWO, "consumers": 1, "elections": 6}, settings=REPLICATED, mode="timed", steps=200,
         witnesses=(*ENDED, *moves.WITNESSES)),
     row("leaders-crash", "coordinators and leaders of partitions crash in each state of a transaction", "kip-890",
-        {**TWO, **THREE}, Faults(crash=2, targets=B), timeouts=6, settings=REPLICATED, mode="timed", steps=400,
+        {**TWO, **THREE}, Faults(crash=2, targets=B), timeouts=6, settings=REPLICATED, mode="timed", steps=200,
         witnesses=(*ENDED, "CoordinatorMovedWhileOngoing", "CoordinatorMovedWhilePrepared", "LeaderMovedWhileOpen")),
     row("leaders-lose-their-disk", "a broker loses its disk", "kip-890", {**TWO, **THREE, "elections": 1},
         Faults(crash=1, targets=B), timeouts=6, settings={**REPLICATED, "disk": "lost", "election": "elr"},
-        mode="timed", steps=400, witnesses=ENDED),
+        mode="timed", steps=200, witnesses=ENDED),
     row("leaders-lose-their-tail", "a crash loses what was not flushed", "kip-890", {**TWO, **THREE, "elections": 1},
         Faults(crash=1, targets=B), timeouts=6, settings={**REPLICATED, "disk": "unflushed", "election": "elr"},
-        mode="timed", steps=400, witnesses=ENDED),
+        mode="timed", steps=200, witnesses=ENDED),
     row("leaders-move-and-answers-are-late", "leaders move and crash, requests are late and asked again", "kip-890",
         {**TWO, "consumers": 1, "elections": 2}, Faults(crash=1, delay=2, drop=1, targets=("b1", "b2")), timeouts=6,
-        settings=REPLICATED, mode="timed", steps=400, witnesses=("RequestRepeated", "LeaderLookedUp")),
+        settings=REPLICATED, mode="timed", steps=200, witnesses=("RequestRepeated", "LeaderLookedUp")),
 )
 
 SCENARIOS: tuple[Scenario, ...] = (

@@ -90,12 +90,12 @@ COMMIT: tuple[tuple[str, str], ...] = (
         "The last marker is acknowledged. b1 writes CompleteCommit; the next transaction of tid1 may begin.",
     ),
     (
-        "ReceiveFetchRequest(b2,r1) @5",
+        "ReceiveConsumerFetchRequest(b2,r1) @5",
         "There is something below the last stable offset: the fetch that waited is answered, with no aborted "
         "transaction to be left out.",
     ),
     (
-        "ReceiveFetchResponse(r1,b2) @19",
+        "ReceiveConsumerFetchResponse(r1,b2) @19",
         "r1 gives its application both records, both at once: underlined. The marker moves its position on, and is not "
         "given to anybody. All or nothing, and in order.",
     ),
@@ -130,12 +130,12 @@ ABORT: tuple[tuple[str, str], ...] = (
     ("ReceiveWriteTxnMarkersResponse(b1,b2) @13", "CompleteAbort: the coordinator is done."),
     ("Poll(r1,T-0)", "A consumer of committed records comes, and fetches T-0 from its start."),
     (
-        "ReceiveFetchRequest(b2,r1) @15",
+        "ReceiveConsumerFetchRequest(b2,r1) @15",
         "b2 sends all batches up to the last stable offset, the aborted one too, and beside them a list: what producer "
         "id 0 wrote from offset 0 on was aborted. A broker filters nothing.",
     ),
     (
-        "ReceiveFetchResponse(r1,b2) @16",
+        "ReceiveConsumerFetchResponse(r1,b2) @16",
         "The consumer leaves out what is on the list, up to the ABORT marker. Its position is 2, its application got "
         "nothing, so nothing is underlined. With read_uncommitted it would have got the record.",
     ),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from harness.model import FrozenMap, Local, Message, Value
+from harness.model import Local, Message, Value
 from kafka_proto.coordinator import role
 from kafka_proto.coordinator.answers import response
 from kafka_proto.coordinator.loading import load
@@ -108,7 +108,7 @@ class TransactionCoordinator(stack.Role):
         local = self.others.answered(local, message)
         cache, effects = role.marked(
             local[COORDINATOR[p]].cache, asked.transactional_id, asked.message.request,
-            FrozenMap(message.response.errors), now=NOW,
+            message.response.errors, now=NOW,
         )
         return self.outcome(self.carry(self.cached(local, p, cache), p, effects, pauses=True), action, who)
 

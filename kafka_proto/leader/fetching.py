@@ -7,10 +7,10 @@ from collections.abc import Callable
 from kafka_proto.log import PartitionLog, aborted_between, batches_between, delete_records
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.records import (
+    ConsumerFetchRequest,
+    ConsumerFetchResponse,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
-    FetchRequest,
-    FetchResponse,
     IsolationLevel,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -20,13 +20,13 @@ LATEST, EARLIEST = -1, -2
 COMMITTED = IsolationLevel.READ_COMMITTED
 
 
-def fetch(log: PartitionLog, request: FetchRequest) -> FetchResponse:
+def fetch(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResponse:
     """Read up to the end for a follower, the last stable offset for committed records, else the high watermark.
 
     One reading of the log gives offsets, batches and aborted transactions: they fit together (KAFKA-9807, KAFKA-5376).
     """
     if not log.log_start_offset <= request.fetch_offset <= log.log_end_offset:
-        return FetchResponse(Error.OFFSET_OUT_OF_RANGE)
+        return ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)
     stop = log.high_watermark
     if request.replica_id >= 0:
         stop = log.log_end_offset
@@ -37,7 +37,9 @@ def fetch(log: PartitionLog, request: FetchRequest) -> FetchResponse:
     if request.isolation_level is COMMITTED and request.replica_id < 0:
         end = batches[-1].last_offset + 1 if batches else request.fetch_offset
         aborted = aborted_between(log, request.fetch_offset, end)
-    return FetchResponse(Error.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted, batches)
+    return ConsumerFetchResponse(
+        Error.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted, batches
+    )
 
 
 def list_offsets(log: PartitionLog, request: ListOffsetsRequest) -> ListOffsetsResponse:

@@ -185,8 +185,10 @@ class PollResponse(PartitionMessage):
     leader: str | None = None
 
 
-TYPES: tuple[type, ...] = (
+OF_REPLICAS: tuple[type, ...] = (
     LeaderAndIsrRequest, LeaderAndIsrResponse, BrokerRegistrationRequest, FetchRequest, FetchResponse,
     OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse, AlterPartitionRequest, AlterPartitionResponse,
-    ProduceRequest, ProduceResponse, Poll, PollResponse, EpochEnd, Entry,
+    EpochEnd, Entry,
 )
+"""Those that replicas and the controller send each other, with what is in them."""
+TYPES: tuple[type, ...] = (*OF_REPLICAS, ProduceRequest, ProduceResponse, Poll, PollResponse)

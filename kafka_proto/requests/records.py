@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import attrs
 
+from harness.model import FrozenMap
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.log.transactions import AbortedTransaction
 from kafka_proto.requests.error import Error
@@ -50,12 +51,12 @@ class WriteTxnMarkersRequest:
 
 @attrs.frozen
 class WriteTxnMarkersResponse:
-    errors: tuple[tuple[str, Error], ...]
-    """By partition, sorted."""
+    errors: FrozenMap[str, Error]
+    """By partition."""
 
 
 @attrs.frozen
-class FetchRequest:
+class ConsumerFetchRequest:
     """A consumer's fetch; a follower's has a `replica_id`, and reads up to the end of the log."""
 
     version: int
@@ -67,7 +68,7 @@ class FetchRequest:
 
 
 @attrs.frozen
-class FetchResponse:
+class ConsumerFetchResponse:
     error: Error
     high_watermark: int = -1
     last_stable_offset: int = -1

@@ -7,6 +7,7 @@ so, and decisions take both. Who constructs or changes one says Kafka's names.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 import attrs
@@ -113,13 +114,32 @@ def of_actors(action: str) -> str:
     return next(named, action)
 
 
-def in_spec(value: Value) -> Value:
-    """Return a value, or what was decided, with the specs' records for Kafka's."""
+PLAIN = frozenset({str, int, bool, type(None)})
+
+
+def in_spec(value: Value, **fields: Value) -> Value:
+    """Return a value, or what was decided, with the specs' records for Kafka's; `fields` are what differs in it.
+
+    Those have Kafka's names, and their values the specs' records already.
+    """
     if isinstance(value, tuple):
-        return tuple(in_spec(item) for item in value)
-    if not attrs.has(type(value)):
+        return tuple([in_spec(item) for item in value])
+    form = _form(value.__class__)
+    if form is None:
         return value
-    fields = {field.alias: in_spec(getattr(value, field.name)) for field in attrs.fields(type(value))}
-    if isinstance(value, records.Callback):
+    made, names = form
+    for alias, name in names:
+        if alias not in fields:
+            item = getattr(value, name)
+            fields[alias] = item if type(item) in PLAIN else in_spec(item)
+    if made is records.Callback:
         fields["type"] = NAMES.get(value.type, value.type)
-    return CLASSES.get(type(value), type(value))(**fields)
+    return made(**fields)
+
+
+@cache
+def _form(kind: type) -> tuple[type, tuple[tuple[str, str], ...]] | None:
+    """Return the specs' record for one of Kafka's, and its fields: as it is made, and in Kafka's. None for all else."""
+    if not attrs.has(kind) or kind in CLASSES.values():
+        return None
+    return CLASSES.get(kind, kind), tuple((field.alias or field.name, field.name) for field in attrs.fields(kind))

@@ -120,4 +120,4 @@ def log_name(partition: str) -> str:
     return f"log-{partition}"
 
 
-TYPES: tuple[type, ...] = (AppendEntry, JoinEpoch, Joined, Committed, LogPartition)
+TYPES: tuple[type, ...] = (Entry, AppendEntry, JoinEpoch, Joined, Committed, LogPartition)

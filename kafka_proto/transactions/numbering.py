@@ -7,7 +7,7 @@ look-ups are numbered with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -95,7 +95,7 @@ class Naming:
 
     def metadata(self, metadata: TransactionMetadata | None) -> Value:
         """Return the metadata of an id."""
-        return in_spec(changed(metadata, producer_id=self.pids[metadata.producer_id])) if metadata is not None else None
+        return in_spec(metadata, producer_id=self.pids[metadata.producer_id]) if metadata is not None else None
 
     def memory(
         self, b: str, tids: Iterable[str], metadata: Mapping[str, TransactionMetadata],
@@ -111,13 +111,12 @@ class Naming:
     def entry(self, entry: records.Entry) -> Value:
         """Return an entry of the log, with the answers that its callback would send."""
         response, err = entry.callback.response, entry.callback.err
-        callback = changed(
+        callback = in_spec(
             entry.callback,
             response=self.message(response) if response is not None else None,
             err=self.message(err) if err is not None else None,
         )
-        numbered = changed(entry, transition=self.metadata(entry.transition), callback=callback)
-        return in_spec(numbered)
+        return in_spec(entry, transition=self.metadata(entry.transition), callback=callback)
 
     def message(self, message: messages.Request | messages.Response) -> Value:
         """Return a request or a response."""
@@ -125,19 +124,10 @@ class Naming:
         client = message.source if isinstance(message, messages.Request) else message.dest
         correlation = self.requests[client].index(message.correlation) + 1
         if isinstance(message, messages.InitProducerIdResponse | messages.AddPartitionsToTxnRequest):
-            message = changed(message, producer_id=self.pids[message.producer_id])
-        return in_spec(changed(message, correlation=correlation))
+            return in_spec(message, correlation=correlation, producer_id=self.pids[message.producer_id])
+        return in_spec(message, correlation=correlation)
 
     def client(self, record: ClientRecord, found: str | None) -> Value:
         """Return a client's record: in the spec it knows its coordinator when it has a producer id, and not before."""
         tc = None if record.producer_id == -1 else record.coordinator if record.coordinator is not None else found
-        return in_spec(changed(record, coordinator=tc, producer_id=self.pids[record.producer_id]))
-
-
-def changed(value: T, **fields: Any) -> T:
-    """Return a record with other values of some fields; the very record where they have these values already."""
-    for name, new in fields.items():
-        old = getattr(value, name)
-        if new is not old and new != old:
-            return attrs.evolve(value, **fields)  # type: ignore[misc]
-    return value
+        return in_spec(record, coordinator=tc, producer_id=self.pids[record.producer_id])

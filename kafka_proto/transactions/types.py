@@ -12,9 +12,8 @@ TYPES: tuple[type, ...] = (
     messages.AddPartitionsToTxnResponse,
     records.TransactionMetadata,
     records.Callback,
-    records.Entry,
     records.LeaderAndEpoch,
     records.ClientRecord,
 )
-"""Those of actors."""
-SPEC_TYPES = tuple(CLASSES.get(cls, cls) for cls in TYPES)
+"""Those of actors, whatever their log is."""
+SPEC_TYPES = tuple(CLASSES.get(cls, cls) for cls in (*TYPES, records.Entry))

@@ -13,9 +13,9 @@ from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.records import HEADER, BadBatch, at_offset, check_produced, write_marker
 from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.requests import (
+    ConsumerFetchRequest,
+    ConsumerFetchResponse,
     DeleteRecordsRequest,
-    FetchRequest,
-    FetchResponse,
     IsolationLevel,
     ListOffsetsRequest,
     ProduceRequest,
@@ -102,9 +102,9 @@ def _read_partition(
         return {"partition_index": index, "error_code": wrong, "high_watermark": -1, "records": b"",
                 "aborted_transactions": None}, 0
     # No batch is shorter than its header, so no more of them than this fit.
-    asked = FetchRequest(version, partition_name(topic, index), wanted["fetch_offset"], level,
+    asked = ConsumerFetchRequest(version, partition_name(topic, index), wanted["fetch_offset"], level,
                          max_batches=bound // HEADER.size + 1)
-    response: FetchResponse = ask(broker, asked)[1]
+    response: ConsumerFetchResponse = ask(broker, asked)[1]
     out, kept = bytearray(), 0
     for batch in response.batches:
         data = as_bytes(batch)

@@ -242,7 +242,7 @@ def test_new_coordinator_completes_what_is_prepared_with_its_epoch() -> None:
     assert node.transaction_log["tid"].state is TxnState.COMPLETE_COMMIT and log.last_stable_offset == 2
     assert log.producer(0).coordinator_epoch == 1
     old = WriteTxnMarkersRequest(2, 0, 1, 0, False, ("T-0",), 0)
-    assert handle(node, old)[1].errors == (("T-0", Error.TRANSACTION_COORDINATOR_FENCED),)  # type: ignore[attr-defined]
+    assert handle(node, old)[1].errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("version", "producer_id", "epoch"), [(KIP_890, 0, MAX_EPOCH), (KIP_890_4_4, 1, 0)])

@@ -35,10 +35,10 @@ from kafka_proto.log import (
 from kafka_proto.log.producer_state import ProducerState, RememberedBatch
 from kafka_proto.log.records import MAX_SEQUENCE
 from kafka_proto.requests import (
+    ConsumerFetchRequest,
+    ConsumerFetchResponse,
     DeleteRecordsRequest,
     Error,
-    FetchRequest,
-    FetchResponse,
     IsolationLevel,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -145,8 +145,10 @@ def whole() -> PartitionLog:
     return with_high_watermark(log, 7)
 
 
-def read(start: int, isolation: IsolationLevel = ALL, replica: int = -1, most: int | None = None) -> FetchResponse:
-    return fetch(whole(), FetchRequest(12, "T-0", start, isolation, replica, most))
+def read(
+    start: int, isolation: IsolationLevel = ALL, replica: int = -1, most: int | None = None
+) -> ConsumerFetchResponse:
+    return fetch(whole(), ConsumerFetchRequest(12, "T-0", start, isolation, replica, most))
 
 
 def test_who_reads_how_far() -> None:
@@ -159,8 +161,8 @@ def test_who_reads_how_far() -> None:
     assert [one.base_offset for one in read(1, most=2).batches] == [0, 2]
     assert read(8).error is Error.NONE and read(9).error is Error.OFFSET_OUT_OF_RANGE
     shorter = delete_records(whole(), 3)
-    assert fetch(shorter, FetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
-    assert fetch(shorter, FetchRequest(12, "T-0", 3)).error is Error.NONE
+    assert fetch(shorter, ConsumerFetchRequest(12, "T-0", 2)).error is Error.OFFSET_OUT_OF_RANGE
+    assert fetch(shorter, ConsumerFetchRequest(12, "T-0", 3)).error is Error.NONE
 
 
 def test_aborted_transactions_are_listed_to_readers_of_committed_records() -> None:

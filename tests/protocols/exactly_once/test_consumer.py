@@ -7,7 +7,7 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.consumer import Consumer, Polled, fetched, next_fetch
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, aborted_between, append, marker_batch, with_high_watermark
-from kafka_proto.requests import Error, FetchRequest, FetchResponse, IsolationLevel
+from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, Error, IsolationLevel
 
 COMMITTED = Consumer(IsolationLevel.READ_COMMITTED)
 LOG = EMPTY_LOG
@@ -19,15 +19,15 @@ for _batch in (
 LOG = with_high_watermark(LOG, LOG.log_end_offset)
 
 
-def answer(*, aborted: bool = True) -> FetchResponse:
+def answer(*, aborted: bool = True) -> ConsumerFetchResponse:
     found = aborted_between(LOG, 0, 7) if aborted else None
-    return FetchResponse(Error.NONE, 7, 7, 0, found, tuple(LOG.batches))
+    return ConsumerFetchResponse(Error.NONE, 7, 7, 0, found, tuple(LOG.batches))
 
 
 def test_position_moves_past_markers_and_aborted_records() -> None:
     """The application gets committed and plain records, once; the next fetch begins behind the last batch."""
     asked = next_fetch(COMMITTED, "T-0")
-    assert asked == FetchRequest(12, "T-0", 0, IsolationLevel.READ_COMMITTED)
+    assert asked == ConsumerFetchRequest(12, "T-0", 0, IsolationLevel.READ_COMMITTED)
     polled = fetched(COMMITTED, asked, answer())
     assert polled.records == ("plain", "c") and polled.consumer.positions["T-0"] == 6
     assert next_fetch(polled.consumer, "T-0").fetch_offset == 6 and next_fetch(polled.consumer, "T-1").fetch_offset == 0
@@ -40,7 +40,7 @@ def test_empty_answer_leaves_the_position_and_one_out_of_range_begins_anew() -> 
     """As `auto.offset.reset=earliest` has it."""
     there = attrs.evolve(COMMITTED, positions=FrozenMap({"T-0": 9}))
     asked = next_fetch(there, "T-0")
-    assert fetched(there, asked, FetchResponse(Error.NONE, 9, 9, 0, (), ())) == Polled(there)
-    assert fetched(there, asked, FetchResponse(Error.NOT_LEADER_OR_FOLLOWER)) == Polled(there)
-    reset = fetched(there, asked, FetchResponse(Error.OFFSET_OUT_OF_RANGE))
+    assert fetched(there, asked, ConsumerFetchResponse(Error.NONE, 9, 9, 0, (), ())) == Polled(there)
+    assert fetched(there, asked, ConsumerFetchResponse(Error.NOT_LEADER_OR_FOLLOWER)) == Polled(there)
+    reset = fetched(there, asked, ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE))
     assert reset == Polled(attrs.evolve(there, positions=FrozenMap({"T-0": 0})))

@@ -84,7 +84,7 @@ def unrecorded() -> set[str]:
     for epoch in (1, 0):
         marker = WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)
         node, answer = handle(node, marker)
-        found |= {error for _, error in answer.errors}  # type: ignore[attr-defined]
+        found |= {error for error in answer.errors.values()}  # type: ignore[attr-defined]
     found.add(after_deletion(new_node(KIP_98, ("T-0",))))
     return {error.value for error in found}
 

@@ -27,7 +27,7 @@ from kafka_proto.group.role import GroupCoordinator
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.log.transactions import AbortedTransaction
 from kafka_proto.producer import Producer, ProducerStatus
-from kafka_proto.requests import OFFSETS_PARTITION, Error, FetchResponse, IsolationLevel
+from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 from kafka_proto.stack.local_log import Records
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
@@ -84,7 +84,7 @@ def saw(*records: str) -> Change:
 def answer(last_stable_offset: int, *aborted: AbortedTransaction) -> Change:
     """Return a fetch of T-0's first batch on its way to the consumer."""
     batch = attrs.evolve(data("c1.1#1"), base_offset=0)
-    fetched = FetchResponse(Error.NONE, 2, last_stable_offset, 0, aborted, (batch,))
+    fetched = ConsumerFetchResponse(Error.NONE, 2, last_stable_offset, 0, aborted, (batch,))
     return "inbox[r1]", CONNECTIONS.put(CONNECTIONS.empty, Response(fetched, 1, 1, source="b2", dest="r1"))
 
 
