@@ -1,7 +1,8 @@
 """Where properties see logs: the leaders' own where leaders stay, else that of the replica that the controller elected.
 
-A replica that is elected holds all that is committed; what it holds beyond that may still be given up. One that was
-started again holds what its disk kept, and may not lead before it has registered: then another in-sync replica counts.
+A leader that crashed has what is on its disk. A replica that is elected holds all that is committed; what it holds
+beyond that may still be given up. One that was started again may not lead before it has registered: then another
+in-sync replica counts.
 """
 
 from __future__ import annotations
@@ -42,12 +43,25 @@ class Logs(Protocol):
         ...
 
 
-def log_of_leader(state: LeaderState) -> PartitionLog:
-    return state.log
+def log_of_leader(state: LeaderState) -> PartitionLog | None:
+    """Return what a leader has read of its log; None where it crashed and has not read it again."""
+    return state.log if state.serves else None
 
 
-def spans_of_leader(state: LeaderState) -> tuple[Span, ...]:
-    return spans(state.log)
+def spans_of_leader(state: LeaderState) -> tuple[Span, ...] | None:
+    return spans(state.log) if state.serves else None
+
+
+def log_of_records(state: Records) -> PartitionLog:
+    """Return the log that a partition's records make."""
+    log = EMPTY_LOG
+    for batch in state.committed:
+        log = append(log, batch)
+    return with_high_watermark(log, log.log_end_offset)
+
+
+def spans_of_records(state: Records) -> tuple[Span, ...]:
+    return spans(log_of_records(state))
 
 
 def entries_of_records(state: Records) -> FrozenMap[str, TransactionMetadata]:
@@ -65,10 +79,14 @@ class LocalLogs:
     placement: Placement
 
     def partition(self, view: View, p: str) -> PartitionLog:
-        return LEADER[p].derived(view, self.placement.leader(p), log_of_leader)
+        leader = self.placement.leader(p)
+        log = LEADER[p].derived(view, leader, log_of_leader)
+        return RECORDS[p].derived(view, leader, log_of_records) if log is None else log
 
     def spans(self, view: View, p: str) -> tuple[Span, ...]:
-        return LEADER[p].derived(view, self.placement.leader(p), spans_of_leader)
+        leader = self.placement.leader(p)
+        found = LEADER[p].derived(view, leader, spans_of_leader)
+        return RECORDS[p].derived(view, leader, spans_of_records) if found is None else found
 
     def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
         return RECORDS[p].derived(view, self.placement.leader(p), entries_of_records)

@@ -213,6 +213,17 @@ def test_fence_that_is_not_logged_yet_is_a_reason_to_fail(model: Model, epoch: i
     assert found is None if said is None else said in found
 
 
+@pytest.mark.parametrize(("kept", "said"), [
+    ((data("c1.1#1"),), None), ((), "c1.1#1 was acknowledged, but is not in T-0"),
+])
+def test_leader_that_crashed_has_what_is_on_its_disk(
+    model: Model, kept: tuple[RecordBatch, ...], said: str | None
+) -> None:
+    """It has read nothing of it yet."""
+    crashed: list[Change] = [("b2[leader][T-0]", LeaderState()), ("b2[log][T-0]", Records(kept))]
+    assert why(model, "AcknowledgedOnce", [client("T-0 c1.1#1"), *crashed]) == said
+
+
 def test_every_property_has_its_bad_state() -> None:
     """None is left out."""
     assert set(CASES) == {*INVARIANTS, *LIVENESS}
