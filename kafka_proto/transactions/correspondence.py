@@ -114,7 +114,8 @@ def of_actors(action: str) -> str:
     return next(named, action)
 
 
-PLAIN = frozenset({str, int, bool, type(None)})
+KEPT = frozenset({str, int, bool, type(None), *CLASSES.values()})
+"""Types whose values are the specs' already."""
 
 
 def in_spec(value: Value, **fields: Value) -> Value:
@@ -131,7 +132,7 @@ def in_spec(value: Value, **fields: Value) -> Value:
     for alias, name in names:
         if alias not in fields:
             item = getattr(value, name)
-            fields[alias] = item if type(item) in PLAIN else in_spec(item)
+            fields[alias] = item if type(item) in KEPT else in_spec(item)
     if made is records.Callback:
         fields["type"] = NAMES.get(value.type, value.type)
     return made(**fields)
@@ -140,6 +141,8 @@ def in_spec(value: Value, **fields: Value) -> Value:
 @cache
 def _form(kind: type) -> tuple[type, tuple[tuple[str, str], ...]] | None:
     """Return the specs' record for one of Kafka's, and its fields: as it is made, and in Kafka's. None for all else."""
-    if not attrs.has(kind) or kind in CLASSES.values():
+    try:
+        fields = attrs.fields(kind)
+    except attrs.exceptions.NotAnAttrsClassError:
         return None
-    return CLASSES.get(kind, kind), tuple((field.alias or field.name, field.name) for field in attrs.fields(kind))
+    return CLASSES.get(kind, kind), tuple((field.alias or field.name, field.name) for field in fields)

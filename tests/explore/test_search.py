@@ -266,7 +266,7 @@ def results(engine: str) -> list[Any]:
     for given, invariants, options in RUNS:
         model = made(given, history_variables=not options.get("view"))
         found.append(attrs.asdict(everything(Search(model, invariants, engine=engine, **options).run())))
-    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(found, default=sorted))  # type: ignore[no-any-return]
 
 
 @cache
