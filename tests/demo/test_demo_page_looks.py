@@ -1,4 +1,4 @@
-"""How the demo's page looks and is handled: texts that are legible and distinct, lifelines, splitter, search, small
+"""How the demo's page looks and is handled: texts that are legible and distinct, splitter, search, small
 windows, the picture of the screen."""
 
 from __future__ import annotations
@@ -8,36 +8,11 @@ from pathlib import Path
 
 import pytest
 from support.browser import Tab
+from support.page_hands import heads, nine, on_tour
 from support.page_scripts import OVERLAPS
 
 pytestmark = pytest.mark.browser
 FIRST = "cluster"
-NINE = {"what": "cluster", "sizes": {"clients": 3, "brokers": 5}, "budget": "generous"}
-HEADS = "() => [...document.querySelectorAll('#heads [data-lane]')].map(one => one.dataset.lane)"
-
-
-def nine(tab: Tab, steps: int, faults: bool = False) -> None:
-    """Open nine actors, and let chance take steps."""
-    tab.post("open", **NINE)
-    tab.post("strategy", strategy="random", seed=1, inject_faults=faults, speed=0)
-    tab.page.set_default_timeout(30_000)
-    tab.post("run", steps=steps)
-    tab.at(steps)
-
-
-def on_tour(tab: Tab, name: str, step: int) -> None:
-    tab.post("tour", name=name)
-    tab.post("forward", to=step)
-    tab.at(step)
-
-
-def heads(tab: Tab) -> list[str]:
-    """Return the lifelines from left to right, as they stand."""
-    names = tab.page.evaluate(HEADS)
-    boxes = {name: tab.page.locator(f"[data-lane='{name}']").bounding_box()["x"] for name in names}
-    assert list(boxes.values()) == sorted(boxes.values())
-    found: list[str] = names
-    return found
 
 
 def test_messages_of_one_type_can_be_told_apart(tab: Tab) -> None:
@@ -105,79 +80,6 @@ def test_nine_actors_and_250_steps_can_be_read(tab: Tab, faults: bool) -> None:
         assert measured["count"] > 30 and measured["found"] == []
 
 
-def test_lifelines_are_hidden_and_moved_by_pointer(tab: Tab) -> None:
-    """Dragged heads change places, hidden ones share a lane; both survive a reload, and can be taken back."""
-    nine(tab, 40)
-    page = tab.page
-    usual = heads(tab)
-    one, other = (page.locator(f"[data-lane={name}]").bounding_box() for name in ("b3", "c2"))
-    page.mouse.move(one["x"] + 8, one["y"] + 8)
-    page.mouse.down()
-    page.mouse.move(other["x"] + 2, other["y"] + 8, steps=5)
-    page.mouse.up()
-    moved = ["c1", "b3", "c2", "c3", "b1", "b2", "b4", "b5", "controller", "environment"]
-    page.wait_for_function(f"wanted => ({HEADS})().join() === wanted", arg=",".join(moved))
-    assert heads(tab) == moved and tab.known("store.heads.length") == 0
-    page.click("[data-lane=c3]")
-    page.get_by_role("button", name="Hide c3").click()
-    page.wait_for_selector("[data-lane=c3]", state="detached")
-    assert heads(tab) == [name for name in moved if name != "c3"]
-    own = tab.known("store.steps.filter(one => one.process === 'c3').length")
-    assert own and page.locator(".row.away").count() <= own
-    tab.go()
-    assert heads(tab) == [name for name in moved if name != "c3"]
-    assert page.inner_text("#lanes-hidden") == "+1"
-    page.click("#lanes-hidden")
-    page.locator("[data-name=c3] input").check()
-    page.wait_for_function(f"wanted => ({HEADS})().join() === wanted", arg=",".join(moved))
-    page.click("#lanes-usual")
-    page.keyboard.press("Escape")
-    assert heads(tab) == usual
-    tab.go()
-    assert heads(tab) == usual
-
-
-def test_lifelines_are_hidden_and_moved_by_keyboard(tab: Tab) -> None:
-    """On a head Shift with an arrow moves it and Delete hides it; Shift+H lists all and shows it again."""
-    nine(tab, 10)
-    page, press = tab.page, tab.page.keyboard.press
-    press("h")
-    page.wait_for_selector("[data-lane=c1]:focus")
-    press("Shift+ArrowRight")
-    page.wait_for_function(f"() => ({HEADS})().slice(0, 2).join() === 'c2,c1'")
-    page.wait_for_selector("[data-lane=c1]:focus")
-    press("ArrowRight")
-    page.wait_for_selector("[data-lane=c3]:focus")
-    press("Delete")
-    page.wait_for_selector("[data-lane=c3]", state="detached")
-    page.wait_for_selector("[data-lane=b1]:focus")
-    press("Shift+H")
-    page.wait_for_selector("dialog[open] input:focus")
-    assert page.locator("[data-name=c3] input").is_checked() is False
-    page.locator("[data-name=c3] input").focus()
-    press("Space")
-    page.locator("[data-name=c3] button").first.focus()
-    press("Enter")
-    press("Escape")
-    assert heads(tab)[:4] == ["c2", "c3", "c1", "b1"]
-
-
-def test_messages_to_hidden_lifelines_say_whom(tab: Tab) -> None:
-    """A message between a shown and a hidden lifeline names the hidden one; between two hidden ones it is not drawn."""
-    on_tour(tab, "rp-01", 12)
-    page = tab.page
-    all_of_them = page.locator(".flight.named").count()
-    for name in ("r1", "p1"):
-        page.locator(f"[data-lane={name}]").focus()
-        page.keyboard.press("Delete")
-        page.wait_for_selector(f"[data-lane={name}]", state="detached")
-    texts = page.locator(".flight.named .type").all_text_contents()
-    assert any(text.startswith("LeaderAndIsrRequest → r1") for text in texts)
-    between = tab.known("[...store.layout.byId.values()].filter(({ message }) => "
-                        "['r1', 'p1'].includes(message.from) && ['r1', 'p1'].includes(message.to)).length")
-    assert between and len(texts) == all_of_them - between
-
-
 def test_splitter_is_dragged_and_moved_by_keys(tab: Tab) -> None:
     """The panel gets as wide as it is pulled, within limits; the page keeps it."""
     page = tab.page
@@ -215,8 +117,11 @@ def test_steps_are_searched(tab: Tab) -> None:
     page, press = tab.page, tab.page.keyboard.press
     for words, expected in (
         ("controllerelect", "store.steps.filter(one => one.action === 'ControllerElectLeader')"),
-        ("leader_epoch=3", "store.steps.filter(one => [...one.sent, store.layout.byId.get(one.received)?.message]"
-                           ".some(message => message?.fields.leader_epoch === '3'))"),
+        (
+            "leader_epoch=3",
+            "store.steps.filter(one => [...one.sent, store.layout.byId.get(one.received)?.message]"
+            ".some(message => message?.fields.leader_epoch === '3'))",
+        ),
         ("p1 produce", "store.steps.filter(one => JSON.stringify(one).toLowerCase().includes('produce'))"),
     ):
         page.locator("#stage").focus()
@@ -289,9 +194,11 @@ def test_small_windows_leave_nothing_out_of_reach(tab: Tab, size: tuple[int, int
     page.wait_for_selector("dialog.help[open]")
     box = page.locator("#dialog").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= size[0] and box["height"] <= size[1]
-    assert page.evaluate("() => { const one = document.querySelector('#dialog'); one.scrollTop = 1e6; "
-                         "return one.querySelector('.help-signs:last-child').getBoundingClientRect().bottom "
-                         "<= one.getBoundingClientRect().bottom; }")
+    assert page.evaluate(
+        "() => { const one = document.querySelector('#dialog'); one.scrollTop = 1e6; "
+        "return one.querySelector('.help-signs:last-child').getBoundingClientRect().bottom "
+        "<= one.getBoundingClientRect().bottom; }"
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

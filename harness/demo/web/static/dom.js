@@ -30,8 +30,8 @@ function flatten(children, into) {
 }
 
 /**
- * Make the children of a node those that are described, keeping nodes (and so focus) where key and tag agree. Where the
- * focused one is gone, its list, or else its toolbar, gets the focus.
+ * Make the children of a node those that are described, keeping nodes (and so focus) where key and tag agree. One that
+ * was moved keeps the focus; where the focused one is gone, its list, or else its toolbar, gets it.
  */
 export function render(parent, ...described) {
   const wanted = [];
@@ -40,7 +40,8 @@ export function render(parent, ...described) {
   const list = focused?.closest("[data-list]")?.dataset.list;
   children(parent, wanted);
   if (!focused || parent.contains(document.activeElement)) return;
-  const next = list ? parent.querySelector(`[data-list=${list}] [tabindex='0']`) : null;
+  const kept = parent.contains(focused) ? focused : null;
+  const next = kept || (list && parent.querySelector(`[data-list=${list}] [tabindex='0']`));
   (next || parent.querySelector("button:not(:disabled):not([tabindex='-1'])"))?.focus({ preventScroll: true });
 }
 

@@ -69,15 +69,14 @@ box.addEventListener("keydown", (event) => {
   if (by && event.shiftKey) {
     store.lane = name;
     move(name, by);
-    requestAnimationFrame(() => requestAnimationFrame(() => focusHead(name)));
   } else if (by) {
     store.lane = names[(at + by + names.length) % names.length];
     focusHead(store.lane);
     changed();
   } else if (event.key === "Delete") {
+    store.lane = names[at + 1] ?? names[at - 1];
+    focusHead(store.lane);
     hide(name);
-    const next = names[at + 1] ?? names[at - 1];
-    requestAnimationFrame(() => requestAnimationFrame(() => focusHead(next)));
   } else return;
   event.preventDefault();
   event.stopPropagation();
