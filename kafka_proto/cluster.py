@@ -11,12 +11,9 @@ from collections.abc import Callable, Mapping
 from harness.model import (
     NO_FAULTS,
     Faults,
-    Local,
-    Message,
     Model,
     ModelSpec,
     Network,
-    Part,
     Process,
     Setting,
     Size,
@@ -24,23 +21,19 @@ from harness.model import (
     View,
 )
 from kafka_proto.replication import messages as replication_messages
-from kafka_proto.replication import partition, quorum, replica_state
-from kafka_proto.replication.partition import Replica, ReplicaState
+from kafka_proto.replication import quorum, replica_state
 from kafka_proto.replication.topics import replica_log
-from kafka_proto.replication.versions.kip_320 import KIP_320
 from kafka_proto.stack import controller as controllers
-from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.controller import PARTITION, StackController
+from kafka_proto.stack.composition import replicated, start
 from kafka_proto.stack.properties import properties
 from kafka_proto.stack.refinement import refinement
-from kafka_proto.stack.replicated_log import REPLICA, ReplicatedLog
+from kafka_proto.stack.replicated_log import REPLICA
 from kafka_proto.stack.roles import Role, owners
 from kafka_proto.stack.state import METADATA, Metadata
 from kafka_proto.transactions import coordinator_role, messages, producer, types
 from kafka_proto.transactions.application import ProducerClient
-from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import CoordinatorRole
-from kafka_proto.transactions.records import LeaderAndEpoch, TxnRecord
+from kafka_proto.transactions.records import TxnRecord
 from kafka_proto.transactions.specs.names import Names, spread
 from kafka_proto.transactions.versions.repaired import REPAIRED
 
@@ -85,21 +78,7 @@ def build(
     }
     partitions = tuple(owners(roles[constants.brokers[0]]))
     hosts = replicas_of(constants.brokers, partitions, sizes["replication-factor"])
-    controller = StackController(
-        hosts, constants.brokers, constants.elections, settings["election"], sizes["min-insync-replicas"]
-    )
-    rules = {
-        p: {
-            b: Replica(b, KIP_320, sizes["min-insync-replicas"], settings["disk"] != "unflushed", p, CONTROLLER)
-            for b in replicas
-        }
-        for p, replicas in hosts.items()
-    }
-    brokers = []
-    for b in constants.brokers:
-        replicas = {p: rules[p][b] for p in hosts if b in rules[p]}
-        log = ReplicatedLog(b, replicas, roles[b], settings["disk"] == "lost", settings["election"] == "elr")
-        brokers.append(Broker(b, log, roles[b]))
+    controller, rules, brokers = replicated(constants.brokers, hosts, roles, sizes, settings)
     producers = [
         producer.TransactionalProducer(
             c, constants.brokers, constants.transactional_ids, constants.topic_partitions, REPAIRED, backs_off=True
@@ -137,30 +116,6 @@ def replicas_of(brokers: tuple[str, ...], partitions: tuple[str, ...], factor: i
     return {
         p: tuple(brokers[(first + n) % len(brokers)] for n in range(count))
         for first, p in enumerate(partitions)
-    }
-
-
-def start(
-    controller: Local, rules: Mapping[str, Mapping[str, Replica]], brokers: list[Broker]
-) -> Mapping[str, Value]:
-    """Return the brokers' first states: the first election is over, and each follower's fetch waits at its leader."""
-    states: dict[str, dict[Part[ReplicaState], ReplicaState]] = {b.name: {} for b in brokers}
-    known: dict[str, LeaderAndEpoch] = {}
-    for p in rules:
-        q = controller[PARTITION[p]].quorum
-        known[p] = LeaderAndEpoch(q.leader_epoch, q.leader or "")
-        under_way: list[Message] = [quorum.announcement(q, CONTROLLER, b, p) for b in rules[p]]
-        for b in rules[p]:
-            states[b][REPLICA[p]] = ReplicaState()
-        while under_way:
-            message = under_way.pop(0)
-            if message.dest != CONTROLLER:
-                outcome = partition.receive(rules[p][message.dest], states[message.dest][REPLICA[p]], message)
-                assert outcome is not None
-                states[message.dest][REPLICA[p]] = outcome.state
-                under_way += outcome.sent
-    return {
-        name: value for b in brokers for name, value in b.layout.values(b.started(known, states[b.name])).items()
     }
 
 

@@ -158,13 +158,7 @@ class PlainSearch:
     def _expand(self, n: int, depth: int) -> None:
         """Check a state, and take every step from it."""
         known, actions, seen, least = self.known, self._actions, self._seen, self._least
-        state = self._states[n]
-        self._check(state, n, depth)
-        ways = known.ways(state)
-        if not ways and self._deadlock and not without_bounds(self.model).choices(known.mapping(state)):
-            self._note("Deadlock", NO_STEP, depth, n)
-        if self._on_steps:
-            self._check_steps(state, ways, n, depth)
+        state, ways = self._looked_at(n, depth)
         bounded = self.model.constraint is not None
         for place, way in enumerate(ways):
             step = way.step
@@ -182,6 +176,17 @@ class PlainSearch:
             seen.add(after)
             self._states.append(after)
             self._parents.append(n)
+
+    def _looked_at(self, n: int, depth: int) -> tuple[Ids, list[Way]]:
+        """Return a state and the ways from it, both checked."""
+        state = self._states[n]
+        self._check(state, n, depth)
+        ways = self.known.ways(state)
+        if not ways and self._deadlock and not without_bounds(self.model).choices(self.known.mapping(state)):
+            self._note("Deadlock", NO_STEP, depth, n)
+        if self._on_steps:
+            self._check_steps(state, ways, n, depth)
+        return state, ways
 
     def _check(self, state: Ids, n: int, depth: int) -> None:
         for name, why in self.known.answers(state):

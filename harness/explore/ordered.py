@@ -10,8 +10,7 @@ from typing import Any
 
 import attrs
 
-from harness.explore.any_model import NO_STEP, NUMBERS, ORDER, SYMMETRY, PlainSearch
-from harness.explore.bounded import without_bounds
+from harness.explore.any_model import NUMBERS, ORDER, SYMMETRY, PlainSearch
 from harness.explore.packed.look_ups import WITNESSED
 from harness.explore.packed.result import Result
 from harness.explore.reduction.order import Order
@@ -98,14 +97,8 @@ class OrderedSearch(PlainSearch):
 
     def _expand(self, n: int, depth: int) -> None:
         """Check a state, and take the steps from it that are enough."""
-        known, order = self.known, self._order
-        state = self._states[n]
-        self._check(state, n, depth)
-        ways = known.ways(state)
-        if not ways and self._deadlock and not without_bounds(self.model).choices(known.mapping(state)):
-            self._note("Deadlock", NO_STEP, depth, n)
-        if self._on_steps:
-            self._check_steps(state, ways, n, depth)
+        order = self._order
+        state, ways = self._looked_at(n, depth)
         order.learn(state, ways)
         for choice in order.enough(state, ways):
             ahead = self._ahead(n, choice.keys)

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model import Process, Value, durable
-from kafka_proto import cluster
 from kafka_proto.exactly_once.group_coordinator import GroupCoordinator
 from kafka_proto.exactly_once.look_ups import LookUps
 from kafka_proto.exactly_once.other_brokers import OtherBrokers
 from kafka_proto.exactly_once.partition_leader import PartitionLeader
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.transaction_coordinator import TransactionCoordinator
-from kafka_proto.replication.partition import Replica
-from kafka_proto.replication.versions.kip_320 import KIP_320
 from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.controller import StackController
+from kafka_proto.stack.composition import replicated, start
 from kafka_proto.stack.local_log import LocalLog
-from kafka_proto.stack.replicated_log import ReplicatedLog
 from kafka_proto.stack.roles import Role
-from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.versions import BrokerVersion
 
 
@@ -59,20 +54,8 @@ def with_replicated_logs(
 ) -> Composition:
     """Return brokers that host replicas of all partitions, and the controller that elects their leaders."""
     hosts = hosts_of(placement, sizes)
-    controller = StackController(
-        hosts, placement.brokers, sizes["elections"], settings["election"], sizes["min-insync-replicas"]
-    )
-    flushes = settings["disk"] != "unflushed"
-    rules = {
-        p: {b: Replica(b, KIP_320, sizes["min-insync-replicas"], flushes, p, CONTROLLER) for b in replicas}
-        for p, replicas in hosts.items()
-    }
-    brokers = []
-    for b in placement.brokers:
-        replicas = {p: rules[p][b] for p in hosts if b in rules[p]}
-        log = ReplicatedLog(b, replicas, roles[b], settings["disk"] == "lost", settings["election"] == "elr")
-        brokers.append(Broker(b, log, roles[b]))
-    values = cluster.start(controller.initial, rules, brokers)
+    controller, rules, brokers = replicated(placement.brokers, hosts, roles, sizes, settings)
+    values = start(controller.initial, rules, brokers)
     initial = {slot: value for broker in brokers for slot, value in on_disk(broker, values).items()}
     return (*brokers, controller), {**values, **initial}
 

@@ -164,19 +164,6 @@ class Server:
                 return
 
 
-@attrs.define
-class Served:
-    """What a server has served: connections, and bytes that came."""
-
-    connections: int = 0
-    received: int = 0
-
-    def see(self, given: Input, outputs: list[Output]) -> None:
-        """Count an input."""
-        self.connections += isinstance(given, Opened)
-        self.received += len(given.data) if isinstance(given, Arrived) else 0
-
-
 async def listening(settings: Settings) -> tuple[Settings, list[trio.SocketListener]]:
     """Return a listener for each port, and the settings with the ports that they have. Raises OSError."""
     listeners: list[trio.SocketListener] = []

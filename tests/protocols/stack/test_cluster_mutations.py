@@ -24,6 +24,7 @@ from kafka_proto.replication import partition
 from kafka_proto.replication.messages import OffsetsForLeaderEpochResponse
 from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
 from kafka_proto.replication.truncation import EpochEnd
+from kafka_proto.stack import composition
 from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.properties import INVARIANTS, OF_THE_LOG
 from kafka_proto.stack.replicated_log import REPLICA, ReplicatedLog
@@ -125,7 +126,8 @@ TABLE = (
 def tables_of(row: Broken, mutant: type | None, monkeypatch: pytest.MonkeyPatch) -> Tables:
     with monkeypatch.context() as patch:
         if mutant is not None:
-            patch.setattr(cluster, mutant.__bases__[0].__name__, mutant)
+            name = mutant.__bases__[0].__name__
+            patch.setattr(cluster if hasattr(cluster, name) else composition, name, mutant)
         return Tables(find_model("cluster").make(row.sizes, row.settings, faults=row.faults))
 
 
@@ -157,7 +159,7 @@ def test_high_watermark_and_isr_do_not_wait_for_each_other(monkeypatch: pytest.M
     """With KIP-966 a leader that is alone must let followers in by Kafka's rule: by the spec's it waits for ever."""
     scenario = find_scenario("stack-last-replica-standing-repaired")
     assert scenario is not None
-    monkeypatch.setattr(cluster, "ReplicatedLog", WaitsForEpoch)
+    monkeypatch.setattr(composition, "ReplicatedLog", WaitsForEpoch)
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     runs = (run_plain(tables, plan, RandomStrategy(seed)) for seed in range(WITHIN))
     verdict = next(run.verdict for run in runs if not run.verdict.ok)
