@@ -46,7 +46,8 @@ class FirstHit:
 class PlainSearch:
     """One search; `run` does it. It ends early at a limit: of `states`, or of bytes of `memory` (0: none).
 
-    Given `levels`, it expands so many and no more, and what it finds is shown by runs of at most that many states.
+    Given `levels`, it expands so many and no more, and what it finds is shown by runs of at most that many states. What
+    another search of the model knows about steps and renamings is used again, given that search as `after`.
     """
 
     engine = "plain"
@@ -56,6 +57,7 @@ class PlainSearch:
     def __init__(
         self, model: Model, invariants: tuple[str, ...], *, stop: bool = True, deadlock: bool = False,
         witnesses: bool = False, states: int = 0, memory: int = 0, levels: int = 0, reduce: Collection[str] = (),
+        after: PlainSearch | None = None,
         progress: Progress = lambda distinct, generated, depth, queue: None,
     ) -> None:
         self.model = model
@@ -65,12 +67,12 @@ class PlainSearch:
             chosen += [prop for prop in model.properties if prop.form == "sometimes"]
         self._kinds = {prop.name: "sometimes" if prop.form == "sometimes" else "invariant" for prop in chosen}
         self._on_steps = {prop.name: prop for prop in chosen if prop.on == "step"}
-        self.known = Remembered(model, chosen)
+        self.known: Remembered = Remembered(model, chosen) if after is None else after.known.asking(chosen)
         self._chosen = {prop.name: prop for prop in chosen}
-        self._least: Callable[[Ids], Ids] | None = None
+        self._quotients: dict[frozenset[str], Quotient] = {} if after is None else after._quotients
+        renaming = frozenset(reduce) & {*REDUCTIONS}
+        self._least: Callable[[Ids], Ids] | None = self.classes(*renaming).least if renaming else None
         """Gives the state that stands for a state's class, where states are taken up to a renaming."""
-        if NUMBERS in reduce or SYMMETRY in reduce:
-            self._least = Quotient(model, self.known, numbers=NUMBERS in reduce, names=SYMMETRY in reduce).least
         self._stop = stop
         self._deadlock = deadlock
         self._most = states
@@ -93,6 +95,14 @@ class PlainSearch:
         """States of each level."""
         self._done = 0
         """States that were expanded."""
+
+    def classes(self, *reduce: str) -> Quotient:
+        """Return the classes of states up to numbers, names, or both."""
+        if frozenset(reduce) not in self._quotients:
+            self._quotients[frozenset(reduce)] = Quotient(
+                self.model, self.known, numbers=NUMBERS in reduce, names=SYMMETRY in reduce
+            )
+        return self._quotients[frozenset(reduce)]
 
     def run(self) -> Result:
         """Search until done, violated, interrupted, or at a limit."""
@@ -261,7 +271,7 @@ class PlainSearch:
 
     def bytes(self) -> int:
         """Estimate what the states, and what is remembered about the model, take."""
-        return self.known.used + len(self._states) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
+        return self.known.bytes() + len(self._states) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
 
     def _result(self) -> Result:
         found = [

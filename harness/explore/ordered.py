@@ -53,7 +53,9 @@ class OrderedSearch(PlainSearch):
             return attrs.evolve(result, longer=frozenset(each.name for each in result.witnesses))
         most = max(MANY, TIMES * result.distinct)
         reduce = [name for name in self._options.get("reduce", ()) if name != ORDER]
-        options = self._options | {"reduce": reduce, "states": min(most, self._most or most), "levels": levels}
+        options = self._options | {
+            "reduce": reduce, "states": min(most, self._most or most), "levels": levels, "after": self,
+        }
         second = self.second = PlainSearch(self.model, self.names, **options)
         second.progress = self._watch
         shorter = second.run()

@@ -7,6 +7,7 @@ test compares them), and asks the protocol once per distinct set of values. A st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -52,10 +53,23 @@ class Remembered(SlotValues):
         starts = model.initial_states()
         super().__init__(tuple(starts[0]))
         self.model = model
-        self._on_steps: dict[tuple[str, Way], ReadMemo] = {}
         self._messages: dict[tuple[str, Message], ReadMemo] = {}
         self._units = [self._unit(n, process) for n, process in enumerate(model.everyone())]
         self._inside = None if model.constraint is None else ReadMemo(self, model.constraint)
+        self._steps_of: Remembered | None = None
+        self._ask(checked)
+        self.starts = [self.intern(state) for state in starts]
+
+    def asking(self, checked: Iterable[Property]) -> Remembered:
+        """Return one that asks these properties; values and steps it has in common with this one."""
+        other = copy(self)
+        other._steps_of, other.used = self, 0
+        other._ask(checked)
+        return other
+
+    def _ask(self, checked: Iterable[Property]) -> None:
+        checked = list(checked)
+        self._on_steps: dict[tuple[str, Way], ReadMemo] = {}
         self._checks = [
             (prop.name, ReadMemo(self, partial(self._asked, prop.name, check)))
             for prop in checked if prop.on != "step" for check in self._split(prop)
@@ -64,7 +78,10 @@ class Remembered(SlotValues):
         """Whether `footprints` are kept."""
         self.footprints: dict[str, dict[Read, None]] = {prop.name: {} for prop in checked}
         """What each property has read so far: slots, and what functions make of them."""
-        self.starts = [self.intern(state) for state in starts]
+
+    def bytes(self) -> int:
+        """Estimate what everything here takes."""
+        return self.used + (0 if self._steps_of is None else self._steps_of.bytes())
 
     def _split(self, prop: Property) -> Iterable[Any]:
         return self.model.split(prop) if prop.is_safety else (partial(_witnessed, prop),)
