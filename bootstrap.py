@@ -294,6 +294,9 @@ def main(arguments: list[str]) -> None:
 
     fresh = setup()
     python = str(PYTHON)
+    if command.startswith(("quick", "test")):
+        # Else each of the hundreds of processes that the tests start would compile all sources anew.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if command in ("quick", "test", "test-large", "test-browser", "lint") and "test" in stamped():
         fail(f"{command} needs the extra `test`, which pip could not install for Python {version()}; run it with "
              f"another Python (make {command} PYTHON=python3.13), or try again: python bootstrap.py clean, then setup")

@@ -14,8 +14,8 @@ from harness.record import Recorder, read_trail
 from harness.simulate.tables import Tables
 
 PINNED = DATA / "digests.json"
-QUICK = (("plain", "0"), ("trio", "1"))
-"""Each runtime, each under a hash seed of its own, and another than the one that the trails were made under."""
+QUICK = (("trio", "1"),)
+"""Under another hash seed than the trails were made; the plain runtime replays them in another Python."""
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +40,17 @@ def test_replay_gives_one_digest_per_trail(runtime: str, hash_seed: str, trails:
 
 @pytest.mark.parametrize("what", ["plain", *(pytest.param(what, marks=pytest.mark.large) for what in ("trio", "made"))])
 def test_another_python_gives_the_same_digests(what: str, trails: tuple[Path, Digests]) -> None:
-    """The newest other Python of this machine replays all trails, and makes all runs, to the same digests."""
+    """The newest other Python of this machine replays all trails, and makes all runs, to the same digests.
+
+    Where none is found it is this one in another process, and the test says so.
+    """
     found = others()
+    folder, digests = trails
+    theirs, version = run_in(found[0] if found else sys.executable, what, folder)
+    assert theirs == digests
     if not found:
         pytest.skip(f"no other Python from 3.11 on is on the PATH or of pyenv; {NAMED} may name one")
-    folder, digests = trails
-    theirs, version = run_in(found[0], what, folder)
     assert version >= (3, 11) and version != sys.version_info[:2]
-    assert theirs == digests
 
 
 def test_digests_are_those_of_every_python() -> None:
