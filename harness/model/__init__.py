@@ -21,7 +21,7 @@ from harness.model.linearizability import (
 from harness.model.links import Link, both_ways
 from harness.model.local_state import Local, Part, Parts, durable, nested, persisted, survivor, volatile
 from harness.model.logs import EntryKind, LogEntry, LogMark, Logs, ShownLog
-from harness.model.message import Message, brief_input, brief_value
+from harness.model.message import Message, brief_input, brief_value, record_of
 from harness.model.model import Choice, Command, Effects, Model, OperationFailed
 from harness.model.network import BAG, CONNECTIONS, FIFO, NETWORKS, RELIABLE, UNORDERED_SET, Network
 from harness.model.process import Actor, Decided, Process, Turn
@@ -73,6 +73,6 @@ __all__ = [
     "absent_if_none", "always", "both_ways", "brief_input", "brief_value", "calls_of", "canonical_bytes",
     "canonical_sort", "canonical_text", "decode", "departed", "did_you_mean", "durable", "encode", "eventually",
     "find_model", "find_runnable", "find_scenario", "find_tour", "fresh", "leads_to", "linearizable", "linearize",
-    "model_of", "model_specs", "nested", "ordered", "parts", "persisted", "refinement_of", "register", "scenarios",
-    "slot", "sometimes", "survivor", "systems", "tours", "unknown", "unregister", "volatile",
+    "model_of", "model_specs", "nested", "ordered", "parts", "persisted", "record_of", "refinement_of", "register",
+    "scenarios", "slot", "sometimes", "survivor", "systems", "tours", "unknown", "unregister", "volatile",
 ]

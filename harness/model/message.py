@@ -6,8 +6,9 @@ from typing import Any
 
 import attrs
 
-from harness.model.values import canonical_text
+from harness.model.values import Value, canonical_text, fields_there
 
+ADDRESS = ("source", "dest")
 SHOWN_BYTES = 16
 """Bytes of a longer value that are shown."""
 SHOWN_INPUT = 80
@@ -27,17 +28,13 @@ class Message:
 
     def brief(self) -> str:
         """Return the message in one line: type, source and destination, then its fields in order."""
-        return " ".join([self.type, f"{self.source}->{self.dest}", *_fields(self, ("source", "dest"))])
+        fields = [f"{name}={brief_value(value)}" for name, value in fields_there(self) if name not in ADDRESS]
+        return " ".join([self.type, f"{self.source}->{self.dest}", *fields])
 
 
-def _fields(record: Any, leave_out: tuple[str, ...] = ()) -> list[str]:
-    """Return `name=value` of a record's fields, those left out that are absent."""
-    shown = []
-    for field in attrs.fields(type(record)):
-        value = getattr(record, field.name)
-        if field.name not in leave_out and (value is not None or not field.metadata.get("absent_if_none")):
-            shown.append(f"{field.name}={brief_value(value)}")
-    return shown
+def record_of(record: Any) -> dict[str, Value]:
+    """Return a record's fields as specs write them: without those that are absent, a message's with its `type`."""
+    return {**({"type": record.type} if isinstance(record, Message) else {}), **dict(fields_there(record))}
 
 
 def brief_value(value: Any) -> str:
@@ -53,7 +50,7 @@ def brief_value(value: Any) -> str:
     if value is None or isinstance(value, bool | int):
         return str(value)
     if attrs.has(type(value)):
-        return f"[{' '.join(_fields(value))}]"
+        return f"[{' '.join(f'{name}={brief_value(item)}' for name, item in fields_there(value))}]"
     return canonical_text(value)
 
 

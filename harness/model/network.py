@@ -18,23 +18,24 @@ class Network(Protocol):
     """What a network semantics offers; the inbox type is its own business."""
 
     name: str
-    empty: Value
-    is_reliable: bool
+    empty: Value = FrozenMap()
+    is_reliable: bool = False
     """Whether no fault takes, doubles, delays or reorders a message: one that is cut off waits until the link heals."""
 
     def put(self, inbox: Value, message: Message) -> Value: ...
     def take(self, inbox: Value, message: Message) -> Value: ...
     def deliverable(self, inbox: Value) -> tuple[Message, ...]: ...
     def contents(self, inbox: Value) -> tuple[Message, ...]: ...
-    def each(self, inbox: Value) -> Iterable[Message]: ...
+
+    def each(self, inbox: Value) -> Iterable[Message]:
+        return self.contents(inbox)
 
 
-class UnorderedSet:
+class UnorderedSet(Network):
     """The specs' network: a set of messages in flight, any of which may arrive next; a message sent twice is one."""
 
     name = "unordered-set"
     empty: Value = frozenset()
-    is_reliable = False
 
     def put(self, inbox: Value, message: Message) -> Value:
         return inbox | {message}
@@ -53,12 +54,10 @@ class UnorderedSet:
         return messages
 
 
-class Bag:
+class Bag(Network):
     """A multiset of messages in flight, any of which may arrive next; copies count."""
 
     name = "bag"
-    empty: Value = FrozenMap()
-    is_reliable = False
 
     def put(self, inbox: Value, message: Message) -> Value:
         return inbox.set(message, inbox.get(message, 0) + 1)
@@ -77,7 +76,7 @@ class Bag:
         return self.deliverable(inbox)
 
 
-class Fifo:
+class Fifo(Network):
     """First in, first out per connection; a source that reconnects leaves its old queue behind, which may still arrive.
 
     Inbox: source -> (abandoned queues in canonical order, current queue). Each queue delivers its head; queues are
@@ -85,8 +84,6 @@ class Fifo:
     """
 
     name = "fifo"
-    empty: Value = FrozenMap()
-    is_reliable = False
 
     def put(self, inbox: Value, message: Message) -> Value:
         abandoned, current = inbox.get(message.source, ((), ()))
@@ -110,9 +107,6 @@ class Fifo:
 
     def contents(self, inbox: Value) -> tuple[Message, ...]:
         return tuple(m for abandoned, current in inbox.values() for queue in (*abandoned, current) for m in queue)
-
-    def each(self, inbox: Value) -> Iterable[Message]:
-        return self.contents(inbox)
 
     def reconnect(self, inbox: Value, source: str) -> Value:
         """Return the inbox after `source` opened a new connection: what was under way may still arrive, unordered."""
@@ -138,17 +132,28 @@ class Fifo:
         return self._with(inbox, message.source, kept, tuple(queues[-1]))
 
 
-class _Queues:
-    """What inboxes of one queue per source, or per connection, have in common."""
+class _Queues(Network):
+    """A queue for each key: first in, first out, and unordered among each other. Inbox: key -> queue."""
+
+    def key(self, message: Message) -> Value:
+        """Return which queue a message goes through."""
+        raise NotImplementedError
+
+    def put(self, inbox: Value, message: Message) -> Value:
+        key = self.key(message)
+        return inbox.set(key, (*inbox.get(key, ()), message))
+
+    def take(self, inbox: Value, message: Message) -> Value:
+        key = self.key(message)
+        queue: list[Message] = list(inbox[key])
+        queue.remove(message)
+        return inbox.set(key, tuple(queue)) if queue else inbox.without(key)
 
     def deliverable(self, inbox: Value) -> tuple[Message, ...]:
         return tuple(canonical_sort([queue[0] for queue in inbox.values()]))
 
     def contents(self, inbox: Value) -> tuple[Message, ...]:
         return tuple(message for queue in inbox.values() for message in queue)
-
-    def each(self, inbox: Value) -> Iterable[Message]:
-        return self.contents(inbox)
 
 
 class Connections(_Queues):
@@ -159,20 +164,8 @@ class Connections(_Queues):
     """
 
     name = "connections"
-    empty: Value = FrozenMap()
-    is_reliable = False
 
-    def put(self, inbox: Value, message: Message) -> Value:
-        key = self._key(message)
-        return inbox.set(key, (*inbox.get(key, ()), message))
-
-    def take(self, inbox: Value, message: Message) -> Value:
-        key = self._key(message)
-        queue: list[Message] = list(inbox[key])
-        queue.remove(message)
-        return inbox.set(key, tuple(queue)) if queue else inbox.without(key)
-
-    def _key(self, message: Message) -> tuple[str, int]:
+    def key(self, message: Message) -> tuple[str, int]:
         return message.source, getattr(message, "connection", 0)
 
 
@@ -183,15 +176,10 @@ class Reliable(_Queues):
     """
 
     name = "reliable"
-    empty: Value = FrozenMap()
     is_reliable = True
 
-    def put(self, inbox: Value, message: Message) -> Value:
-        return inbox.set(message.source, (*inbox.get(message.source, ()), message))
-
-    def take(self, inbox: Value, message: Message) -> Value:
-        rest = inbox[message.source][1:]
-        return inbox.set(message.source, rest) if rest else inbox.without(message.source)
+    def key(self, message: Message) -> str:
+        return message.source
 
 
 UNORDERED_SET = UnorderedSet()

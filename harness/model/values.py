@@ -105,6 +105,14 @@ def absent_if_none() -> dict[str, bool]:
     return {"absent_if_none": True}
 
 
+def fields_there(record: Any) -> Iterator[tuple[str, Value]]:
+    """Yield the names and values of a record's fields, without those that are absent."""
+    for field in attrs.fields(type(record)):
+        value = getattr(record, field.name)
+        if value is not None or not field.metadata.get("absent_if_none"):
+            yield field.name, value
+
+
 _ENCODERS: dict[type, Callable[[Any], Any]] = {}
 
 

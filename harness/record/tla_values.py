@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap, Message, Model, State, Value
+from harness.model import FrozenMap, Model, State, Value, record_of
 
 NONE = "None"
 SET = "$set"
@@ -39,7 +39,7 @@ def tla_encode(value: Value) -> Any:
     if isinstance(value, FrozenMap):
         return _function(value)
     if attrs.has(type(value)):
-        return _record(value)
+        return {name: tla_encode(item) for name, item in record_of(value).items()}
     raise TypeError(f"a {type(value).__name__} has no form in TLA+; use the values of harness.model.values")
 
 
@@ -56,15 +56,6 @@ def _function(value: FrozenMap[Any, Any]) -> Any:
     if not all(isinstance(key, str) for key in value):
         raise TypeError(f"a map must have the keys 1 to n, or strings, to be written as JSON, not {list(value)!r}")
     return {str(key): tla_encode(item) for key, item in value.items()}
-
-
-def _record(value: Any) -> dict[str, Any]:
-    record: dict[str, Any] = {"type": value.type} if isinstance(value, Message) else {}
-    for field in attrs.fields(type(value)):
-        item = getattr(value, field.name)
-        if item is not None or not field.metadata.get("absent_if_none"):
-            record[field.name] = tla_encode(item)
-    return record
 
 
 def _text(data: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap, Message, Model, Value
+from harness.model import FrozenMap, Model, Value, record_of
 from harness.record import History
 
 DESCRIPTION = "https://apalache-mc.org/docs/adr/015adr-trace.html"
@@ -61,14 +61,5 @@ def itf_value(value: Value) -> Any:
     if isinstance(value, FrozenMap):
         return {"#map": [[itf_value(key), itf_value(item)] for key, item in value.items()]}
     if attrs.has(type(value)):
-        return _record(value)
+        return {name: itf_value(item) for name, item in record_of(value).items()}
     raise TypeError(f"a {type(value).__name__} has no form in ITF; use the values of harness.model.values")
-
-
-def _record(value: Any) -> dict[str, Any]:
-    record: dict[str, Any] = {"type": value.type} if isinstance(value, Message) else {}
-    for field in attrs.fields(type(value)):
-        item = getattr(value, field.name)
-        if item is not None or not field.metadata.get("absent_if_none"):
-            record[field.name] = itf_value(item)
-    return record

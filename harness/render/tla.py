@@ -22,7 +22,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import UNORDERED_SET, FrozenMap, Message, Model, Refusal, State, Value, slot
+from harness.model import UNORDERED_SET, FrozenMap, Message, Model, Refusal, State, Value, record_of, slot
 from harness.model.module import TlaModule, module_of
 from harness.record import History
 
@@ -104,7 +104,7 @@ class _Writer:
         if isinstance(value, FrozenMap):
             return self._map(value, indent)
         if attrs.has(type(value)):
-            return self._list("[", [(f"{name} |-> ", item) for name, item in _fields(value)], "]", indent)
+            return self._list("[", [(f"{name} |-> ", item) for name, item in record_of(value).items()], "]", indent)
         raise TypeError(f"a {type(value).__name__} has no form in TLA+; use the values of harness.model.values")
 
     def _map(self, value: FrozenMap[Any, Any], indent: int) -> str:
@@ -143,15 +143,6 @@ class _Writer:
             text += word
             column = column + len(word) if "\n" not in word else self.width
         return text
-
-
-def _fields(record: Any) -> Iterator[tuple[str, Value]]:
-    if isinstance(record, Message):
-        yield "type", record.type
-    for field in attrs.fields(type(record)):
-        item = getattr(record, field.name)
-        if item is not None or not field.metadata.get("absent_if_none"):
-            yield field.name, item
 
 
 def identifier(text: str) -> str:
