@@ -8,7 +8,9 @@ the choices still fit. A fair ending is made afresh for each candidate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import attrs
 
@@ -20,6 +22,8 @@ from harness.simulate.replay import try_choices
 from harness.simulate.run import Run
 from harness.simulate.tables import Tables
 
+T = TypeVar("T")
+Choices = tuple[Chosen, ...]
 SEARCHED = 20_000
 """States that the search for a shorter violation looks at before it gives up."""
 PAIRED = 40
@@ -109,8 +113,8 @@ class _Search:
         while True:
             size = len(perturbing_part(run.trail))
             run = self._without_groups(run)
-            run = self._without_chunks(run)
-            run = self._hoisted(run)
+            run = _without_chunks(run, _choices_of, self.attempt)
+            run = _without_pairs(run, _choices_of, self.attempt)
             if len(perturbing_part(run.trail)) == size:
                 return run
 
@@ -121,33 +125,6 @@ class _Search:
             kept = tuple(chosen for chosen in choices if not belongs(chosen.label))
             if len(kept) < len(choices) and (found := self.attempt(kept)) is not None:
                 run = _shorter(run, found)
-        return run
-
-    def _without_chunks(self, run: Run) -> Run:
-        size = max(1, len(perturbing_part(run.trail)) // 2)
-        while size:
-            at = 0
-            while at < len(choices := perturbing_part(run.trail)):
-                found = self.attempt(choices[:at] + choices[at + size :])
-                if found is not None and len(perturbing_part(found.trail)) < len(choices):
-                    run = found
-                else:
-                    at += size
-            size //= 2
-        return run
-
-    def _hoisted(self, run: Run) -> Run:
-        """Try pairs of choices away together: a request and its answer are only dispensable as two."""
-        at = 0
-        while at < len(choices := perturbing_part(run.trail)):
-            for other in range(at + 1, len(choices)):
-                kept = choices[:at] + choices[at + 1 : other] + choices[other + 1 :]
-                found = self.attempt(kept)
-                if found is not None and len(perturbing_part(found.trail)) < len(choices):
-                    run = found
-                    break
-            else:
-                at += 1
         return run
 
     def shortest(self, run: Run) -> tuple[Run, bool]:
@@ -218,21 +195,31 @@ def shrink_while(tables: Tables, trail: Trail, still: Callable[[Trail], Trail | 
             best = still(_candidate(attrs.evolve(trail, claims=claims), perturbing_part(trail)))
     if best is None:
         return trail
+    begun = best
+
+    def attempt(choices: Choices) -> Trail | None:
+        return still(_candidate(begun, choices))
+
     before = None
     while before is None or len(best.choices) < len(before.choices):
         before = best
-        best = _paired(_chunked(best, still), still)
+        best = _without_chunks(best, perturbing_part, attempt)
+        best = _without_pairs(best, perturbing_part, attempt, PAIRED)
     return attrs.evolve(best, claims=trail.claims)
 
 
-def _chunked(best: Trail, still: Callable[[Trail], Trail | None]) -> Trail:
-    """Drop ever smaller chunks."""
-    size = max(1, len(perturbing_part(best)) // 2)
+def _choices_of(run: Run) -> Choices:
+    return perturbing_part(run.trail)
+
+
+def _without_chunks(best: T, choices_of: Callable[[T], Choices], attempt: Callable[[Choices], T | None]) -> T:
+    """Drop ever smaller chunks of choices; `attempt` returns what comes of those that are kept, or None."""
+    size = max(1, len(choices_of(best)) // 2)
     while size:
         at = 0
-        while at < len(choices := perturbing_part(best)):
-            found = still(_candidate(best, choices[:at] + choices[at + size :]))
-            if found is not None and len(perturbing_part(found)) < len(choices):
+        while at < len(choices := choices_of(best)):
+            found = attempt(choices[:at] + choices[at + size :])
+            if found is not None and len(choices_of(found)) < len(choices):
                 best = found
             else:
                 at += size
@@ -240,13 +227,15 @@ def _chunked(best: Trail, still: Callable[[Trail], Trail | None]) -> Trail:
     return best
 
 
-def _paired(best: Trail, still: Callable[[Trail], Trail | None]) -> Trail:
-    """Drop pairs, where there are not too many: a request and its answer are only dispensable as two."""
+def _without_pairs(
+    best: T, choices_of: Callable[[T], Choices], attempt: Callable[[Choices], T | None], most: float = math.inf
+) -> T:
+    """Drop pairs, of `most` choices or fewer: a request and its answer are only dispensable as two."""
     at = 0
-    while at < len(choices := perturbing_part(best)) <= PAIRED:
+    while at < len(choices := choices_of(best)) <= most:
         for other in range(at + 1, len(choices)):
-            found = still(_candidate(best, choices[:at] + choices[at + 1 : other] + choices[other + 1 :]))
-            if found is not None and len(perturbing_part(found)) < len(choices):
+            found = attempt(choices[:at] + choices[at + 1 : other] + choices[other + 1 :])
+            if found is not None and len(choices_of(found)) < len(choices):
                 best = found
                 break
         else:
@@ -313,5 +302,3 @@ def _smaller_sizes(run: Run, target: str) -> Run:
                 break
             run, trail = found, found.trail
     return run
-
-
