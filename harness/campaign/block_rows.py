@@ -70,17 +70,15 @@ class BlockRows:
             "seed": trail.seed, "outcome": "ok" if verdict.ok else "violated", "violated": verdict.violated,
             "kind": verdict.kind, "reason": verdict.reason, "step": verdict.step, "steps": len(trail.choices),
             "fair_from": trail.fair_from, "digest": digest, "faults": faults, "witnessed": sorted(run.witnessed),
-            "kept": kept, "covered": covered, "trail": None if verdict.ok else _text(trail), "error": None,
-            "wall_us": wall_us,
+            "kept": kept, "covered": covered, "trail": None if verdict.ok else trail.text(), "wall_us": wall_us,
         })
 
     def poisoned(self, trail: Trail, error: str, covered: bool, wall_us: int) -> None:
         """Add a run that our own code did not bring to its end, with the choices so far."""
         self._errors += 1
         self._add({
-            "seed": trail.seed, "outcome": "error", "violated": None, "kind": None, "reason": None, "step": None,
-            "steps": len(trail.choices), "fair_from": trail.fair_from, "digest": None, "faults": [], "witnessed": [],
-            "kept": False, "covered": covered, "trail": _text(trail), "error": error, "wall_us": wall_us,
+            "seed": trail.seed, "outcome": "error", "steps": len(trail.choices), "fair_from": trail.fair_from,
+            "kept": False, "covered": covered, "trail": trail.text(), "error": error, "wall_us": wall_us,
         })
 
     def recorded(
@@ -93,9 +91,8 @@ class BlockRows:
         self._steps += steps
         self._add({
             "seed": seed, "outcome": "violated" if verdicts else "ok", "violated": first.violated, "kind": first.kind,
-            "reason": first.reason, "step": first.step, "steps": steps, "fair_from": None, "digest": digest,
-            "faults": sorted(set(faults.values())), "witnessed": [], "kept": True, "covered": False, "trail": trail,
-            "error": None, "wall_us": 0,
+            "reason": first.reason, "step": first.step, "steps": steps, "digest": digest, "kept": True,
+            "covered": False, "faults": sorted(set(faults.values())), "trail": trail, "wall_us": 0,
         })
         for verdict in verdicts:
             step = verdict.step or 0
@@ -106,8 +103,9 @@ class BlockRows:
             })
 
     def _add(self, row: Mapping[str, Any]) -> None:
+        """Add a row of a run, in which columns without a value are left out."""
         for name, column in self._runs.items():
-            column.append(row[name])
+            column.append(row.get(name, [] if name in ("faults", "witnessed") else None))
 
     def violation(self, run: Run, verdict: Verdict, action: str, faults: list[str]) -> None:
         """Add the first violation of a claimed property by a run: in which step, and which faults came before."""
@@ -173,8 +171,7 @@ class BlockRows:
     @property
     def counts(self) -> Mapping[str, int]:
         """How many runs, failing runs, errors and steps there are."""
-        return {"runs": self.made, "failing": self._failing, "errors": self._errors,
-                "steps": self._steps}
+        return {"runs": self.made, "failing": self._failing, "errors": self._errors, "steps": self._steps}
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the rows as tables by name."""
@@ -198,7 +195,3 @@ class BlockRows:
             else:
                 made[name] = pa.array(numbers, EVENTS.field(name).type)
         return pa.table({name: made[name] for name in EVENTS.names})
-
-
-def _text(trail: Trail) -> str:
-    return "".join(f"{line}\n" for line in trail.each_line())

@@ -7,9 +7,7 @@ have the same signature then are one cluster: same property, same actions involv
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,11 +15,11 @@ import attrs
 from harness.campaign.tables import CampaignTables
 from harness.campaign.worker import PERTURBING, EventBuffer
 from harness.model import Refusal
-from harness.record import Trail, faults_to_json, read_trail
+from harness.record import Trail, faults_to_json, trail_of_text
 from harness.record.files import compact
 from harness.simulate.replay import replay_plain
 from harness.simulate.shrink import shrink
-from harness.simulate.tables import Tables as Tables
+from harness.simulate.tables import Tables
 
 MOST = 64
 """Groups of each scenario or model whose shortest run is shrunk, those of the most violations first."""
@@ -105,9 +103,10 @@ def _witnesses(tasks: Iterable[tuple[dict[str, Any], bool]]) -> Iterator[Violati
             actions, faults = signature(buffer, has)
         except Refusal:  # runs that other code made: what their rows say is all that is known
             actions, faults, replays = (group["action"],), tuple(group["faults"]), False
-        text = "".join(f"{line}\n" for line in trail.each_line())
-        yield ViolationCluster(group["what"], group["property"], actions, faults, group["violations"], group["runs"],
-                      run["cell"], run["seed"], had, has, proved, reason, text, is_wanted and replays, replays)
+        yield ViolationCluster(
+            group["what"], group["property"], actions, faults, group["violations"], group["runs"], run["cell"],
+            run["seed"], had, has, proved, reason, trail.text(), is_wanted and replays, replays,
+        )
 
 
 _TABLES: dict[str, Tables] = {}
@@ -159,10 +158,7 @@ def _merged(found: Iterable[ViolationCluster]) -> list[ViolationCluster]:
 
 def trail_of(text: str) -> Trail:
     """Return a trail of its text in a table. Raises Refusal."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "row.trail.jsonl")
-        path.write_text(text, encoding="utf-8")
-        try:
-            return read_trail(path)
-        except Refusal as error:
-            raise Refusal(f"the table runs holds a trail that cannot be read: {error}") from None
+    try:
+        return trail_of_text("row.trail.jsonl", text)
+    except Refusal as error:
+        raise Refusal(f"the table runs holds a trail that cannot be read: {error}") from None

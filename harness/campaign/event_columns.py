@@ -16,7 +16,7 @@ from harness.record.events import INITIAL
 
 MOST_KNOWN = 100_000
 """Turns that are remembered."""
-_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+json_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class EventColumns(Protocol):
@@ -56,17 +56,12 @@ def columns_of(text: str) -> ReadColumns:
     """Return the columns of the inside of an event's JSON object. Raises ValueError if it is no canonical text."""
     event = json.loads(f"{{{text}}}")
     field = INITIAL if INITIAL in event else "writes"
-    writes = tuple((name, _text(value)) for name, value in event[field].items())
+    writes = tuple((name, json_text(value)) for name, value in event[field].items())
     event[field] = [name for name, _ in writes]
-    turn = _text(event)
-    if joined(turn, [value for _, value in writes]) != text:
+    turn = json_text(event)
+    if Joiner().part(turn, [value for _, value in writes]) != text:
         raise ValueError(f"this is no canonical text of an event: {text[:200]}")
     return ReadColumns(event.get("process"), event.get("kind", INITIAL), event.get("action"), turn, writes)
-
-
-def joined(turn: str, values: Sequence[str]) -> str:
-    """Return the inside of an event's JSON object again."""
-    return Joiner().part(turn, values)
 
 
 def slots_of(turn: str) -> list[str]:
@@ -88,7 +83,7 @@ class Joiner:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             names = slots_of(turn)
-            self._known[turn] = turn[1 : -1 - len(_text(names))], [f"{_text(name)}:" for name in names]
+            self._known[turn] = turn[1 : -1 - len(json_text(names))], [f"{json_text(name)}:" for name in names]
         head, names = self._known[turn]
         inside = ",".join([name + value for name, value in zip(names, values, strict=True)])
         return f"{head}{{{inside}}}"

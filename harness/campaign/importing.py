@@ -17,24 +17,24 @@ import attrs
 
 from harness.campaign.block_rows import BlockRows
 from harness.campaign.cells import Cell
-from harness.campaign.event_columns import ReadColumns, columns_of
+from harness.campaign.event_columns import ReadColumns, columns_of, json_text
 from harness.campaign.logs import IMPORTED, cell_of_logs, part_of
 from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.worker import PERTURBING
 from harness.foreign import jepsen
 from harness.foreign.log_histories import FAULT, OK, LogJudge
 from harness.model import Refusal, find_model, find_scenario
-from harness.record import Recorder, faults_to_json, model_of_history, read_events, read_trail
+from harness.record import Recorder, model_of_history, read_events, read_trail
 from harness.record.counted import agreeing
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
 from harness.record.parts import folder_of
+from harness.record.trail import run_fields
 from harness.simulate.run import Verdict
 
 KINDS = ("kafka-proto", "jepsen")
 INDEX = "imported.json"
 FORMAT, VERSION = "kafka-proto/imported", 1
-_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 MOST_EVENTS = 500_000
 """Events that are gathered before a block is committed."""
 ALIKE = ("model", "sizes", "settings", "network", "faults", "strategy", "seed")
@@ -194,7 +194,7 @@ def _lines(path: Path) -> Iterator[tuple[int, int | None, ReadColumns, str]]:
         event = json.loads(line)
         if "end" in event:
             return
-        failing = f',"violated":{_text(event["violated"])}' if "violated" in event else ""
+        failing = f',"violated":{json_text(event["violated"])}' if "violated" in event else ""
         head = HEAD.match(line)
         part = line[0 if head is None else head.end() : len(line) - len(failing) - 1]
         try:
@@ -213,10 +213,10 @@ def _trail(path: Path, header: Mapping[str, Any]) -> str | None:
     if beside == path or not beside.is_file():
         return None
     trail = read_trail(beside)
-    mine = {**attrs.asdict(trail, recurse=False), "faults": faults_to_json(trail.faults)}
+    mine = run_fields(trail)
     if any(compact(mine[name]) != compact(header[name]) for name in ALIKE):
         return None
-    return "".join(f"{line}\n" for line in trail.each_line())
+    return trail.text()
 
 
 def _cell(header: Mapping[str, Any]) -> Cell:

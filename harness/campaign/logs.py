@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.campaign.cells import Cell
-from harness.campaign.event_columns import Joiner
+from harness.campaign.event_columns import Joiner, json_text
 from harness.foreign.log_histories import PROPERTIES, LogJudge, LogOperation
 from harness.record import Recorder
 
 MODEL, IMPORTED, RECORDED = "log", "imported", "recorded"
 """What stands in the place of a model, of a version of the code, and of a strategy."""
-_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def cell_of_logs(what: str) -> Cell:
@@ -23,7 +22,7 @@ def cell_of_logs(what: str) -> Cell:
 
 def part_of(operation: LogOperation) -> str:
     """Return the inside of the JSON object of an operation's event: its sends and polls by number, as `writes`."""
-    return _text({
+    return json_text({
         "process": operation.process, "kind": operation.outcome, "action": operation.name,
         "writes": {str(n): part for n, part in enumerate(operation.parts)},
     })[1:-1]

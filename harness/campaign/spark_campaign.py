@@ -18,12 +18,11 @@ import attrs
 from harness.campaign.block_progress import BlockProgress, under_way
 from harness.campaign.cells import code_version
 from harness.campaign.missing_blocks import missing, spread
-from harness.campaign.spark_job import SparkJob, last_words
+from harness.campaign.spark_job import SparkJob, last_words, unwritable
 from harness.campaign.store import PARTS, Block, CampaignStore, Manifest
 from harness.campaign.worker import BlockTask, Worker
 from harness.model import Refusal
 from harness.record.counted import some_of
-from harness.record.files import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,9 +83,7 @@ def make_blocks(
             rows = _WORKER[0].make(task, progress.report)
             store.commit(task.cell, task.first, task.last, day, rows.tables(), rows.counts)
         except OSError as error:
-            why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own
-            raise RuntimeError(f"{STOPPED}{folder} cannot be written to, {why}; make room there and start it again."
-                               ) from None
+            raise unwritable(STOPPED, folder, error) from None
         except Refusal as error:
             raise RuntimeError(f"{STOPPED}{error}.") from None
         finally:
@@ -94,19 +91,16 @@ def make_blocks(
         yield rows.counts["runs"]
 
 
+@attrs.define(eq=False)
 class SparkCampaign:
     """A campaign in progress; `progress(done runs, planned runs, message)` is called several times a second."""
 
-    def __init__(
-        self, folder: Path, manifest: Manifest, runs: int, progress: Progress = lambda *_: None,
-        heard: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.heard = heard
-        """Called when an interrupt has arrived where it is handled."""
-        self.store = CampaignStore(folder)
-        self.manifest = manifest
-        self.runs = runs
-        self.progress = progress
+    store: CampaignStore = attrs.field(converter=CampaignStore)
+    manifest: Manifest
+    runs: int
+    progress: Progress = lambda *_: None
+    heard: Callable[[], None] = lambda: None
+    """Called when an interrupt has arrived where it is handled."""
 
     def alone(self) -> AbstractContextManager[None]:
         """Make the folder ready, and have it as the only driver until the block ends. Raises Refusal."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from typing import TYPE_CHECKING, Any
+
+from harness.record.files import reason_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -46,6 +49,12 @@ class SparkJob:
         """End the job; what its tasks have not put away themselves is lost."""
         self._context.cancelAllJobs()
         self._thread.join(10)
+
+
+def unwritable(begin: str, folder: str, error: OSError) -> RuntimeError:
+    """Return an error of the disk as a worker's own words, which reach the driver."""
+    why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own
+    return RuntimeError(f"{begin}{folder} cannot be written to, {why}; make room there and start it again.")
 
 
 def last_words(error: Exception, begin: str) -> str:

@@ -181,4 +181,3 @@ def is_sampled(keep: str, cell: str, seed: int) -> bool:
         return keep == "all"
     drawn = int.from_bytes(blake2b(f"{cell}-{seed}".encode(), digest_size=8).digest(), "big") / (1 << 64)
     return drawn < float(keep.partition("=")[2])
-

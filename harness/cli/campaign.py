@@ -10,7 +10,7 @@ import click
 
 from harness.campaign.requirements import require_java, require_packages
 from harness.cli import OneOf, interrupt_handled, whole
-from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_folder, cli, emit, pairs
+from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, check_folder, cli, pairs
 from harness.cli.screen import TerminalOutput
 from harness.model import Refusal
 from harness.record.counted import counted, some_of
@@ -74,11 +74,7 @@ def campaign(
         "found": outcome.found, "failing": outcome.failing, "errors": outcome.errors, "steps": outcome.steps,
         "interrupted": outcome.interrupted,
     }
-    if as_json:
-        emit(result)
-    else:
-        for line in _summary_lines(result, [cell.what for cell in chosen]):
-            click.echo(line)
+    answer(as_json, result, _summary_lines(result, [cell.what for cell in chosen]))
     if outcome.interrupted:
         kept = f"{some_of(outcome.runs, outcome.planned, 'run', 'are')} kept in {out}"
         raise KeyboardInterrupt(f"interrupted; {kept}, and the same command goes on from there")

@@ -69,7 +69,7 @@ def search_target(
     if faults or targets:
         asked = attrs.evolve(asked, faults=_faults(asked, faults, targets))
     free = asked.make()
-    limits = _timers(timers)
+    limits = {} if timers == (ANY,) else _numbers(timers, "--timers", "1 or RequestTimeout=1")
     if not timers and scenario is not None and (free.actors or free.faulty):
         limits = {ALL: scenario.timeouts}
     return attrs.evolve(asked, timers=limits)
@@ -92,10 +92,6 @@ def _numbers(given: Iterable[str], option: str, example: str) -> dict[str, int]:
             raise Refusal(f"{option} takes whole numbers, as in {option} {example}, not {part!r}")
         found[name] = int(number)
     return found
-
-
-def _timers(given: tuple[str, ...]) -> dict[str, int]:
-    return {} if given == (ANY,) else _numbers(given, "--timers", "1 or RequestTimeout=1")
 
 
 def _faults(asked: SearchTarget, given: tuple[str, ...], targets: tuple[str, ...]) -> Faults:

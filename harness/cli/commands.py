@@ -21,24 +21,16 @@ from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
 from harness.explore.flaw import fewest_steps
-from harness.model import (
-    Refusal,
-    Scenario,
-    find_runnable,
-    unknown,
-)
-from harness.record import Recorder, Trail, header_of, model_of_history, read_history, read_trail
+from harness.model import Refusal, find_runnable, unknown
+from harness.record import Recorder, Trail, model_of_history, read_history, read_trail
 from harness.record.counted import counted, some_of
-from harness.record.files import each_text, parse_line, write_atomically
-from harness.record.history import FORMAT as HISTORY_FORMAT
-from harness.record.history import history_of
-from harness.record.trail import FORMAT as TRAIL_FORMAT
-from harness.record.trail import format_said
+from harness.record.files import write_atomically
+from harness.record.trail import is_trail
 from harness.render import FORMS, render, tla
 from harness.simulate import strategies
 from harness.simulate.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
-from harness.simulate.plan import Plan, everything, plan_of
-from harness.simulate.replay import DEADLOCK, replay_plain
+from harness.simulate.plan import Plan, everything, resolve
+from harness.simulate.replay import DEADLOCK, replay_plain, replayed_history
 from harness.simulate.rows import ScoreboardRow
 from harness.simulate.run import Run
 from harness.simulate.scoreboard import scoreboard
@@ -129,16 +121,15 @@ def simulate(
         first = "give --seeds N for the first N of them"
         raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
     scenario, spec = find_runnable(what)
-    plan = plan_of(scenario) if scenario is not None else everything(spec.make())
+    expected = scenario.expected if scenario is not None else None
+    model, plan = resolve(what, None, pairs(sizes, int), pairs(settings, str))
+    plan = everything(spec.make()) if scenario is None else plan
     plan = attrs.evolve(plan, steps=steps) if steps else plan
-    base = scenario or Scenario(what, spec.title, what)
-    model = spec.make({**base.sizes, **pairs(sizes, int)}, {**base.settings, **pairs(settings, str)},
-                      base.network, base.faults)
     check_folder(out)
     screen, source = TerminalOutput(quiet=as_json), strategies.Strategies(strategy)
     tables, covered = collecting(model, coverage, within, source)
     numbers = range(seeds) if seeds is not None else range(seed or 0, (seed or 0) + 1)
-    made = _Made(base.expected)
+    made = _Made(expected)
     alone = len(numbers) == 1
 
     def path_of(seed: int) -> Path:
@@ -162,7 +153,7 @@ def simulate(
         digest = digest or again.digest
     result = {
         "model": model.name, "scenario": scenario.name if scenario else None, "runs": made.runs, "steps": made.steps,
-        "violations": made.violations, "violations_as_expected": made.as_expected, "expected": base.expected,
+        "violations": made.violations, "violations_as_expected": made.as_expected, "expected": expected,
         "verdict": made.kept.verdict.to_json(), "witnessed": sorted(made.witnessed),
         "trail": str(path), "history": str(made.history), "digest": digest,
         "seed": trail.seed, "strategy": strategy, "runtime": runtime,
@@ -335,20 +326,13 @@ def show(file: Path, form: str, out: Path | None, width: int | None, module: str
         raise Refusal(unknown(f"there is no form {form!r} of a run", form, FORMS, "give one of") + " with --as")
     if module is not None and form != "tla":
         raise Refusal(f"--module names what a module of states extends, but the form is {form}; give --as tla as well")
-    first = parse_line(file, "trail or history", 1, next(each_text(file, "trail or history")))
-    found = first.get("format")
-    if found == HISTORY_FORMAT:
-        model = model_of_history(file)
-        history, fair_from = read_history(file, model), None
-    elif found == TRAIL_FORMAT:
+    if is_trail(file):
         trail = read_trail(file)
-        model, recorder = trail.build(), Recorder()
-        run = replay_plain(trail, recorder, Tables(model))
-        history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
+        model, history = replayed_history(trail)
         fair_from = trail.fair_from
     else:
-        said = format_said(first)
-        raise Refusal(f"{file} is neither a trail nor a history: its first line {said}; give another file")
+        model = model_of_history(file)
+        history, fair_from = read_history(file, model), None
     if out is not None:
         check_file(out)
     if form == "tla":

@@ -41,7 +41,7 @@ def demo(
     """
     session = opened(what, pairs(sizes, int), pairs(settings, str), budget)
     if terminal:
-        return _in_terminal(session)
+        return int(import_module("harness.demo.terminal.terminal").run(session))
     return _serve(session, host, port)
 
 
@@ -72,8 +72,3 @@ def _serve(session: LiveSession, host: str, port: int) -> int:
 
     serve_until_interrupted(session, listen(host, port), host, ready)
     return 0
-
-
-def _in_terminal(session: LiveSession) -> int:
-    terminal = import_module("harness.demo.terminal.terminal")
-    return int(terminal.run(session))

@@ -101,7 +101,8 @@ def _model_facts(spec: ModelSpec, every: Catalogue) -> Iterable[tuple[str, Rows]
         if model.actors:
             yield "Actors (at the default sizes)", [(", ".join(model.actors), "")]
         yield "Numbers only compared", [
-            (name, f"{'by order' if sort.ordered else 'for equality'}; {', '.join(map(_per, sort.fields.items()))}")
+            (name, f"{'by order' if sort.ordered else 'for equality'}; " + ", ".join(
+                f"{field} per {' and '.join(per)}" if per else field for field, per in sort.fields.items()))
             for name, sort in declared(model.types).items()
         ]
         yield "Properties", [(prop.name, _property(prop, model)) for prop in model.properties]
@@ -115,12 +116,6 @@ def _model_facts(spec: ModelSpec, every: Catalogue) -> Iterable[tuple[str, Rows]
     ]
     yield "Tours", [(tour.name, tour.title) for tour in every.tours if tour.model == spec.name]
     yield "Run it", [(command, "") for command in commands(spec, model)]
-
-
-def _per(field: tuple[str, tuple[str, ...]]) -> str:
-    """Return a field that holds numbers, with what they are separate by."""
-    name, per = field
-    return f"{name} per {' and '.join(per)}" if per else name
 
 
 def _property(prop: Any, model: Model) -> str:

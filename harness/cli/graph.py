@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.group import AS_JSON, SETTINGS, SIZES, check_file, cli, emit, pairs
+from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, check_file, cli, pairs
 from harness.cli.screen import TerminalOutput
 from harness.explore.graph_file import Graph, build_graph, graph_lines, hidden
 from harness.model import Model, Refusal, find_model, unknown
@@ -44,11 +44,11 @@ def graph(
     names = (*hide, *(_view_of(built) if view else ()))
     hiding = hidden(built, names)
     check_file(out)
-    most, refusal = (MOST_STATES, _too_many) if form == "json" else (MOST_DRAWN, _too_many_to_draw)
+    most = MOST_STATES if form == "json" else MOST_DRAWN
     screen = TerminalOutput(quiet=as_json)
     with screen.progress("searching", noun="states") as progress:
         found = build_graph(
-            built, hiding, most, lambda number: Refusal(refusal(built, number, form)),
+            built, hiding, most, lambda number: Refusal(_too_many(built, number, form)),
             lambda done, known, edges: progress(done, 0, f"{known - done:,} to go on from, {edges:,} steps"),
         )
         _write(found, form, out)
@@ -57,11 +57,8 @@ def graph(
         "initial": len(found.initial), "states": len(found.rows), "edges": len(found.edges),
         "depth": max(found.depths()) + 1, "form": form, "out": str(out),
     }
-    if as_json:
-        emit(summary)
-    else:
-        size = f"{counted(len(found.rows), 'state')}, {counted(len(found.edges), 'step')}, depth {summary['depth']}"
-        click.echo(f"{built.name}: {size}, written to {out}")
+    size = f"{counted(len(found.rows), 'state')}, {counted(len(found.edges), 'step')}, depth {summary['depth']}"
+    answer(as_json, summary, [f"{built.name}: {size}, written to {out}"])
     return 0
 
 
@@ -74,14 +71,11 @@ def _view_of(model: Model) -> tuple[str, ...]:
 
 
 def _too_many(model: Model, most: int, form: str) -> str:
-    return f"{model.name} has more than {most:,} states at this size, too many for a file; use smaller sizes"
-
-
-def _too_many_to_draw(model: Model, most: int, form: str) -> str:
-    return (
-        f"{model.name} has more than {most:,} states at this size, too many to draw as {form}; use smaller sizes, "
-        "hide variables with --hide, or write them with --as json"
-    )
+    said = f"{model.name} has more than {most:,} states at this size"
+    if form == "json":
+        return f"{said}, too many for a file; use smaller sizes"
+    return f"{said}, too many to draw as {form}; use smaller sizes, hide variables with --hide, or write them with " \
+           "--as json"
 
 
 def _write(found: Graph, form: str, out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ def cli(context: click.Context) -> None:
 def emit(data: dict[str, Any]) -> None:
     """Print one JSON object on stdout."""
     click.echo(json.dumps(data, ensure_ascii=False, sort_keys=True))
+
+
+def answer(as_json: bool, data: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print an answer on stdout: as one JSON object, or as lines for a person."""
+    if as_json:
+        emit(data)
+        return
+    for line in lines:
+        click.echo(line)
 
 
 def check_folder(folder: Path) -> None:

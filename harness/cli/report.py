@@ -12,7 +12,7 @@ import click
 
 from harness.campaign.requirements import require_packages
 from harness.cli import interrupt_handled, whole
-from harness.cli.group import AS_JSON, check_file, cli, emit
+from harness.cli.group import AS_JSON, answer, check_file, cli
 from harness.cli.screen import TerminalOutput
 from harness.record.counted import agreeing, counted, some_of
 from harness.simulate.lines import wrapped
@@ -67,10 +67,7 @@ def report(
     with spark_session(master) as spark, TerminalOutput(quiet=as_json).progress("judging again", "events") as progress:
         again = None if quick else partial(rejudge, progress=progress, heard=interrupt_handled)
         made = write_report(spark, stores[0], page, stores[1] if since is not None else None, most, again)
-    if as_json:
-        emit(_json(made))
-    else:
-        click.echo("\n".join([*_summary(made), f"the report is in {page}"]))
+    answer(as_json, _json(made), [*_summary(made), f"the report is in {page}"])
     disagree = any(not one.ok for one in made.again or ())
     return int(check and (disagree or any(one.as_expected is False for one in made.summary.verdicts)))
 
@@ -96,10 +93,7 @@ def compare(before: Path, after: Path, most: int, master: str, as_json: bool) ->
     checked_master(master)
     with spark_session(master) as spark:
         found = comparing.compare(*(summary.summarize(CampaignTables(spark, store), most) for store in stores))
-    if as_json:
-        emit({"before": str(before), "after": str(after), **found.to_json()})
-    else:
-        click.echo("\n".join(_compared(found)))
+    answer(as_json, {"before": str(before), "after": str(after), **found.to_json()}, _compared(found))
     return 0
 
 

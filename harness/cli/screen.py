@@ -77,7 +77,7 @@ class TerminalOutput:
 
         Yields `report` as `progress` does, and `finished(row)`, which writes to a terminal, a file or a pipe at once.
         """
-        shape = Shape.of(chosen)
+        shape = Shape.of({scenario.name: scenario.checked for scenario in chosen})
         with self._bar("hunting", "runs") as (bar, report):
             head = shape.head()
 

@@ -13,14 +13,13 @@ from pathlib import Path
 import click
 
 from harness.cli import OneOf, interrupt_handled, whole
-from harness.cli.group import AS_JSON, SETTINGS, SIZES, cli, emit, pairs
+from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
-from harness.model import Refusal, Scenario, find_runnable
+from harness.model import Refusal, find_runnable
 from harness.record.counted import counted, some_of
 from harness.simulate import strategies
-from harness.simulate.plan import everything, plan_of
+from harness.simulate.plan import resolve
 from harness.verify.judge import FileJudge, JudgedFile
-from harness.verify.refinement import Refined
 from harness.verify.simulated_runs import Totals, refine_runs
 
 SUFFIXES = (".history.jsonl", ".trail.jsonl")
@@ -99,11 +98,8 @@ def _files(paths: list[Path], as_json: bool) -> int:
         except KeyboardInterrupt:
             interrupt_handled()
             interrupted = True
-    if as_json:
-        emit({"files": [one.to_json() for one in judged], "refused": refused, "interrupted": interrupted})
-    else:
-        for one in judged:
-            click.echo("\n".join(_verdict_lines(one)))
+    answer(as_json, {"files": [one.to_json() for one in judged], "refused": refused, "interrupted": interrupted},
+           (line for one in judged for line in _verdict_lines(one)))
     if interrupted:
         raise KeyboardInterrupt(f"interrupted; {some_of(len(judged), len(paths), 'file', 'were')} judged")
     if refused:
@@ -126,7 +122,8 @@ def _verdict_lines(one: JudgedFile) -> list[str]:
         said.append(_departed(one, bool(said)))
     counts = [counted(one.steps, "step"), f"{counted(one.properties, 'invariant')} evaluated in each state"]
     if one.refined is not None:
-        counts += _counts(one.refined)
+        used = [f"{name} {count:,}" for name, count in one.refined.extensions.items() if count]
+        counts += [counted(one.refined.stutters, "stutter"), f"extensions: {', '.join(used) or 'none'}"]
     lines = [f"{one.path}: {'; '.join(said) or 'ok'} ({', '.join(counts)})"]
     lines += [f"  {broken.name}: {broken.reason}" for broken in claimed]
     if one.explanation is not None:
@@ -154,21 +151,13 @@ def _departed(one: JudgedFile, is_wrong: bool) -> str:
     return "a legal history, but not one of the model's own actors"
 
 
-def _counts(refined: Refined) -> list[str]:
-    used = [f"{name} {count:,}" for name, count in refined.extensions.items() if count]
-    return [counted(refined.stutters, "stutter"), f"extensions: {', '.join(used) or 'none'}"]
-
-
 def _simulate(
     what: tuple[str, ...], seeds: int, strategy: str, sizes: Mapping[str, int], settings: Mapping[str, str],
     as_json: bool,
 ) -> int:
     results = []
     for name in what:
-        scenario, spec = find_runnable(name)
-        base = scenario or Scenario(name, "", name)
-        model = spec.make({**base.sizes, **sizes}, {**base.settings, **settings}, base.network, base.faults)
-        plan = plan_of(base) if scenario is not None else everything(model)
+        model, plan = resolve(name, None, sizes, settings)
         with TerminalOutput(quiet=as_json).progress("refining") as progress:
             totals = refine_runs(model, plan, range(seeds), strategy, progress=progress)
         if totals.interrupted:

@@ -93,16 +93,12 @@ def growth(
             break
     causes = {path: part for path, part in found.items() if _is_cause(part)}
     growing = [_growing(path, part) for path, part in (causes or found).items()]
-    growing.sort(key=lambda each: (_nesting(each.path), -each.reached, each.path))
+    growing.sort(key=lambda each: (each.path.count(".") + each.path.count("["), -each.reached, each.path))
     return Growth(tuple(growing), tuple(sorted(timers)))
 
 
 def _is_cause(part: _Part) -> bool:
     return parts(part.slot)[0] not in KNOWN
-
-
-def _nesting(path: str) -> int:
-    return path.count(".") + path.count("[")
 
 
 def _growing(path: str, part: _Part) -> Growing:

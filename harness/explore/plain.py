@@ -76,23 +76,15 @@ class PlainResult:
     edges: tuple[tuple[int, str, int], ...] = ()
 
 
-def search(
-    model: Model, invariants: tuple[str, ...] = (), keep_graph: bool = False, hide: tuple[str, ...] = ()
-) -> PlainResult:
-    """Search a model completely, or to the first violation of an invariant.
-
-    `keep_graph` returns states and labelled edges; `hide` names slot variables that do not tell states apart.
-    """
+def search(model: Model, invariants: tuple[str, ...] = (), keep_graph: bool = False) -> PlainResult:
+    """Search a model completely, or to the first violation of an invariant; `keep_graph`: with all states and edges."""
     checked = tuple(model.property(name) for name in invariants)
     witnesses = [p for p in model.properties if p.form == "sometimes"]
     states: list[State] = []
     edges: list[tuple[int, str, int]] = []
     witnessed: set[str] = set()
 
-    def key(state: State) -> tuple[object, ...]:
-        return tuple(value for name, value in state.items() if name.split("[")[0] not in hide)
-
-    known = Traversal(model, key)
+    known = Traversal(model, lambda state: tuple(state.values()))
     initial, generated = len(known), len(known.initial)
     parents: list[tuple[int, Choice | None, int]] = [(-1, None, 1)] * initial
     for n, state, transitions in known:

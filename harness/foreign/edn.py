@@ -89,7 +89,7 @@ def forms(path: Path) -> Iterator[tuple[int, Any]]:
         elif kind == "close":
             _check_close(path, line, token, last)
             stack.pop()
-            if not _is_outer(stack, last):
+            if len(stack) > 1 or last.kind not in ("[", "("):  # of one around the file the items were yielded
                 _put(stack[-1], _form(path, last))
                 yield from _done(stack, last.line)
             stack[-1].tagged = False
@@ -100,11 +100,6 @@ def forms(path: Path) -> Iterator[tuple[int, Any]]:
     if last is not top:
         raise Refusal(f"{path}, line {last.line}: the file ends within the {NAMES[last.kind]} that begins here; it is "
                       "cut off, copy it again")
-
-
-def _is_outer(stack: list[_Open], form: _Open) -> bool:
-    """Say whether a form is a vector or list around the whole file, whose items were yielded one by one."""
-    return len(stack) == 1 and form.kind in ("[", "(")
 
 
 def _done(stack: list[_Open], line: int) -> Iterator[tuple[int, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, overload
 
 import attrs
 
-from harness.model import Input, Message, Refusal, Step, canonical_bytes, decode
+from harness.model import Message, Refusal, Step, canonical_bytes, decode
 from harness.record.files import compact, reason_of
 from harness.record.references import References
 
@@ -70,7 +70,8 @@ class Chosen:
     @classmethod
     def of(cls, label: str, step: Step, at_us: int | None = None) -> Chosen:
         """Return the choice of a step."""
-        return cls(label, at_us, step.subject, step.sent, _chosen_input(step.input))
+        came = None if step.input is None else ChosenInput.of(step.input.process, step.input.value)
+        return cls(label, at_us, step.subject, step.sent, came)
 
     @classmethod
     def read(cls, line: Mapping[str, Any]) -> Chosen:
@@ -78,10 +79,6 @@ class Chosen:
         came = line.get("input")
         chosen = None if came is None else ChosenInput(came["process"], compact(came["value"]))
         return cls(line["choose"], line.get("at_us"), input=chosen)
-
-
-def _chosen_input(came: Input | None) -> ChosenInput | None:
-    return None if came is None else ChosenInput.of(came.process, came.value)
 
 
 class ChoiceLines:

@@ -30,9 +30,9 @@ from harness.record.fields import (
     one_of,
 )
 from harness.record.files import compact, each_text, parse_line, write_atomically, writing
-from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, faults_to_json, read_faults
+from harness.record.trail import HISTORY_FORMAT as FORMAT
+from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, read_faults, run_fields
 
-FORMAT = "kafka-proto/history"
 VERSION = 1
 READABLE = (1,)
 
@@ -155,6 +155,11 @@ class Event:
         """The spec's label of the step."""
         return f"{self.action}({','.join(self.args)})" if self.args else self.action
 
+    @property
+    def label(self) -> str:
+        """The label of the step: its name and detail."""
+        return f"{self.name} {self.detail}" if self.detail else self.name
+
 
 @attrs.frozen
 class History:
@@ -176,11 +181,8 @@ class History:
 def header_of(trail: Trail, model: Model, runtime: str) -> dict[str, Any]:
     """Return the header line of a run's history."""
     return {
-        "format": FORMAT, "version": VERSION, "model": trail.model, "sizes": dict(trail.sizes),
-        "settings": dict(trail.settings), "network": trail.network, "faults": faults_to_json(trail.faults),
-        "claims": list(trail.claims), "properties": [p.name for p in model.properties if p.is_safety],
-        "mode": trail.mode, "scenario": trail.scenario, "strategy": trail.strategy, "seed": trail.seed,
-        "runtime": runtime, "processes": [p.name for p in model.processes],
+        "format": FORMAT, "version": VERSION, **run_fields(trail), "runtime": runtime,
+        "properties": [p.name for p in model.properties if p.is_safety], "processes": [p.name for p in model.processes],
     }
 
 
@@ -357,5 +359,3 @@ def _untyped(data: Any) -> Any:
     if isinstance(data, dict):
         return {("type" if name == "$type" else name): _untyped(item) for name, item in data.items()}
     return data
-
-

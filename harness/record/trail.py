@@ -29,9 +29,9 @@ from harness.record.fields import (
     optional,
     shown,
 )
-from harness.record.files import compact, parse_line, read_lines, write_atomically
+from harness.record.files import compact, each_text, parse_line, read_lines, write_atomically
 
-FORMAT = "kafka-proto/trail"
+FORMAT, HISTORY_FORMAT = "kafka-proto/trail", "kafka-proto/history"
 VERSION = 2
 READABLE = (1, 2)
 """Format versions that can be read: in version 1 a label has its message in full."""
@@ -92,15 +92,14 @@ class Trail:
         """Return the trail as JSON Lines."""
         return list(self.each_line())
 
+    def text(self) -> str:
+        """Return the text of the trail's file."""
+        return "".join(f"{line}\n" for line in self.each_line())
+
     def each_line(self) -> Iterator[str]:
         """Yield the lines of the trail, which may be too many to keep."""
-        header = {
-            "format": FORMAT, "version": VERSION, "model": self.model, "sizes": dict(self.sizes),
-            "settings": dict(self.settings), "network": self.network, "faults": faults_to_json(self.faults),
-            "claims": list(self.claims), "mode": self.mode, "strategy": self.strategy, "seed": self.seed,
-            "scenario": self.scenario, "initial": self.initial, "violates": self.violates,
-        }
-        yield compact(header)
+        own = {"format": FORMAT, "version": VERSION, "initial": self.initial, "violates": self.violates}
+        yield compact({**run_fields(self), **own})
         if isinstance(self.choices, SpooledChoices):
             yield from self.choices.lines()
         else:
@@ -114,6 +113,15 @@ class Trail:
     def write(self, path: Path) -> None:
         """Write the trail to a file, atomically."""
         write_atomically(path, self.each_line())
+
+
+def run_fields(trail: Trail) -> dict[str, Any]:
+    """Return what the headers of trails and histories have in common."""
+    return {
+        "model": trail.model, "sizes": dict(trail.sizes), "settings": dict(trail.settings), "network": trail.network,
+        "faults": faults_to_json(trail.faults), "claims": list(trail.claims), "mode": trail.mode,
+        "strategy": trail.strategy, "seed": trail.seed, "scenario": trail.scenario,
+    }
 
 
 def read_trail(path: Path) -> Trail:
@@ -195,6 +203,15 @@ def check_format(path: Path, header: Mapping[str, Any], wanted: str, versions: S
 def format_said(header: Mapping[str, Any]) -> str:
     """Return in words what a header says about its format."""
     return f'says "format": {shown(header["format"])}' if "format" in header else "names no format"
+
+
+def is_trail(path: Path) -> bool:
+    """Say whether a file is a trail; else it is a history. Raises Refusal for one that is neither."""
+    first = parse_line(path, "trail or history", 1, next(each_text(path, "trail or history")))
+    if first.get("format") not in (FORMAT, HISTORY_FORMAT):
+        said = f"its first line {format_said(first)}; give another file"
+        raise Refusal(f"{path} is neither a trail nor a history: {said}")
+    return bool(first["format"] == FORMAT)
 
 
 def build_model(

@@ -28,14 +28,12 @@ def render(history: History, model: Model, form: str, width: int = 100, fair_fro
     """
     if form not in FORMS:
         raise Refusal(unknown(f"there is no form {form!r} of a history", form, FORMS, "the forms are"))
+    check_typed(history)
     if form == "itf":
-        check_typed(history)
         return itf.write(history, model)
     if form == "log":
-        check_typed(history)
         return render_log(history)
     if form == "tla":
-        check_typed(history)
         return tla.write(history, model)
     timeline = timeline_of(history, model, fair_from)
     if form == "text":

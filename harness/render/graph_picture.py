@@ -169,4 +169,3 @@ def _quoted(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from harness.render.changes import brief_message
-from harness.render.timeline import Flight, Timeline
+from harness.render.timeline import Timeline
 
 PARSER = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
 
@@ -40,7 +40,8 @@ def clocks(timeline: Timeline) -> list[Clock]:
     at_step: dict[int, Clock] = {}
     for row in timeline.rows[1:]:
         clock = dict(at_host.get(row.column, {}))
-        causes = [flight.sent_at for flight in (*_received(row.received), *row.taken)]
+        received = (row.received,) if row.received is not None else ()
+        causes = [flight.sent_at for flight in (*received, *row.taken)]
         causes += [flight.copy_of for flight in row.sent if flight.copy_of is not None]
         for cause in causes:
             for host, time in at_step.get(cause, {}).items():
@@ -48,7 +49,3 @@ def clocks(timeline: Timeline) -> list[Clock]:
         clock[row.column] = clock.get(row.column, 0) + 1
         at_host[row.column] = at_step[row.n] = clock
     return [at_step[row.n] for row in timeline.rows[1:]]
-
-
-def _received(flight: Flight | None) -> tuple[Flight, ...]:
-    return () if flight is None else (flight,)

@@ -85,9 +85,9 @@ class Page:
         """Return the lines of one step."""
         lane = self.lanes[row.column]
         start = min(lane, self.width - LEAST_ROOM)
-        body = self._wrapped(row.label, self.width - start, indent="    ")
+        body = wrap(row.label, self.width - start, "    ")
         for detail in details(row):
-            body += [f"| {line}" for line in self._wrapped(detail, self.width - start - 2, indent="   ")]
+            body += [f"| {line}" for line in wrap(detail, self.width - start - 2, "   ")]
         beside = [f"{row.n:>{self.digits}} {self._holding(row)}"]
         if row.event.at_us is not None:
             beside.append(_time(row).rjust(self.gutter - 2))
@@ -114,9 +114,6 @@ class Page:
         for name in names:
             line[self.lanes[name]] = LIFELINE[status.get(name, "up")]
         return line
-
-    def _wrapped(self, text: str, room: int, indent: str) -> list[str]:
-        return wrap(text, room, indent)
 
 
 def wrap(text: str, room: int, indent: str, most: int = MOST_LINES) -> list[str]:

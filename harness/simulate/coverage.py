@@ -30,7 +30,6 @@ UNMAPPED = bytes(KEY_BYTES)
 """The digest of all states of which the mapping cannot say what they stand for."""
 
 
-
 @attrs.frozen(eq=False)
 class Known:
     """The reachable states of a spec at bounds for which a search has found them all."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
-from harness.model import NO_FAULTS, Faults, Model, Scenario, find_runnable, model_of
+from harness.model import Faults, Model, Scenario, find_runnable
 from harness.record import Trail
 from harness.simulate.timing import Timing
 
@@ -29,16 +31,19 @@ def plan_of(scenario: Scenario) -> Plan:
     return Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
 
 
-def resolve(what: str, faults: Faults | None = None) -> tuple[Model, Plan]:
+def resolve(
+    what: str, faults: Faults | None = None, sizes: Mapping[str, int] | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> tuple[Model, Plan]:
     """Return the model and plan of a scenario, or of a model at its default sizes claiming everything. Refusal.
 
-    Faults that are given take the place of the scenario's own.
+    Faults that are given take the place of the scenario's own, sizes and settings those of their names.
     """
     scenario, spec = find_runnable(what)
-    if scenario is not None:
-        return model_of(scenario if faults is None else attrs.evolve(scenario, faults=faults)), plan_of(scenario)
-    model = spec.make(faults=NO_FAULTS if faults is None else faults)
-    return model, everything(model)
+    base = scenario or Scenario(what, spec.title, what)
+    model = spec.make({**base.sizes, **(sizes or {})}, {**base.settings, **(settings or {})}, base.network,
+                      base.faults if faults is None else faults)
+    return model, everything(model) if scenario is None else plan_of(scenario)
 
 
 def everything(model: Model) -> Plan:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from harness.model import Refusal
-from harness.record import Chosen, Recorder, Trail
+from harness.model import Model, Refusal
+from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
 from harness.record.references import References
 from harness.simulate.chance import Chance, Seeded
 from harness.simulate.nodes import Node, Option
@@ -201,6 +201,13 @@ def replay_plain(trail: Trail, recorder: Recorder | None = None, tables: Tables 
     if tables is None:
         session.tables.close()
     return run
+
+
+def replayed_history(trail: Trail) -> tuple[Model, History]:
+    """Replay a trail; return its model, and the history of the run. Raises Refusal."""
+    model, recorder = trail.build(), Recorder()
+    run = replay_plain(trail, recorder, Tables(model))
+    return model, history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
 
 
 def try_choices(tables: Tables, trail: Trail, choices: Iterable[Chosen]) -> Run:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from harness.model import Scenario
+from harness.model import Checked
 from harness.record.counted import counted
 from harness.record.searched import Searched
 from harness.simulate.lines import in_steps, wrapped
@@ -45,17 +45,9 @@ class Shape:
     """Whether there is a column for the length of a flaw in its spec."""
 
     @classmethod
-    def of(cls, chosen: Iterable[Scenario]) -> Shape:
-        """Return the shape of a table of these scenarios."""
-        chosen = tuple(chosen)
-        longest = max((len(scenario.name) for scenario in chosen), default=0)
-        return cls(max(longest, len("scenario")), any(scenario.checked is not None for scenario in chosen))
-
-    @classmethod
-    def of_rows(cls, rows: Sequence[ScoreboardRow]) -> Shape:
-        """Return the shape of a table of these rows."""
-        longest = max((len(row.scenario) for row in rows), default=0)
-        return cls(max(longest, len("scenario")), any(row.checked is not None for row in rows))
+    def of(cls, found: Mapping[str, Checked | None]) -> Shape:
+        """Return the shape of a table of these scenarios, with the flaw that each names in a spec."""
+        return cls(max(map(len, ("scenario", *found))), any(checked is not None for checked in found.values()))
 
     def head(self) -> list[str]:
         """Return the lines above the table."""
@@ -67,11 +59,13 @@ class Shape:
     def row(self, row: ScoreboardRow, width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
         """Return the lines of a row."""
         line = f"{mark(row.as_expected)}  {row.scenario:{self.name}} {row.runs:6}{_found(row)} {_steps(row):>10}"
-        lines = [f"{line}{_spec(row):>6}" if row.checked is not None else line]
+        shortest = "-" if row.checked_steps is None else row.checked_steps  # way to the flaw in the spec that has it
+        lines = [f"{line}{shortest:>6}" if row.checked is not None else line]
         if row.violated or not row.as_expected:
             lines += wrapped(_outcome(row), width, "      ")
         if row.violated and row.missed:
-            lines += wrapped(_missed(row), width, "      ", "        ")
+            missed = ", ".join(f"{tried.strategy} ({counted(tried.runs, 'run')})" for tried in row.missed)
+            lines += wrapped(f"missed by {missed}", width, "      ", "        ")
         if not row.violated and not row.expected:
             lines += wrapped(_silence(row), width, "      ")
         return lines
@@ -79,7 +73,7 @@ class Shape:
 
 def scoreboard(rows: Sequence[ScoreboardRow], planned: int, width: int = PLAIN_WIDTH, mark: Mark = _mark) -> list[str]:
     """Return the lines of the scoreboard: a table of the scenarios, what was found, and a sentence that sums it up."""
-    shape = Shape.of_rows(rows)
+    shape = Shape.of({row.scenario: row.checked for row in rows})
     lines = shape.head()
     for row in rows:
         lines += shape.row(row, width, mark)
@@ -144,17 +138,6 @@ def _steps(row: ScoreboardRow) -> str:
     if row.steps_found is not None:
         return f"{row.steps_found} -> {row.steps_shrunk}"
     return "not found" if row.expected else "searched" if row.is_covered else "silent"
-
-
-def _spec(row: ScoreboardRow) -> str:
-    """The length of the shortest way to the flaw in the spec that has it, too."""
-    return "-" if row.checked_steps is None else str(row.checked_steps)
-
-
-def _missed(row: ScoreboardRow) -> str:
-    """Which strategies did not find what was found, in how many runs."""
-    missed = (f"{tried.strategy} ({counted(tried.runs, 'run')})" for tried in row.missed)
-    return f"missed by {', '.join(missed)}"
 
 
 def _outcome(row: ScoreboardRow) -> str:

@@ -301,7 +301,7 @@ class Session:
             self._judge_liveness(bool(options))
             return -1
         self._seen[key] = len(self.labels)
-        n = min(options, key=lambda n: (self._rank(node.options[n]), node.options[n].name, n))
+        n = min(options, key=lambda n: (self._turns.get(node.options[n].name, -1), node.options[n].name, n))
         self._turns[node.options[n].name] = len(self.labels)
         if self._timetable is not None:
             self._timetable.now_us += 1
@@ -321,9 +321,6 @@ class Session:
             elif self.allowed_commands is None or self._may(option):
                 going.append(n)
         return healing or going or timers
-
-    def _rank(self, option: Option) -> int:
-        return self._turns.get(option.name, -1)
 
     def _judge_liveness(self, may_go_on: bool) -> None:
         """Judge the claimed temporal properties on how the fair ending ended."""
@@ -382,4 +379,3 @@ def drive(session: Session) -> Run:
     while (n := decide()) >= 0:
         take(n)
     return session.finish()
-

@@ -123,30 +123,18 @@ class Host(ActorTasks):
             raise RuntimeError(f"{process} has an operation under way; await it before the next one")
         self._pending[process] = (label, trio.lowlevel.current_task())
         self._news.set()
-        await trio.lowlevel.wait_task_rescheduled(self._abandon(process))
+        await _until_woken(self._pending, process)
         outcome, value = self._results.pop(process)
         if outcome != "ok":
             raise OperationFailed(outcome, value)
         return value
-
-    def _abandon(self, process: str) -> Callable[[Any], trio.lowlevel.Abort]:
-        def abandon(_: Any) -> trio.lowlevel.Abort:
-            self._pending.pop(process, None)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        return abandon
 
     async def inject(self, wish: Wish) -> str:
         """Wait until the environment has done what an application wishes for; returns the label of that step."""
         task = trio.lowlevel.current_task()
         self._wishes[task] = wish
         self._news.set()
-
-        def abandon(_: Any) -> trio.lowlevel.Abort:
-            self._wishes.pop(task, None)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        await trio.lowlevel.wait_task_rescheduled(abandon)
+        await _until_woken(self._wishes, task)
         label = self._injected.pop(task)
         if not label:
             faults = self.session.model.faults
@@ -223,6 +211,15 @@ class Host(ActorTasks):
         _, task = self._pending.pop(process)
         self._results[process] = (outcome, value)
         trio.lowlevel.reschedule(task)
+
+
+async def _until_woken(waiting: dict[Any, Any], key: Any) -> None:
+    """Park until somebody reschedules this task; where it is cancelled, nobody is to wait for it any more."""
+    def abandon(_: Any) -> trio.lowlevel.Abort:
+        waiting.pop(key, None)
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    await trio.lowlevel.wait_task_rescheduled(abandon)
 
 
 def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:

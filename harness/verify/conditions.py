@@ -45,7 +45,7 @@ def guard_of(
     """
     function = _function(call.code)
     last = call.lines[-1] if call.lines else call.code.co_firstlineno
-    passed = _evaluated(function, call.lines) if function is not None else []
+    passed = _evaluated(function, call.lines)
     stop = next((one for one in reversed(passed) if one.taken and _covers(one.branch.body, last)
                  and _leaves(one.branch.body)), None)
     turn = _refused(call, passed, frozenset(wanted), args) if stop is not None and args else None
@@ -70,8 +70,7 @@ def turn_refused(call: TracedCall, wanted: Iterable[str], args: tuple[str, ...])
 
     For calls that gave steps with other arguments. None where no such turn is known.
     """
-    function = _function(call.code)
-    passed = _evaluated(function, call.lines) if function is not None else []
+    passed = _evaluated(_function(call.code), call.lines)
     one = _refused(call, passed, frozenset(wanted), args)
     if one is None or not args or _like(call, one, args) < len(args):
         return None
@@ -89,7 +88,7 @@ def _refused(
     refused = [one for one in passed if not one.taken and _yields(one.branch.body)
                and (isinstance(one.branch, ast.If) or id(one.branch) not in entered)]
     named = [one for one in refused if _names(one.branch.body) & wanted]
-    skipped = [one for one in passed if one.taken and _skips(one.branch.body)
+    skipped = [one for one in passed if one.taken and isinstance(one.branch.body[-1], ast.Continue)
                and args and _like(call, one, args) == len(args)]
     if named or skipped:
         refused = sorted([*(named or refused), *skipped], key=lambda one: one.at)
@@ -142,9 +141,8 @@ def decisions(calls: list[TracedCall], action: str, args: tuple[str, ...]) -> li
 
 def _on_the_way(call: TracedCall, at: int) -> list[tuple[FailedGuard, bool]]:
     found = _on_the_way(call.parent, call.began_at) if call.parent is not None else []
-    function = _function(call.code)
     last: dict[ast.If, Evaluated] = {}
-    for one in _evaluated(function, call.lines[: at + 1]) if function is not None else []:
+    for one in _evaluated(_function(call.code), call.lines[: at + 1]):
         if isinstance(one.branch, ast.If):
             last.pop(one.branch, None)
             last[one.branch] = one
@@ -198,7 +196,7 @@ def _ending(call: TracedCall) -> FailedGuard:
     """Return where a decision function that was asked reached its answer."""
     line = call.returned or call.code.co_firstlineno
     function = _function(call.code)
-    for one in reversed(_evaluated(function, call.lines) if function is not None else []):
+    for one in reversed(_evaluated(function, call.lines)):
         branch = one.branch
         if one.taken and _covers(branch.body, line):
             return _guard(call, branch.lineno, branch.body[0].lineno - 1, ())
@@ -252,10 +250,10 @@ def _assigns(code: CodeType, line: int) -> set[str]:
     }
 
 
-def _evaluated(function: ast.FunctionDef, lines: list[int]) -> list[Evaluated]:
+def _evaluated(function: ast.FunctionDef | None, lines: list[int]) -> list[Evaluated]:
     """Return each `if`, `for` and `while` that the lines pass, in order, and whether its body came next."""
     headers: dict[int, Conditional] = {}
-    for node in ast.walk(function):
+    for node in ast.walk(function) if function is not None else ():
         if isinstance(node, ast.If | ast.For | ast.While):
             for line in range(node.lineno, node.body[0].lineno):
                 headers[line] = node
@@ -288,11 +286,6 @@ def _yields(body: list[ast.stmt]) -> bool:
 def _is_nothing(value: ast.expr | None) -> bool:
     empty = isinstance(value, ast.Tuple | ast.List) and not value.elts
     return value is None or empty or (isinstance(value, ast.Constant) and value.value is None)
-
-
-def _skips(body: list[ast.stmt]) -> bool:
-    """Say whether statements lead to the next turn of a loop."""
-    return isinstance(body[-1], ast.Continue)
 
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:

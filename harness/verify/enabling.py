@@ -49,22 +49,18 @@ class Attempt:
     """The plain values that the function of the action was called with."""
 
 
+@attrs.define(eq=False)
 class Asking:
     """The actions of one model as they are possible somewhere, and why each is not in a given state."""
 
-    def __init__(
-        self, model: Model, tables: Tables, known: Callable[[], Sequence[Ids]] = tuple,
-        extensions: Container[str] = (), most: int = LOOKED_AT, telling: bool = False,
-    ) -> None:
-        self.model = model
-        self.tables = tables
-        self._states = known
-        self._extensions = extensions
-        self._most = most
-        self._telling = telling
-        """Whether values of fields are given, too."""
-        self._processes = {process.name: process for process in model.everyone()}
-        self._known: list[ActionInstance] | None = None
+    model: Model
+    tables: Tables
+    states: Callable[[], Sequence[Ids]] = tuple
+    extensions: Container[str] = ()
+    most: int = LOOKED_AT
+    telling: bool = False
+    """Whether values of fields are given, too."""
+    _known: list[ActionInstance] | None = attrs.field(default=None, init=False)
 
     def instances(self, around: Ids) -> list[ActionInstance]:
         """Return what actions wrote where they were possible: in states of runs, near this one, from the start on."""
@@ -72,11 +68,11 @@ class Asking:
             return self._known
         tables, found = self.tables, {}
         waiting = [tables.node(around)]
-        waiting += [tables.node(state) for state in self._states()]
+        waiting += [tables.node(state) for state in self.states()]
         waiting += [tables.start(n) for n in range(min(tables.initial_count, MANY))]
         met: set[Ids] = set()
         at = 0
-        while at < len(waiting) and len(met) < self._most:
+        while at < len(waiting) and len(met) < self.most:
             node = waiting[at]
             at += 1
             if node.state in met:
@@ -89,17 +85,17 @@ class Asking:
                 if slots and key not in found:
                     message = type(option.message) if option.message is not None else None
                     found[key] = ActionInstance(option.process, step.action, step.args, slots, message, node.state)
-                if len(waiting) < self._most:
+                if len(waiting) < self.most:
                     waiting.append(tables.follow(node, n))
         self._known = list(found.values())
         return self._known
 
     def attempts(self, known: ActionInstance, before: Ids) -> Iterable[Attempt]:
         """Yield what an action stops at in a state, for each way in which its process asks for it."""
-        process = self._processes[known.process]
+        process = next(process for process in self.model.everyone() if process.name == known.process)
         called = known.action if known.process.startswith(known.action) else f"{known.action} of {known.process}"
         called = known.process if known.process.startswith(known.action) else called
-        if known.action in self._extensions:
+        if known.action in self.extensions:
             called += " (extension)"
         root, chain = self._root(process, known)
         messages = [m for m in self._arriving(process, before) if type(m) is known.message]
@@ -112,17 +108,17 @@ class Asking:
             rooted = [call for call in rooted if set(known.args) <= set(map(str, call.given.values()))] or rooted
             for call in rooted:
                 if not call.gave and not call.made:
-                    yield _stopped(called, call, known, self._telling)
-                elif self._telling and (turn := turn_refused(call, (known.action,), known.args)) is not None:
+                    yield _stopped(called, call, known, self.telling)
+                elif self.telling and (turn := turn_refused(call, (known.action,), known.args)) is not None:
                     yield Attempt(called, f"its guard fails: {turn[0].sentence()}", turn[1] + 1)
             if not rooted and isinstance(process, SpecProcess):
                 added = {guard.__code__ for guard in process.guards(known.action)}
                 failed = [call for call in calls if call.code in added and not call.gave]
-                yield from (_stopped(called, call, known, self._telling) for call in failed)
+                yield from (_stopped(called, call, known, self.telling) for call in failed)
             elif not rooted and root is not None:
                 outer = next((call for code in chain for call in reversed(calls) if call.code is code), None)
                 if outer is not None:
-                    guard, passed = guard_of(outer, self._telling, (known.action, root.co_name), known.args)
+                    guard, passed = guard_of(outer, self.telling, (known.action, root.co_name), known.args)
                     said = f"{root.co_name} is not asked: {outer.code.co_name} stops at {guard.sentence()}"
                     yield Attempt(called, said, passed)
 

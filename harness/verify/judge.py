@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from harness.model import Model, Refusal
+from harness.model import Model
 from harness.record import (
     Event,
     History,
@@ -25,10 +25,8 @@ from harness.record import (
     open_history,
     read_trail,
 )
-from harness.record.files import compact, each_text, parse_line
-from harness.record.history import FORMAT as HISTORY_FORMAT
-from harness.record.trail import FORMAT as TRAIL_FORMAT
-from harness.record.trail import faults_to_json, format_said
+from harness.record.files import compact
+from harness.record.trail import is_trail, run_fields
 from harness.simulate.raised import KIND as RAISED_KIND
 from harness.simulate.replay import replay_plain
 from harness.simulate.tables import Tables
@@ -38,6 +36,8 @@ from harness.verify.refinement import ROOM, Refined, Refiner
 from harness.verify.scan import Broken, Scan, verdict_text
 from harness.verify.well_formed import Oddity
 
+BUILT_FROM = ("model", "sizes", "settings", "network", "faults")
+"""What a header says of the model."""
 NO_FILE = Path("-")
 """Where a history is from that lies in no file."""
 
@@ -119,14 +119,7 @@ class FileJudge:
 
     def file(self, path: Path) -> JudgedFile:
         """Judge a trail or a history. Raises Refusal."""
-        first = parse_line(path, "trail or history", 1, next(each_text(path, "trail or history")))
-        found = first.get("format")
-        if found == HISTORY_FORMAT:
-            return self._history(path)
-        if found == TRAIL_FORMAT:
-            return self._trail(path)
-        said = format_said(first)
-        raise Refusal(f"{path} is neither a trail nor a history: its first line {said}; give another file")
+        return self._trail(path) if is_trail(path) else self._history(path)
 
     def recorded(self, history: History, model: Model, path: Path = NO_FILE) -> JudgedFile:
         """Judge a history that was read from somewhere else than a file of its own."""
@@ -163,7 +156,7 @@ class FileJudge:
         return Replayed(recorder.digest(), run.verdict.to_json())
 
     def _of(self, header: Mapping[str, Any], model: Model) -> tuple[Tables, Refiner | None]:
-        key = compact({name: header[name] for name in ("model", "sizes", "settings", "network", "faults")})
+        key = compact({name: header[name] for name in BUILT_FROM})
         if key in self._tables and self._tables[key][0].used >= ROOM:
             del self._tables[key]
         if key not in self._tables:
@@ -250,8 +243,8 @@ def _lasting(model: Model, claims: Iterable[str]) -> tuple[str, ...]:
 
 def _is_about(trail: Trail, header: Mapping[str, Any]) -> bool:
     """Say whether a trail's header is that of a history."""
-    mine = [trail.model, dict(trail.sizes), dict(trail.settings), trail.network, faults_to_json(trail.faults)]
-    return compact(mine) == compact([header[name] for name in ("model", "sizes", "settings", "network", "faults")])
+    mine = run_fields(trail)
+    return all(compact(mine[name]) == compact(header[name]) for name in BUILT_FROM)
 
 
 def _lasting_broken(replayed: Replayed) -> Iterable[Broken]:

@@ -18,18 +18,14 @@ from harness.model import FrozenMap, Message
 from harness.simulate.tables import Tables
 
 
+@attrs.define(eq=False)
 class Taken:
     """A step of a run: action, label, the served response that it took, and those that it sent and nobody lost."""
 
-    __slots__ = ("action", "consumed", "label", "sent")
-
-    def __init__(
-        self, action: str, label: str, consumed: Message | None = None, sent: tuple[Message, ...] = ()
-    ) -> None:
-        self.action = action
-        self.label = label
-        self.consumed = consumed
-        self.sent = sent
+    action: str
+    label: str
+    consumed: Message | None = None
+    sent: tuple[Message, ...] = ()
 
 
 class Overlays:

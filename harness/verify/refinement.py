@@ -144,8 +144,9 @@ class Refiner:
 
     def taken(self, event: Event) -> Taken:
         """Return an event as a step of a run."""
-        consumed = event.received if event.received is not None and _is_delivery(event) else None
-        return self._taken(event.action, _label(event), consumed, event.sent, event.lost)
+        message = event.received
+        delivered = message if message is not None and message.dest == event.process else None
+        return self._taken(event.action, event.label, delivered, event.sent, event.lost)
 
     def follow(self, session: Session) -> tuple[Run, Trace]:
         """Make a run with a session over this refiner's own tables; return it and what it was."""
@@ -298,11 +299,3 @@ def state_after(tables: Tables, before: Ids | None, event: Event) -> Ids:
         slot = tables.index[name]
         state[slot] = tables.intern_value(slot, value)
     return tuple(state)
-
-
-def _is_delivery(event: Event) -> bool:
-    return bool(event.received.dest == event.process)
-
-
-def _label(event: Event) -> str:
-    return f"{event.name} {event.detail}" if event.detail else event.name

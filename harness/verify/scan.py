@@ -34,25 +34,20 @@ class Broken:
     claimed: bool
 
 
+@attrs.define(eq=False)
 class Seen:
     """What was seen of a step, whatever its number and its time."""
 
-    __slots__ = ("after", "departs", "failing", "taken", "wrong")
-
-    def __init__(
-        self, after: Ids, failing: Mapping[str, str], wrong: tuple[tuple[str, str], ...], departs: str | None,
-        taken: Taken | None,
-    ) -> None:
-        self.after = after
-        """The state after it."""
-        self.failing = failing
-        """The invariants that fail there, and why."""
-        self.wrong = wrong
-        """Rules of the record that it breaks, and how."""
-        self.departs = departs
-        """Why the model's own actors would not take it so, where that was asked."""
-        self.taken = taken
-        """The step as a refiner takes it; None where there is none."""
+    after: Ids
+    """The state after it."""
+    failing: Mapping[str, str]
+    """The invariants that fail there, and why."""
+    wrong: tuple[tuple[str, str], ...]
+    """Rules of the record that it breaks, and how."""
+    departs: str | None
+    """Why the model's own actors would not take it so, where that was asked."""
+    taken: Taken | None
+    """The step as a refiner takes it; None where there is none."""
 
 
 class Scan:
@@ -148,12 +143,10 @@ class Scan:
             return f"the recorded verdict is {verdict_text(verdict)}; the state after step {first[0]} violates {names}"
         if first is not None and (verdict["step"] != first[0] or verdict["violated"] not in first[1]):
             return f"the recorded verdict is {verdict_text(verdict)}; a claimed property first fails at step {first[0]}"
-        if kind == "deadlock" and (verdict["violated"] != DEADLOCK or self._may_go_on()):
+        may_go_on = kind == "deadlock" and (self._state is None or self.tables.node(self._state).options)
+        if kind == "deadlock" and (verdict["violated"] != DEADLOCK or may_go_on):
             return "the recorded verdict is a deadlock; in the last state something is possible"
         return None
-
-    def _may_go_on(self) -> bool:
-        return self._state is None or bool(self.tables.node(self._state).options)
 
 
 def unusual_start(tables: Tables, state: Ids) -> str | None:

@@ -188,18 +188,21 @@ def _environment(
     model: Model, process: Process, view: View, event: Event, texts: Texts
 ) -> Iterator[tuple[str, str]]:
     """Yield why a fault, or its mending, is none that the environment can do in a state, or does something else."""
-    label = label_of(event)
-    choice = next((choice for choice in model.own_choices(process, view) if choice.label == label), None)
+    choice = next((choice for choice in model.own_choices(process, view) if choice.label == event.label), None)
     if choice is None:
         yield "EnvironmentCanDoThis", f"{event.process} cannot do this in the state before it"
-        return
-    step, effects = choice.step, model.effects(view, choice.step)
-    derived = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
-    recorded = (event.received, event.sent, event.lost, event.held, event.kind)
-    wanted = dict(effects.writes)
-    names = sorted({*wanted, *event.writes})
-    if derived != recorded or not all(_leave_alike(view, wanted, event, name, texts) for name in names):
+    elif not _does(model, view, choice.step, event, texts):
         yield "EnvironmentCanDoThis", f"{event.process} does this otherwise: what is written or hit differs"
+
+
+def _does(model: Model, view: View, step: Step, event: Event, texts: Texts) -> bool:
+    """Say whether a step takes, sends and writes in a state what an event says."""
+    effects = model.effects(view, step)
+    derived = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
+    if derived != (event.received, event.sent, event.lost, event.held, event.kind):
+        return False
+    writes = dict(effects.writes)
+    return all(_leave_alike(view, writes, event, name, texts) for name in sorted({*writes, *event.writes}))
 
 
 def _leave_alike(view: View, one: Mapping[str, Value], event: Event, name: str, texts: Texts) -> bool:
@@ -208,11 +211,6 @@ def _leave_alike(view: View, one: Mapping[str, Value], event: Event, name: str, 
     if texts.get(name) == left:
         return True
     return left == canonical_text(event.writes[name] if name in event.writes else view[name])
-
-
-def label_of(event: Event) -> str:
-    """Return the label of the step that an event records."""
-    return f"{event.name} {event.detail}" if event.detail else event.name
 
 
 def departure(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) -> str | None:
@@ -226,21 +224,14 @@ def departure(model: Model, view: View, event: Event, texts: Texts = NO_TEXTS) -
         return f"{event.process} cannot go on from the state before it ({type(error).__name__})"
     if not own:
         return f"{event.process} does not do this in the state before it"
-    recorded = (event.received, event.sent, event.lost, event.held, event.kind)
-    for choice in own:
-        step, effects = choice.step, model.effects(view, choice.step)
-        writes = dict(effects.writes)
-        names = sorted({*writes, *event.writes})
-        derived = (step.consumed, step.sent, effects.lost, effects.held, str(step.kind))
-        is_it = derived == recorded and _op_of(step) == event.op
-        if is_it and all(_leave_alike(view, writes, event, name, texts) for name in names):
-            return None
+    if any(_op_of(choice.step) == event.op and _does(model, view, choice.step, event, texts) for choice in own):
+        return None
     return f"{event.process} does this otherwise: what is written, sent or reported differs"
 
 
 def _own(model: Model, view: View, event: Event) -> list[Choice]:
     """Return the steps that are possible in a state and have the process, the message and the label of an event."""
-    label, found = label_of(event), []
+    found: list[Choice] = []
     for process in model.everyone():
         if process.name == event.process:
             if event.kind == Kind.INPUT:
@@ -248,7 +239,7 @@ def _own(model: Model, view: View, event: Event) -> list[Choice]:
             found += model.own_choices(process, view)
             if event.received is not None and event.received in model.arrivals(process, view):
                 found += model.delivery_choices(process, view, event.received)
-    named = [choice for choice in found if choice.label == label]
+    named = [choice for choice in found if choice.label == event.label]
     if model.constraint is None:
         return named
     return [choice for choice in named

@@ -7,6 +7,7 @@ not overlap: with as many runs on both sides this is so for about one in 180 pai
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,6 @@ import attrs
 
 from harness.campaign.cells import Cell
 from harness.campaign.checks import wilson
-from harness.campaign.clusters import ViolationCluster
 from harness.campaign.report.summary import Summary, Tally
 from harness.record.files import compact
 
@@ -129,7 +129,8 @@ def _cell_changes(name: str, before: Tally, after: Tally) -> Iterator[ViolationC
 def _cluster_changes(before: Summary, after: Summary) -> Iterator[ViolationChange]:
     """Yield the changes of clusters, by signature, for scenarios and models that both campaigns have."""
     runs = [_runs(summary.tallies) for summary in (before, after)]
-    counts = [_signatures(summary.clusters) for summary in (before, after)]
+    counts = [{(one.what, one.property, one.actions, one.faults): one.runs for one in summary.clusters}
+              for summary in (before, after)]
     for signature in sorted(set(counts[0]) | set(counts[1])):
         what, violated, actions, faults = signature
         if what in runs[0] and what in runs[1]:
@@ -140,15 +141,11 @@ def _cluster_changes(before: Summary, after: Summary) -> Iterator[ViolationChang
                 yield ViolationChange(change, what, violated, old, new, actions, faults)
 
 
-def _runs(tallies: Sequence[Tally]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _runs(tallies: Sequence[Tally]) -> Counter[str]:
+    found: Counter[str] = Counter()
     for tally in tallies:
-        found[tally.cell.what] = found.get(tally.cell.what, 0) + tally.runs
+        found[tally.cell.what] += tally.runs
     return found
-
-
-def _signatures(clusters: Sequence[ViolationCluster]) -> dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], int]:
-    return {(one.what, one.property, one.actions, one.faults): one.runs for one in clusters}
 
 
 def _change(before: Side, after: Side) -> str | None:

@@ -11,12 +11,10 @@ import attrs
 from harness.campaign.clusters import ViolationCluster, trail_of
 from harness.campaign.report.summary import Poisoned, Summary
 from harness.model import Refusal
-from harness.record import Recorder, header_of, history_of
 from harness.record.files import write_atomically
 from harness.render import svg
 from harness.render.timeline import timeline_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.tables import Tables
+from harness.simulate.replay import replayed_history
 
 MOST_DRAWN = 150
 """Steps of a run that is drawn on the page; `kafka-proto show` draws longer ones."""
@@ -67,10 +65,8 @@ def _diagram(cluster: ViolationCluster) -> str | None:
     if len(trail.choices) > MOST_DRAWN:
         return None
     try:
-        model, recorder = trail.build(), Recorder()
-        run = replay_plain(trail, recorder, Tables(model))
+        model, history = replayed_history(trail)
     except Refusal:  # the clusters were found by the code that made the runs, which this one is not
         return None
-    history = history_of(header_of(trail, model, "plain"), recorder, run.verdict.to_json(), model)
     drawn = svg.write(timeline_of(history, model, trail.fair_from), inside=True)
     return drawn.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)

@@ -9,7 +9,6 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,12 +18,12 @@ import pyarrow as pa
 from harness.campaign.cells import code_version
 from harness.campaign.durable_files import place, stamp
 from harness.campaign.search.state_columns import Coder, Keys, from_bytes, merged, read, read_keys, to_bytes, write
+from harness.campaign.spark_job import unwritable
 from harness.explore.packed.footprints import Answer
 from harness.explore.packed.layout import Overflow
 from harness.explore.packed.loop import DEADLOCK, PythonLoop, expand
 from harness.explore.packed.space import Space
 from harness.model import Model, find_model
-from harness.record.files import reason_of
 
 SPARE = 4
 """Bits that each field has for values not met yet."""
@@ -261,10 +260,12 @@ def settle(
         expansion, table = _within(task, expansion, table)
     if table is not None and len(table):
         name = f"part-{part:04}.parquet"
-        with _on_disk(task.folder):
-            path = Path(task.folder, target, name)
+        path = Path(task.folder, target, name)
+        try:
             place(path, lambda hidden: write(hidden, table))
             file = {"file": name, "part": part, "states": len(table), **stamp(path)}
+        except OSError as error:
+            raise unwritable(STOPPED, task.folder, error) from None
     expansion.cpu += _cpu() - began
     yield expansion, file
 
@@ -287,17 +288,6 @@ def lead(task: LevelTask, files: Sequence[str], targets: Mapping[str, Keys]) -> 
     for file in files:
         for batch in _read(Path(task.folder, file), len(expander.space.layout.fields)):
             yield expander.sources(batch, targets)
-
-
-@contextmanager
-def _on_disk(folder: str) -> Iterator[None]:
-    """Turn an error of the disk into a sentence that reaches the driver."""
-    try:
-        yield
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else reason_of(error)  # Arrow has a text of its own
-        raise RuntimeError(f"{STOPPED}{folder} cannot be written to, {why}; make room there and start it again."
-                           ) from None
 
 
 def _cpu() -> float:

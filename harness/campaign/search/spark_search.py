@@ -284,4 +284,3 @@ class SparkSearch:
             for name in targets:
                 ways[name].insert(0, Keys.joined(some[name] for some in found))
         return ways
-

@@ -83,7 +83,7 @@ def check_temporal(graph: StateGraph, model: Model, property_name: str, fairness
     loop = [int(edges.sources[edge]) for edge in cycle] or [last]
     why = next(why for state in loop if (why := question.pending(View(graph.state(state)))) is not None)
     return Lasso(
-        prop.name, f"{why}, {_for_how_long(prop, len(cycle), fairness)}", _position(graph, start),
+        prop.name, f"{why}, {_for_how_long(prop, len(cycle), fairness)}", list(graph.initial).index(start),
         _labels(edges, prefix), _labels(edges, cycle), tuple(_notes(edges, instances, loop, cycle)),
     )
 
@@ -98,10 +98,6 @@ def _temporal(model: Model, name: str) -> Property:
             f"{model.name} is bounded by a constraint, which cuts runs off: no temporal property can be checked on it"
         )
     return model.property(name)
-
-
-def _position(graph: StateGraph, state: int) -> int:
-    return next(n for n, start in enumerate(graph.initial) if int(start) == state)
 
 
 def _labels(edges: Edges, taken: list[int]) -> tuple[str, ...]:

@@ -354,17 +354,14 @@ class Search:
         last = max((level for level, size in enumerate(self.loop.sizes()) if size), default=0)
         return [self.space.layout.unpack(state) for state in self.loop.sample(last, most)]
 
-    def key(self, state: int) -> int:
-        """Return what tells a state from others: its class under renaming, of what the view shows."""
-        return self.options.key(state)
-
     def _violation(self, name: str, hit: Hit) -> tuple[Violation, list[int]]:
         """Return a shortest path to one of the states of a hit: of all, the first in the order of the model."""
-        ways = [{self.key(state) for state in hit.states}]
+        key = self.options.key
+        ways = [{key(state) for state in hit.states}]
         for level in range(hit.depth - 2, -1, -1):
-            ways.append({self.key(state) for state in self.loop.sources(level, ways[-1])})
+            ways.append({key(state) for state in self.loop.sources(level, ways[-1])})
         ways.reverse()
-        return first_path(self.space, self.chosen, name, hit.kind, self.starts, self.key, ways)
+        return first_path(self.space, self.chosen, name, hit.kind, self.starts, key, ways)
 
 
 def _hides(model: Model) -> tuple[str, ...]:
