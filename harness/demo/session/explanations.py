@@ -6,7 +6,7 @@ Answers that take long are given from tables of their own, so that they can be w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 
 from harness.demo.session.as_json import Json
@@ -49,8 +49,6 @@ class Explainer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self._lock = Lock()
-        self._levels: dict[str, _Level] = {}
-        self._refiners: list[Refiner] = []
 
     def why(self, action: str, passed: Sequence[Values], spec_passed: Sequence[Values]) -> Json:
         """Return why an action is not possible in the last of some states; those before it are where a run was.
@@ -58,36 +56,35 @@ class Explainer:
         `spec_passed` are the states of the spec that they stand for; none where there is no spec.
         """
         with self._lock:
-            found: Json = {"action": action, "model": self._level("model", self.model).why(action, passed)}
-            found["spec"] = None
+            found: Json = {"action": action, "model": self._actors.why(action, passed), "spec": None}
             if spec_passed and self.model.refinement is not None:
-                spec = self._refiner().spec
-                found["spec"] = self._level("spec", spec).why(self._in_spec(action), spec_passed)
+                found["spec"] = self._spec.why(self._in_spec(action), spec_passed)
             return found
 
     def _in_spec(self, action: str) -> str:
         """Return what the spec calls an action: its own name, or that of the spec's action which only it may be."""
-        known = self._refiner().refinement
+        known = self._refiner.refinement
         own = (name for name, actions in known.by.items() if actions == (action,) and name not in known.extensions)
         return action if action in known.by else next(own, action)
 
     def explain(self, step: int, action: str, label: str, before: Values, after: Values) -> list[str]:
         """Return in lines why a step that leads between two states of the spec is no step of it."""
         with self._lock:
-            refiner = self._refiner()
+            refiner = self._refiner
             ids = [_intern(refiner.spec_tables, values) for values in (before, after)]
             return explain(refiner, Failure(step, action, label, ids[0], ids[1])).lines()
 
+    @cached_property
     def _refiner(self) -> Refiner:
-        if not self._refiners:
-            self._refiners.append(Refiner(self.model))
-        return self._refiners[0]
+        return Refiner(self.model)
 
-    def _level(self, name: str, model: Model) -> _Level:
-        if name not in self._levels:
-            extensions = tuple(self._refiner().refinement.extensions) if name == "spec" else ()
-            self._levels[name] = _Level(model, extensions)
-        return self._levels[name]
+    @cached_property
+    def _actors(self) -> _Level:
+        return _Level(self.model, ())
+
+    @cached_property
+    def _spec(self) -> _Level:
+        return _Level(self._refiner.spec, tuple(self._refiner.refinement.extensions))
 
 
 class _Level:
@@ -98,7 +95,6 @@ class _Level:
         self.tables = Tables(model)
         self._extensions = extensions
         self._asking: Asking | None = None
-        self._walked: list[Ids] = []
 
     def why(self, action: str, passed: Sequence[Values]) -> Json:
         """Return which instances of an action are possible in the last state, and what the others stop at."""
@@ -121,8 +117,6 @@ class _Level:
 
     def _instances(self, action: str, states: list[Ids]) -> list[ActionInstance]:
         """Return the instances of an action, from states of the run where nothing else has it."""
-        if not self._walked:
-            self._walked = self._walks()
         found: list[ActionInstance] = []
         for _ in range(2):
             if self._asking is not None:
@@ -135,7 +129,8 @@ class _Level:
             self._asking = Asking(self.model, self.tables, partial(list, passed), self._extensions, most, telling=True)
         return found
 
-    def _walks(self) -> list[Ids]:
+    @cached_property
+    def _walked(self) -> list[Ids]:
         """Return states that random walks without faults come through."""
         found: dict[Ids, None] = {}
         for seed in range(WALKS):

@@ -388,7 +388,6 @@ class InteractiveRun:
         return self.record.violation or (ending.verdict if ending is not None and at_end else None)
 
 
-
 class Stale(Refusal):
     """What was asked for belongs to an older state of the session."""
 

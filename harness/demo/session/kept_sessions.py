@@ -65,9 +65,6 @@ class KeptSessions:
         """Forget a session, which is shown again."""
         del self._kept[number]
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._kept
-
     def listed(self) -> list[KeptSession]:
         """Return the sessions in which somebody took a step, the one left last first."""
         return [kept for kept in reversed(self._kept.values()) if kept.is_touched]

@@ -104,13 +104,7 @@ def catalogue() -> dict[str, Any]:
 def _model_json(spec: ModelSpec) -> dict[str, Any]:
     return {
         "name": spec.name, "title": spec.title, "faults": spec.may_fault,
-        "sizes": {
-            name: {"default": size.default, "minimum": size.minimum, "maximum": size.maximum, "doc": size.doc}
-            for name, size in spec.sizes.items()
-        },
-        "settings": {
-            name: {"values": list(setting.values), "default": setting.default, "several": setting.several,
-                   "doc": setting.doc}
-            for name, setting in spec.settings.items()
-        },
+        "sizes": {name: attrs.asdict(size) for name, size in spec.sizes.items()},
+        "settings": {name: {**attrs.asdict(setting), "values": list(setting.values)}
+                     for name, setting in spec.settings.items()},
     }

@@ -49,7 +49,7 @@ def _texts(session: LiveSession, after: int, to: int | None = None) -> str:
 
 
 def _frame(session: LiveSession) -> Json:
-    model, plan = session.model, session.plan
+    model, plan, judge = session.model, session.plan, session.judge()
     lanes = [*session.lanes, ENVIRONMENT]
     return {
         "version": session.version, "epoch": session.epoch, "model": model.name, "title": session.opened.title,
@@ -62,7 +62,8 @@ def _frame(session: LiveSession) -> Json:
             {"name": prop.name, "form": prop.form, "claimed": prop.name in plan.claims, "title": prop.source}
             for prop in model.properties
         ],
-        "actions": _actions(session), "spec": _spec(session), "strategies": list(STRATEGIES),
+        "actions": _actions(session), "strategies": list(STRATEGIES),
+        "spec": {"model": judge.refiner.spec.name, "actions": judge.actions()} if judge is not None else None,
         "initial": {"number": session.opened.initial, "count": session.tables.initial_count,
                     "sent": [as_json.message_json(sent) for sent in session.branch.records[0].moved.sent]},
         "ahead": session.branch.length - session.at, "branches": branches(session), "tour": tour(session),
@@ -78,11 +79,6 @@ def _actions(session: LiveSession) -> list[str]:
     if judge is not None:
         named |= {action for actions in judge.refiner.refinement.by.values() for action in actions}
     return sorted(named)
-
-
-def _spec(session: LiveSession) -> Json | None:
-    judge = session.judge()
-    return {"model": judge.refiner.spec.name, "actions": judge.actions()} if judge is not None else None
 
 
 def branches(session: LiveSession) -> list[Json]:

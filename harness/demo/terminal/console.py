@@ -1,6 +1,6 @@
 """A session that is driven by words: what a verb is, how a line is read, what may follow a word.
 
-`Console.do` carries out a line, whoever typed or wrote it. The verbs are in `verbs`, `looks`, `reasons` and `files`.
+`Console.do` carries out a line, whoever typed or wrote it. The verbs are in `verbs`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ MOST_SHOWN = 6
 class Verb:
     """A verb: how it is said, what it does, and what may follow it."""
 
-    name: str
     usage: str
     says: str
-    do: Callable[[Console, list[str]], None]
-    follows: Callable[[Console, list[str]], Iterable[str]]
-    """The words that may come after the words given so far, the verb not among them."""
     group: str
+    do: Callable[[Console, list[str]], None]
+    follows: Callable[[Console, list[str]], Iterable[str]] = lambda console, words: ()
+    """The words that may come after the words given so far, the verb not among them."""
+
+    @property
+    def name(self) -> str:
+        return self.usage.split()[0]
 
 
 @attrs.frozen(eq=False)
@@ -204,11 +207,11 @@ def nothing(words: list[str], verb: str) -> None:
         raise Refusal(f"{verb} takes no arguments, found {' '.join(words)!r}")
 
 
-def never(console: Console, words: list[str]) -> Iterable[str]:
-    """Nothing follows that could be completed."""
-    return ()
-
-
 def either(*words: str) -> Callable[[Console, list[str]], Iterable[str]]:
     """Return what gives the same words always, as the first ones."""
     return lambda console, given: () if given else words
+
+
+def first(words: Callable[[Console], Iterable[str]]) -> Callable[[Console, list[str]], Iterable[str]]:
+    """Return what gives the words that a console has for the first place."""
+    return lambda console, given: () if given else words(console)

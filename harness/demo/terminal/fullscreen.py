@@ -64,16 +64,13 @@ class FullScreen:
         self._job: LongJob | None = None
         """What is worked out in a thread."""
         self._task: asyncio.Task[None] | None = None
-        self.buffer = self._buffer()
+        self.buffer = Buffer(completer=Words(console), history=InMemoryHistory(), accept_handler=self._accept,
+                             multiline=False, complete_while_typing=False)
         self.app = self._app()
 
     def run(self) -> None:
         """Use the terminal until somebody leaves."""
         self.app.run()
-
-    def _buffer(self) -> Buffer:
-        return Buffer(completer=Words(self.console), history=InMemoryHistory(), accept_handler=self._accept,
-                      multiline=False, complete_while_typing=False)
 
     def _app(self) -> Application[None]:
         empty = Condition(lambda: not self.buffer.text)

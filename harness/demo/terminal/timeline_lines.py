@@ -40,7 +40,8 @@ class TimelineLines:
 
     def names(self, width: int) -> list[str]:
         """Return the lines with the names of the lifelines."""
-        return [line.rstrip() for line in self.page(width).names(_status(self.session.record))]
+        text = self.session.record.text
+        return [line.rstrip() for line in self.page(width).names(json.loads(text)["status"] if text else {})]
 
     def lines(self, record: StepRecord, width: int) -> list[str]:
         """Return the lines of a step, and those of invariants that fail after it."""
@@ -80,8 +81,3 @@ def _flight(sent: SentMessage, n: int, fate: Fate | None) -> Flight:
     ended = n if end != UNDER_WAY else None
     return Flight(sent.message, sent.message.source, sent.sent_at, end, ended, held, 0 if sent.copy_of else None)
 
-
-def _status(record: StepRecord) -> dict[str, str]:
-    """Return who is not up after a step."""
-    found: dict[str, str] = json.loads(record.text)["status"] if record.text else {}
-    return found

@@ -10,6 +10,7 @@ import trio
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.violation_search import ViolationSearch
 from harness.model import Refusal
+from harness.simulate.failures import alone
 
 REPORT_S = 0.25
 """Seconds between two reports of how far a search is."""
@@ -82,8 +83,7 @@ class BackgroundSearch:
             await trio.sleep(REPORT_S)
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     """Return what went wrong, in a sentence."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    error = alone(error)
     return str(error) if isinstance(error, Refusal) else f"the protocol failed with {type(error).__name__}: {error}"

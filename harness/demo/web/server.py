@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
@@ -45,7 +45,7 @@ from harness.demo.web.responses import (
 )
 from harness.demo.web.shared_session import SharedSession
 from harness.model import Refusal
-from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, optional
+from harness.record.fields import COUNT, NAMES, NUMBERS, TEXT, TRUTH, FieldKind, optional
 
 GRACE = 0.3
 """Seconds that connections get to end."""
@@ -72,16 +72,28 @@ class Endpoints:
             "/api/export": self.export, "/api/link": self.link, "/api/logs": self.logs,
         }
         post: dict[str, Callable[[Request], Awaitable[None]]] = {
-            "/api/take": self.take, "/api/run": self.run, "/api/pause": self.pause, "/api/rewind": self.rewind,
-            "/api/forward": self.forward, "/api/undo": self.undo, "/api/branch": self.branch,
-            "/api/switch": self.switch, "/api/strategy": self.strategy, "/api/open": self.open, "/api/load": self.load,
-            "/api/tour": self.tour, "/api/shrink": self.shrink, "/api/reopen": self.reopen, "/api/find": self.find,
-            "/api/stop": self.stop,
+            "/api/take": self.take, "/api/run": self.run, "/api/forward": self.forward, "/api/load": self.load,
+            "/api/shrink": self.shrink, "/api/find": self.find, "/api/stop": self.stop,
+            **{f"/api/{name}": partial(self.change, *verb) for name, verb in self.changes().items()},
         }
         return [
             *(Route(path, answer, methods=["GET"]) for path, answer in get.items()),
             *(Route(path, partial(self._verb, answer), methods=["POST"]) for path, answer in post.items()),
         ]
+
+    def changes(self) -> dict[str, tuple[Callable[..., None], Mapping[str, FieldKind], Mapping[str, FieldKind]]]:
+        """Return the verbs that are the session's own, each with the arguments it needs, and others that it takes."""
+        session = self.session
+        return {
+            "pause": (session.pause, {}, {}), "undo": (session.undo, {}, {}),
+            "rewind": (session.rewind, {"to": COUNT}, {}), "reopen": (session.reopen, {"number": COUNT}, {}),
+            "branch": (session.name_branch, {"name": TEXT}, {}), "switch": (session.switch, {"name": TEXT}, {}),
+            "tour": (session.tour, {"name": TEXT}, {}),
+            "strategy": (session.set_strategy, {}, {
+                "strategy": TEXT, "seed": COUNT, "inject_faults": TRUTH, "speed": COUNT, "spares": TRUTH}),
+            "open": (session.open, {"what": TEXT}, {
+                "sizes": NUMBERS, "settings": NAMES, "budget": optional(TEXT), "initial": COUNT}),
+        }
 
     async def _verb(self, verb: Callable[[Request], Awaitable[None]], request: Request) -> Response:
         await verb(request)
@@ -110,8 +122,7 @@ class Endpoints:
         return json_response({"step": step, "logs": as_json.logs_json(self.session.model, self.session.state(step))})
 
     async def trail(self, request: Request) -> Response:
-        text = "".join(f"{line}\n" for line in self.session.trail().each_line())
-        return download(text, file_name(self.session), "application/jsonl")
+        return download(self.session.trail().text(), file_name(self.session), "application/jsonl")
 
     async def catalogue(self, request: Request) -> Response:
         return Response(self.shared.catalogue, media_type="application/json", headers=HEADERS)
@@ -152,55 +163,21 @@ class Endpoints:
         until = body.get("until") or ("end" if body.get("steps") else "violation")
         await self.shared.change(self.session.start, until, body.get("steps"), body.get("speed"))
 
-    async def pause(self, request: Request) -> None:
-        await fields(request, {})
-        await self.shared.change(self.session.pause)
-
-    async def rewind(self, request: Request) -> None:
-        body = await fields(request, {"to": COUNT}, "to")
-        await self.shared.change(self.session.rewind, body["to"])
+    async def change(
+        self, verb: Callable[..., None], needed: Mapping[str, FieldKind], others: Mapping[str, FieldKind],
+        request: Request,
+    ) -> None:
+        body = await fields(request, {**needed, **others}, *needed)
+        await self.shared.change(partial(verb, **body))
 
     async def forward(self, request: Request) -> None:
         body = await fields(request, {"to": COUNT}, "to")
         await self.shared.forward(body["to"])
 
-    async def undo(self, request: Request) -> None:
-        await fields(request, {})
-        await self.shared.change(self.session.undo)
-
-    async def branch(self, request: Request) -> None:
-        body = await fields(request, {"name": TEXT}, "name")
-        await self.shared.change(self.session.name_branch, body["name"])
-
-    async def switch(self, request: Request) -> None:
-        body = await fields(request, {"name": TEXT}, "name")
-        await self.shared.change(self.session.switch, body["name"])
-
-    async def strategy(self, request: Request) -> None:
-        known = {"strategy": TEXT, "seed": COUNT, "inject_faults": TRUTH, "speed": COUNT, "spares": TRUTH}
-        body = await fields(request, known)
-        await self.shared.change(self.session.set_strategy, *(body.get(name) for name in known))
-
-    async def open(self, request: Request) -> None:
-        known = {"what": TEXT, "sizes": NUMBERS, "settings": NAMES, "budget": optional(TEXT), "initial": COUNT}
-        body = await fields(request, known, "what")
-        await self.shared.change(
-            self.session.open, body["what"], body.get("sizes"), body.get("settings"), body.get("budget"),
-            body.get("initial", 0),
-        )
-
     async def load(self, request: Request) -> None:
         text = (await content(request, LARGEST_TRAIL)).decode(errors="replace")
         loaded = await elsewhere(lambda: of_trail(questions.trail_of(text)))
         await self.shared.change(self.session.become, loaded)
-
-    async def tour(self, request: Request) -> None:
-        body = await fields(request, {"name": TEXT}, "name")
-        await self.shared.change(self.session.tour, body["name"])
-
-    async def reopen(self, request: Request) -> None:
-        body = await fields(request, {"number": COUNT}, "number")
-        await self.shared.change(self.session.reopen, body["number"])
 
     async def find(self, request: Request) -> None:
         body = await fields(request, {"runs": COUNT, "seed": COUNT})

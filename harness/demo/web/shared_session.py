@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
+import attrs
 import trio
 
 from harness.demo.session import as_json
@@ -35,13 +36,13 @@ BEAT = 15
 Verb = Callable[[], Awaitable[None]]
 
 
+@attrs.define(eq=False)
 class PendingVerb:
     """A verb under way, and what became of it."""
 
-    def __init__(self, verb: Verb) -> None:
-        self.verb = verb
-        self.done = trio.Event()
-        self.error: Exception | None = None
+    verb: Verb
+    done: trio.Event = attrs.field(factory=trio.Event)
+    error: Exception | None = None
 
 
 class Subscriber:
@@ -215,17 +216,11 @@ class SharedSession:
         keep = session.news()
         if not self.subscribers:
             return
-        if keep is None:
-            for subscriber in self.subscribers:
-                subscriber.waiting.clear()
-                subscriber.is_behind = True
-                subscriber.news.set()
-            return
-        text = event(session.version, "change", change_text(session, keep))
+        text = "" if keep is None else event(session.version, "change", change_text(session, keep))
         for subscriber in self.subscribers:
             if not subscriber.is_behind:
                 subscriber.waiting.append(text)
-            if len(subscriber.waiting) > MOST_WAITING:
+            if keep is None or len(subscriber.waiting) > MOST_WAITING:
                 subscriber.waiting.clear()
                 subscriber.is_behind = True
             subscriber.news.set()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from harness.demo.session import questions
 from harness.demo.session.branches import Ending
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.violation_search import MOST_RUNS, ViolationSearch
-from harness.demo.terminal.console import Console, Json, LongJob, Verb, never, nothing, number, one
+from harness.demo.terminal.console import Console, Json, LongJob, Verb, first, nothing, number, one
 from harness.demo.terminal.verbs.stepping import actions
 from harness.model import Refusal
 from harness.record.counted import counted
@@ -125,14 +125,10 @@ def link(console: Console, words: list[str]) -> None:
                     questions.link(console.session.trail())]
 
 
-def asked(console: Console, words: list[str]) -> Iterable[str]:
-    return () if words else actions(console)
-
-
 EXPLAINING = (
-    Verb("spec", "spec [N]", "what step N is in the spec, and the guards it came past", spec, never, "looking"),
-    Verb("why", "why ACTION", "why an action is not possible now", why, asked, "looking"),
-    Verb("shrink", "shrink", "a shorter run with the same violation, in a branch", shrink, never, "time"),
-    Verb("find", "find [RUNS]", "find a violation: try seeds and strategies, show the first hit", find, never, "time"),
-    Verb("link", "link", "the run as a link for the page", link, never, "this demo"),
+    Verb("spec [N]", "what step N is in the spec, and the guards it came past", "looking", spec),
+    Verb("why ACTION", "why an action is not possible now", "looking", why, first(actions)),
+    Verb("shrink", "a shorter run with the same violation, in a branch", "time", shrink),
+    Verb("find [RUNS]", "find a violation: try seeds and strategies, show the first hit", "time", find),
+    Verb("link", "the run as a link for the page", "this demo", link),
 )

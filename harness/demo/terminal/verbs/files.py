@@ -13,7 +13,7 @@ from harness.demo.session.live_session import of_trail
 from harness.demo.session.opened import BUDGETS
 from harness.demo.session.questions import EXPORTS, exported, trail_of
 from harness.demo.session.snapshot import about_tour
-from harness.demo.terminal.console import Console, Verb, either, never, nothing, number, one
+from harness.demo.terminal.console import Console, Verb, either, first, nothing, number, one
 from harness.model import Refusal, find_model, find_scenario, model_specs, scenarios, tours
 from harness.record import read_trail
 from harness.record.files import write_atomically
@@ -77,10 +77,9 @@ def load(console: Console, words: list[str]) -> None:
     console.said = [f"{'the link' if '#s=' in name else name}: {where_it_ends(console)}"]
 
 
-def trails(console: Console, words: list[str]) -> Iterable[str]:
+def trails(console: Console) -> Iterable[str]:
     """Return the trails that are here, and those where the other commands write them."""
-    folders = (Path(), Path("out"))
-    return () if words else sorted(str(path) for folder in folders for path in folder.glob("*.trail.jsonl"))
+    return sorted(str(path) for folder in (Path(), Path("out")) for path in folder.glob("*.trail.jsonl"))
 
 
 def where_it_ends(console: Console) -> str:
@@ -113,9 +112,9 @@ def reopen(console: Console, words: list[str]) -> None:
     console.said = [f"{console.session.opened.title}: {where_it_ends(console)}"]
 
 
-def kept(console: Console, words: list[str]) -> Iterable[str]:
+def kept(console: Console) -> Iterable[str]:
     """Return the numbers of the sessions that can be reopened."""
-    return () if words else (str(session.number) for session in console.session.kept_sessions.listed())
+    return (str(session.number) for session in console.session.kept_sessions.listed())
 
 
 def is_tour(name: str) -> bool:
@@ -181,13 +180,12 @@ def export(console: Console, words: list[str]) -> None:
 
 
 FILES = (
-    Verb("open", "open WHAT [NAME=N]", "show a model, scenario or tour from its start; NAME=N sets a size", open_,
-         things, "this demo"),
-    Verb("reopen", "reopen N", "show session N again, which was left for another one", reopen, kept, "this demo"),
-    Verb("tour", "tour NAME", "begin a guided tour", tour,
-         lambda console, words: () if words else (found.name for found in tours()), "this demo"),
-    Verb("next", "next", "the next step of a tour, or the next kept one", next_, never, "this demo"),
-    Verb("save", "save FILE [over]", "write the run as a trail; over: replace the file", save, never, "this demo"),
-    Verb("load", "load FILE|LINK", "show a trail, or what a link carries", load, trails, "this demo"),
-    Verb("export", "export FORM FILE", f"write it as {', '.join(EXPORTS)}", export, either(*EXPORTS), "this demo"),
+    Verb("open WHAT [NAME=N]", "show a model, scenario or tour from its start; NAME=N sets a size", "this demo", open_,
+         things),
+    Verb("reopen N", "show session N again, which was left for another one", "this demo", reopen, first(kept)),
+    Verb("tour NAME", "begin a guided tour", "this demo", tour, first(lambda _: (found.name for found in tours()))),
+    Verb("next", "the next step of a tour, or the next kept one", "this demo", next_),
+    Verb("save FILE [over]", "write the run as a trail; over: replace the file", "this demo", save),
+    Verb("load FILE|LINK", "show a trail, or what a link carries", "this demo", load, first(trails)),
+    Verb("export FORM FILE", f"write it as {', '.join(EXPORTS)}", "this demo", export, either(*EXPORTS)),
 )

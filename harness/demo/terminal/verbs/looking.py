@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.demo.session import as_json
-from harness.demo.terminal.console import Console, Json, Verb, never, nothing
+from harness.demo.terminal.console import Console, Json, Verb, either, first, nothing
 from harness.demo.terminal.verbs.stepping import numbered
 from harness.model import OPEN, EntryKind, Refusal, tours
 from harness.record.counted import counted
@@ -110,14 +110,9 @@ def state(console: Console, words: list[str]) -> None:
     groups = [*found["actors"].items(), *([("shared", found["shared"])] if not words and found["shared"] else [])]
     console.said = []
     for name, slots in groups:
-        console.said += [f"{name} after step {at}", *_slots_lines(name, slots), ""]
+        shown = [slot for slot in slots if slot["changed"] or slot["text"] != brief(OPEN)]  # an open gate says nothing
+        console.said += [f"{name} after step {at}", *(line for slot in shown for line in _slot_lines(name, slot)), ""]
     console.said.pop()
-
-
-def _slots_lines(owner: str, slots: Iterable[Json]) -> list[str]:
-    """Return the lines of the slots of an actor; a gate that stands open says nothing."""
-    shown = [slot for slot in slots if slot["changed"] or slot["text"] != brief(OPEN)]
-    return [line for slot in shown for line in _slot_lines(owner, slot)]
 
 
 def _slot_lines(owner: str, slot: Json) -> list[str]:
@@ -232,23 +227,17 @@ def where(console: Console, words: list[str]) -> None:
     console.said = table(rows, "")
 
 
-def of_verbs(console: Console, words: list[str]) -> Iterable[str]:
-    return console.verbs
-
-
 LOOKING = (
-    Verb("steps", "steps [all]", "what can happen now; all: every fault, too", steps,
-         lambda console, words: () if words else ("all",), "looking"),
-    Verb("messages", "messages", "what is under way, with numbers", messages, never, "looking"),
-    Verb("message", "message M", "all fields of message M", message, numbered, "looking"),
-    Verb("state", "state [A] [at N]", "the state of A, or of everybody, now or after step N", state, states_of,
-         "looking"),
-    Verb("topics", "topics [at N]", "partitions with their records, marks and producers, now or after step N", topics,
-         lambda console, words: () if words else ("at",), "looking"),
-    Verb("properties", "properties", "which properties hold, fail, were reached", properties, never, "looking"),
-    Verb("tours", "tours", "the guided tours there are", tours_, never, "looking"),
-    Verb("branches", "branches", "all branches, the present one marked", branches, never, "looking"),
-    Verb("sessions", "sessions", "the sessions that were left, with numbers for reopen", sessions, never, "looking"),
-    Verb("where", "where", "model, sizes, step and digest", where, never, "looking"),
-    Verb("help", "help [VERB]", "this, or what a verb does", help_, of_verbs, "looking"),
+    Verb("steps [all]", "what can happen now; all: every fault, too", "looking", steps, either("all")),
+    Verb("messages", "what is under way, with numbers", "looking", messages),
+    Verb("message M", "all fields of message M", "looking", message, first(numbered)),
+    Verb("state [A] [at N]", "the state of A, or of everybody, now or after step N", "looking", state, states_of),
+    Verb("topics [at N]", "partitions with their records, marks and producers, now or after step N", "looking", topics,
+         either("at")),
+    Verb("properties", "which properties hold, fail, were reached", "looking", properties),
+    Verb("tours", "the guided tours there are", "looking", tours_),
+    Verb("branches", "all branches, the present one marked", "looking", branches),
+    Verb("sessions", "the sessions that were left, with numbers for reopen", "looking", sessions),
+    Verb("where", "model, sizes, step and digest", "looking", where),
+    Verb("help [VERB]", "this, or what a verb does", "looking", help_, lambda console, words: console.verbs),
 )

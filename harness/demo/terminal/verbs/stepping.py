@@ -11,7 +11,7 @@ from harness.demo.terminal.console import (
     Json,
     Verb,
     either,
-    never,
+    first,
     nothing,
     number,
     one,
@@ -46,9 +46,9 @@ def same(console: Console, option: Json, message: Json) -> bool:
     return other is not None and all(other[key] == message[key] for key in alike)
 
 
-def numbered(console: Console, words: list[str]) -> Iterable[str]:
+def numbered(console: Console) -> Iterable[str]:
     """Return the numbers of the messages under way."""
-    return () if words else (f"m{n}" for n in range(1, len(console.present()["in_flight"]) + 1))
+    return (f"m{n}" for n in range(1, len(console.present()["in_flight"]) + 1))
 
 
 # Actors and links
@@ -80,11 +80,7 @@ def why_not(console: Console, verb: str, who: str) -> str:
 
 def able(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
     """Return what gives the actors for which that is possible."""
-
-    def follows(console: Console, words: list[str]) -> Iterable[str]:
-        return () if words else (option["args"][0] for option in console.possible(verb))
-
-    return follows
+    return first(lambda console: (option["args"][0] for option in console.possible(verb)))
 
 
 def on_link(verb: str, name: str) -> Callable[[Console, list[str]], None]:
@@ -97,15 +93,12 @@ def on_link(verb: str, name: str) -> Callable[[Console, list[str]], None]:
         fits = [e for e in console.possible(verb) if (e["args"] if verb == "one_way" else sorted(e["args"])) == wanted]
         if not fits:
             pairs = ", ".join(" ".join(option["args"]) for option in console.possible(verb)[:MOST_SHOWN])
-            why = f"possible are {pairs}" if pairs else f"{no_link(console, verb)}"
+            why = "nobody is cut off" if verb == "heal" else no_fault(console.session.model, verb)
+            why = f"possible are {pairs}" if pairs else why
             raise Refusal(f"cannot {name} {' '.join(words)} now: {why}")
         console.take_one(fits, f"{name} {' '.join(words)}")
 
     return do
-
-
-def no_link(console: Console, verb: str) -> str:
-    return "nobody is cut off" if verb == "heal" else no_fault(console.session.model, verb)
 
 
 def linked(verb: str) -> Callable[[Console, list[str]], Iterable[str]]:
@@ -197,17 +190,20 @@ def strategy(console: Console, words: list[str]) -> None:
     console.said = [f"{runner.name} decides in a run, with the seed {runner.seed}"]
 
 
-def faults(console: Console, words: list[str]) -> None:
+def is_on(verb: str, words: list[str]) -> bool:
+    """Return whether the only word is `on`. Raises Refusal for any but `on` and `off`."""
     if words not in (["on"], ["off"]):
-        raise Refusal(f"expected faults on or faults off, found {' '.join(words) or 'nothing'!r}")
-    console.session.set_strategy(inject_faults=words == ["on"])
+        raise Refusal(f"expected {verb} on or {verb} off, found {' '.join(words) or 'nothing'!r}")
+    return words == ["on"]
+
+
+def faults(console: Console, words: list[str]) -> None:
+    console.session.set_strategy(inject_faults=is_on("faults", words))
     console.said = [f"a run {'may' if words == ['on'] else 'does not'} inject faults"]
 
 
 def spare(console: Console, words: list[str]) -> None:
-    if words not in (["on"], ["off"]):
-        raise Refusal(f"expected spare on or spare off, found {' '.join(words) or 'nothing'!r}")
-    console.session.set_strategy(spares=words == ["on"])
+    console.session.set_strategy(spares=is_on("spare", words))
     console.said = ["a run neither heals nor restarts what you cut, crashed, paused or held" if words == ["on"]
                     else "a run may mend every fault"]
 
@@ -247,35 +243,32 @@ def quit_(console: Console, words: list[str]) -> None:
 
 
 STEPPING = (
-    Verb("deliver", "deliver M", "let message M arrive", on_message("deliver", "deliver"), numbered, "messages"),
-    Verb("drop", "drop M", "lose message M", on_message("drop", "drop"), numbered, "messages"),
-    Verb("duplicate", "duplicate M", "send a copy of message M", on_message("duplicate", "duplicate"), numbered,
-         "messages"),
-    Verb("hold", "hold M", "delay message M until it is released", on_message("delay", "hold"), numbered, "messages"),
-    Verb("release", "release M", "let a held message go on", on_message("release", "release"), numbered, "messages"),
-    Verb("crash", "crash A", "crash actor A: what is not on disk is lost", on_actor("crash"), able("crash"), "actors"),
-    Verb("restart", "restart A", "start A again", on_actor("restart"), able("restart"), "actors"),
-    Verb("pause", "pause [A]", "pause A: its messages wait; without A, stop a run", pause_or, able("pause"), "actors"),
-    Verb("resume", "resume A", "let A go on", on_actor("resume"), able("resume"), "actors"),
-    Verb("partition", "partition A B", "separate A and B", on_link("partition", "partition"), linked("partition"),
-         "actors"),
-    Verb("cut", "cut A B", "cut one way: B does not hear A", on_link("one_way", "cut"), linked("one_way"), "actors"),
-    Verb("heal", "heal A B", "mend what separates A and B", on_link("heal", "heal"), linked("heal"), "actors"),
-    Verb("elect", "elect [WHO]", "hold an election", choosing("elect"), choices("elect"), "actors"),
-    Verb("timer", "timer [NAME|A]", "let a timer fire", choosing("timer"), choices("timer"), "actors"),
-    Verb("run", "run [N] [until ...]", "let the strategy decide; until violation, action NAME, step N, end", run,
-         runs_until, "time"),
-    Verb("strategy", "strategy NAME [SEED]", "who decides in a run: random, pct or guided", strategy,
-         either("random", "pct", "guided"), "time"),
-    Verb("faults", "faults on|off", "whether a run may inject faults", faults, either("on", "off"), "time"),
-    Verb("spare", "spare on|off", "whether a run leaves alone what you cut, crashed, paused or held", spare,
-         either("on", "off"), "time"),
-    Verb("speed", "speed N", "steps a second in a run; 0: as fast as possible", speed, never, "time"),
-    Verb("rewind", "rewind [N]", "go back to step N, or one step; what came after is kept", rewind, never, "time"),
-    Verb("forward", "forward [N|end]", "go on to a kept step", forward, either("end"), "time"),
-    Verb("undo", "undo", "undo the last step, rewind, switch, open or reopen", undo, never, "time"),
-    Verb("branch", "branch NAME", "give this branch a name", branch, never, "time"),
-    Verb("switch", "switch NAME", "go to another branch", switch,
-         lambda console, words: () if words else console.session.branches, "time"),
+    Verb("deliver M", "let message M arrive", "messages", on_message("deliver", "deliver"), first(numbered)),
+    Verb("drop M", "lose message M", "messages", on_message("drop", "drop"), first(numbered)),
+    Verb("duplicate M", "send a copy of message M", "messages", on_message("duplicate", "duplicate"), first(numbered)),
+    Verb("hold M", "delay message M until it is released", "messages", on_message("delay", "hold"), first(numbered)),
+    Verb("release M", "let a held message go on", "messages", on_message("release", "release"), first(numbered)),
+    Verb("crash A", "crash actor A: what is not on disk is lost", "actors", on_actor("crash"), able("crash")),
+    Verb("restart A", "start A again", "actors", on_actor("restart"), able("restart")),
+    Verb("pause [A]", "pause A: its messages wait; without A, stop a run", "actors", pause_or, able("pause")),
+    Verb("resume A", "let A go on", "actors", on_actor("resume"), able("resume")),
+    Verb("partition A B", "separate A and B", "actors", on_link("partition", "partition"), linked("partition")),
+    Verb("cut A B", "cut one way: B does not hear A", "actors", on_link("one_way", "cut"), linked("one_way")),
+    Verb("heal A B", "mend what separates A and B", "actors", on_link("heal", "heal"), linked("heal")),
+    Verb("elect [WHO]", "hold an election", "actors", choosing("elect"), choices("elect")),
+    Verb("timer [NAME|A]", "let a timer fire", "actors", choosing("timer"), choices("timer")),
+    Verb("run [N] [until ...]", "let the strategy decide; until violation, action NAME, step N, end", "time", run,
+         runs_until),
+    Verb("strategy NAME [SEED]", "who decides in a run: random, pct or guided", "time", strategy,
+         either("random", "pct", "guided")),
+    Verb("faults on|off", "whether a run may inject faults", "time", faults, either("on", "off")),
+    Verb("spare on|off", "whether a run leaves alone what you cut, crashed, paused or held", "time", spare,
+         either("on", "off")),
+    Verb("speed N", "steps a second in a run; 0: as fast as possible", "time", speed),
+    Verb("rewind [N]", "go back to step N, or one step; what came after is kept", "time", rewind),
+    Verb("forward [N|end]", "go on to a kept step", "time", forward, either("end")),
+    Verb("undo", "undo the last step, rewind, switch, open or reopen", "time", undo),
+    Verb("branch NAME", "give this branch a name", "time", branch),
+    Verb("switch NAME", "go to another branch", "time", switch, first(lambda console: console.session.branches)),
 )
-LEAVING = (Verb("quit", "quit", "leave; Ctrl-D does, too", quit_, never, "this demo"),)
+LEAVING = (Verb("quit", "leave; Ctrl-D does, too", "this demo", quit_),)
