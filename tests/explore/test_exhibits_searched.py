@@ -14,7 +14,7 @@ from support.check_rows import EXHIBITS, ROWS, Exhibit, Row
 from support.check_table import COLUMNS, MODELS, PAGE, PROVED, TIMES, cells_of, model_line, proved, twin_of
 from support.command_line import call
 
-from harness.explore.any_model import REDUCTIONS
+from harness.explore.any_model import ORDER, REDUCTIONS
 from harness.model import find_scenario, registry, scenarios
 from harness.model.registry import systems
 from harness.record import searched
@@ -54,8 +54,8 @@ def test_page_has_a_row_for_every_model_of_list() -> None:
     assert {row.model for row in ROWS} == {
         spec.name for system in systems() if system not in registry._EXTRA for spec in system.models
     }
-    assert {*REDUCTIONS, "none", "all", "verdict"} <= set(COLUMNS[MODELS])
-    assert all({"none", "numbers", "symmetry", "all", "verdict"} <= set(cells) for cells in page.values())
+    assert {*REDUCTIONS, ORDER, "none", "all", "all, order", "verdict"} <= set(COLUMNS[MODELS])
+    assert all({*COLUMNS[MODELS]} == set(cells) for cells in page.values())
     assert [cells["verdict"] for cells in page.values()] == [
         ", ".join(row.violates) or cells["verdict"] for row, cells in zip(ROWS, page.values(), strict=True)
     ]

@@ -24,7 +24,7 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.explore.any_model import REDUCTIONS
+from harness.explore.any_model import ORDER, REDUCTIONS
 from harness.model import find_scenario, model_specs, systems
 from harness.record.searched import Searched, code_digest, entries_of, write
 from support.check_rows import BOUND, EXHIBITS, ROWS, Exhibit, Row
@@ -34,9 +34,12 @@ from support.paths import ROOT
 PAGE = ROOT / "docs" / "checking.md"
 MODELS, PROVED = "### Every model, and what a reduction saves", "### What it proves of the published bugs"
 NOTHING = "-"
-TIMES = ("CPU s", "reduced")
+SEARCHES = {"none": "none", **{name: name for name in (*REDUCTIONS, ORDER)}, "all": "all", "all, order": "all,order"}
+"""What `--reduce` is given, by the column of the states."""
+TIMES = {"CPU s": "none", "CPU s, all": "all", "CPU s, all, order": "all, order"}
+"""The search whose time is shown, by the column."""
 COLUMNS = {
-    MODELS: ("model", "size and budget", "none", *REDUCTIONS, "all", *TIMES, "verdict"),
+    MODELS: ("model", "size and budget", *SEARCHES, *TIMES, "verdict"),
     PROVED: ("bug", "size and budget", "fewest steps", "states of the twin"),
 }
 
@@ -60,26 +63,21 @@ def check(*arguments: str) -> Mapping[str, Any]:
 
 
 def model_line(row: Row) -> Line:
-    """Search a row without reductions, with each that the model has something for, and with all of them."""
-    found = {"none": search(row)}
-    found |= {name: result for name in REDUCTIONS if (result := search(row, name))}
-    reduced = [name for name in REDUCTIONS if name in found]
-    if len(reduced) > 1:
-        found["all"] = search(row, "all")
-    last = found[[*found][-1]]
+    """Search a row without reductions, with each that the model has something for, and with several of them."""
+    found = {name: result for name, chosen in SEARCHES.items() if (result := search(row, chosen))}
     ended = [result for result in found.values() if result["complete"]]
     verdicts = {tuple(sorted(each["property"] for each in result["violated"])) for result in ended}
-    states = [states_of(found[name]) if name in found else NOTHING for name in ("none", *REDUCTIONS, "all")]
-    times = [f"{found['none']['cpu_seconds']:.1f}", f"{last['cpu_seconds']:.1f}" if reduced else NOTHING]
+    states = [states_of(found[name]) if name in found else NOTHING for name in SEARCHES]
+    times = [f"{found[name]['cpu_seconds']:.1f}" if name in found else NOTHING for name in TIMES.values()]
     verdict = ", ".join(row.violates) or "ok" if ended else f"not ended by {BOUND:,} states"
     wrong = f"finds {sorted(verdicts)}, expected {row.violates}" if verdicts - {tuple(sorted(row.violates))} else ""
     return Line((f"`{row.model}`", row.within, *states, *times, verdict), wrong)
 
 
-def search(row: Row, reduce: str = "none") -> Mapping[str, Any]:
-    """Search a row up to the bound; nothing where the model has nothing for the reduction."""
+def search(row: Row, reduce: str) -> Mapping[str, Any]:
+    """Search a row up to the bound; nothing where the model has nothing for the reduction, or it is refused."""
     result = check(*row.arguments, "--no-stop", "--states", str(BOUND), "--reduce", reduce)
-    return {} if "refused" in result and reduce != "none" else result
+    return result if reduce == "none" or result.get("reductions") else {}
 
 
 def states_of(result: Mapping[str, Any]) -> str:
