@@ -223,6 +223,7 @@ class ReplicatedLog(Log):
             for part in self.parts:
                 local = local.put(part, attrs.evolve(local[part], flushed=len(local[part].log)))
             yield Turn("FlushLog", (self.name,), local, flush=True)
+        if timer != "ReplicaLagTime":
             return
         for p, k in self.hosts.items():
             state = local[REPLICA[p]]

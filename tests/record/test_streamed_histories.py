@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.endless import FAULTY
+from support.endless import FAULTY, registered
 
 from harness.model import Refusal, model_of
 from harness.record import (
@@ -17,6 +17,8 @@ from harness.simulate.hunt import record_run
 from harness.simulate.plan import Plan
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
+
+registered()
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ import attrs
 import pytest
 from support import toy_refinement
 from support.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
-from support.endless import FAULTY, system
+from support.endless import FAULTY, registered
 from support.paths import SUPPORT
 
-from harness.model import Faults, Refusal, Scenario, find_model, model_of, register, scenarios, values
+from harness.model import Faults, Refusal, Scenario, find_model, model_of, scenarios, values
 from harness.record import (
     Chosen,
     HistoryFile,
@@ -47,7 +47,7 @@ from harness.simulate.tables import Tables, long_lived
 from harness.simulate.trio_runtime import drive_on_trio
 from harness.verify.refinement import Refiner
 
-register(system())
+registered()
 MODEL = "transactions/repaired/actors"
 DRIVES = {"plain": drive, "trio": drive_on_trio}
 MANY: list[Any] = [scenario for scenario in scenarios() if scenario.name != FAULTY.name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -107,6 +108,12 @@ def system() -> m.System:
     sizes = {"clients": m.Size(3), "remembers": m.Size(20, 1, 1_000_000)}
     spec = m.ModelSpec("endless", "clients that ask for ever", build, sizes, {}, ("bag", "fifo"), may_fault=True)
     return m.System("endless", (spec,), (FAULTY,))
+
+
+@cache
+def registered() -> None:
+    """Make the system known in this process, whichever module of tests is first."""
+    m.register(system())
 
 
 def most_memory_kb() -> int:

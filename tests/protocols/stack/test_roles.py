@@ -25,9 +25,10 @@ MOST = 2
 
 @attrs.frozen
 class Notes:
-    """What the toy keeps: how often it wrote, whether it serves its log, what it knows of it, what was answered."""
+    """What the toy keeps: notes written, if it reminded, if it serves, what it knows of its log, what was answered."""
 
     written: int = persisted(default=0)
+    reminded: bool = persisted(default=False)
     serves: bool = volatile(default=False)
     known: tuple[str, ...] = volatile(default=())
     answered: tuple[str, ...] = volatile(default=())
@@ -59,6 +60,13 @@ class NoteKeeper(Role):
             both = tuple(Append("notes", f"{self.name}.{notes.written}.{n}", f"callback {n}") for n in range(2))
             yield Outcome(after, (), both, action="Note", who=(self.name,))
 
+    def timers(self, local: Local) -> tuple[str, ...]:
+        return ("Remind",) if local[NOTES].serves and not local[NOTES].reminded else ()
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+        if timer == "Remind":
+            yield Outcome(local.put(NOTES, attrs.evolve(local[NOTES], reminded=True)), action=timer, who=(self.name,))
+
     def serves(self, local: Local, p: str) -> bool:
         return local[NOTES].serves
 
@@ -86,7 +94,7 @@ def test_new_role_is_a_line_of_the_composition() -> None:
     """Its records are replicated, committed and loaded by the next leader; all that the stack claims still holds."""
     model = find_model("cluster").make({"clients": 1, "elections": 2}, faults=Faults(crash=1, targets=("b2",)))
     tables, plan = Tables(model), Plan(INVARIANTS, steps=150)
-    wrote, heard, handed_on = set[str](), 0, 0
+    wrote, heard, handed_on, reminded, lagged = set[str](), 0, 0, 0, 0
     for seed in range(8):
         recorder = Recorder()
         run = run_plain(tables, plan, RandomStrategy(seed), recorder)
@@ -94,6 +102,10 @@ def test_new_role_is_a_line_of_the_composition() -> None:
         wrote |= {str(event["args"]) for event in map(json.loads, recorder.lines) if event.get("action") == "Note"}
         state = model.initial_states()[0]
         for chosen in run.trail.choices:
+            labels = [c.label for c in model.choices(state)]
+            assert len(labels) == len(set(labels)), "a timer of the role fires no timer of the log"
+            reminded += chosen.label.startswith("Remind")
+            lagged += any(label.startswith("Remind") for label in labels) and any("ShrinkIsr" in one for one in labels)
             (choice,) = (c for c in model.choices(state) if c.label == chosen.label)
             state = model.apply(state, choice)
         view = View(state)
@@ -104,7 +116,7 @@ def test_new_role_is_a_line_of_the_composition() -> None:
                 assert set(notes.answered) <= set(notes.known)
                 heard += len(notes.answered)
                 handed_on += any(not note.startswith(b) for note in notes.known)
-    assert len(wrote) > 1 and heard and handed_on
+    assert len(wrote) > 1 and heard and handed_on and reminded and lagged
 
 
 def test_brokers_without_the_role_have_no_part_of_it() -> None:
