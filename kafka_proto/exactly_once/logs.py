@@ -1,8 +1,8 @@
 """Where properties see logs: the leaders' own where leaders stay, else that of the replica that the controller elected.
 
-A leader that crashed has what is on its disk. A replica that is elected holds all that is committed; what it holds
-beyond that may still be given up. One that was started again may not lead before it has registered: then another
-in-sync replica counts.
+A leader that stays has, once it crashed, what is on its disk. A replica that is elected holds all that is committed;
+what it holds beyond that may still be given up. One that crashed may have lost its tail, and leads again only when it
+has registered and learned of its election: until then another in-sync replica counts.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.stack.controller import PARTITION, Partition
 from kafka_proto.stack.local_log import RECORDS, Records
 from kafka_proto.stack.replicated_log import REPLICA
+from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
 
 
@@ -143,10 +144,11 @@ class ReplicatedLogs:
 
     def leader(self, view: View, p: str) -> str:
         names = PARTITION[p].derived(view, CONTROLLER, may_lead)
-        for name, broker_epoch in names:
-            if REPLICA[p].derived(view, name, broker_epoch_of) == broker_epoch:
-                return name
-        return names[0][0]
+        registered = [
+            name for name, broker_epoch in names if REPLICA[p].derived(view, name, broker_epoch_of) == broker_epoch
+        ]
+        up = (name for name in registered if METADATA.of(view, name).known[p].leader)
+        return next(up, registered[0] if registered else names[0][0])
 
     def partition(self, view: View, p: str) -> PartitionLog:
         return REPLICA[p].derived(view, self.leader(view, p), log_of_replica)

@@ -10,7 +10,7 @@ from itertools import product
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 from support.generated_protocols import CLIENTS, SERVER, STATES, protocols
 from support.searching import assert_violates, assert_witnessed
@@ -157,12 +157,15 @@ def test_reduced_searches_of_drawn_protocols_find_the_same(model: Model) -> None
     compare(model, ((NUMBERS, SYMMETRY), ALL_OF_THEM))
 
 
+PARTS = 5
+
+
 @pytest.mark.large
-@given(protocols())
-@settings(QUICK, max_examples=10_000)
-def test_reduced_searches_of_many_drawn_protocols_find_the_same(model: Model) -> None:
-    """The same for ten thousand."""
-    compare(model, EACH)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_reduced_searches_of_many_drawn_protocols_find_the_same(part: int) -> None:
+    """The same for ten thousand, with each reduction and all of them together."""
+    drawn = settings(QUICK, max_examples=10_000 // PARTS)(given(protocols())(lambda model: compare(model, EACH)))
+    seed(part)(drawn)()
 
 
 def caught(

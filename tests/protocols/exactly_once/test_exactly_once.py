@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from harness.model import Model, Refusal, Scenario, View, find_model, find_scenario, model_of
+from harness.model import Faults, Model, Refusal, Scenario, View, find_model, find_scenario, model_of
 from harness.simulate.plan import plan_of
 from harness.simulate.run import Run
 from harness.simulate.session import run_plain
@@ -96,6 +96,21 @@ def test_a_consumer_gets_what_its_isolation_level_lets_it_see(isolation: str) ->
         seen += sum(len(texts) for texts in _reader(scenario, run).seen.values())
     assert seen
     assert skipped is (isolation == "read_committed")
+
+
+def test_a_replica_that_lost_its_tail_does_not_speak_for_its_log() -> None:
+    """Elected and crashed, it leads no more before it has registered, and then another does: nothing is lost."""
+    (scenario,) = (row for row in MOVING if row.name == "leaders-lose-their-tail")
+    run = run_plain(Tables(model_of(scenario)), plan_of(scenario), RandomStrategy(69))
+    assert run.verdict.ok, run.verdict
+
+
+def test_what_was_acknowledged_is_lost_where_a_lost_disk_may_lead() -> None:
+    """Without eligible leader replicas (KIP-966) brokers that come back with empty disks are elected."""
+    (scenario,) = (row for row in MOVING if row.name == "leaders-lose-their-disk")
+    crashes = Faults(crash=3, targets=("b1", "b2", "b3"))
+    flawed = attrs.evolve(scenario, settings={**scenario.settings, "election": "clean"}, faults=crashes)
+    assert any(run.verdict.violated == "AcknowledgedOnce" for run in runs_of(flawed, "random", 30))
 
 
 def states_of(model: Model, run: Run) -> Iterator[View]:
