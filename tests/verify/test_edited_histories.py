@@ -186,7 +186,7 @@ EVERY: Mapping[str, Mapping[str, Counts]] = {
         "swapped": (6, 12, 11, 4, 13),
         "swapped, put right": (6, 12, 7, 5, 16),
         "dropped": (5, 12, 22, 5, 3),
-        "dropped, put right": (5, 16, 16, 6, 4),
+        "dropped, put right": (5, 13, 19, 6, 4),
         "doubled": (0, 0, 34, 13, 0),
         "doubled, put right": (0, 0, 29, 17, 1),
         "numbers-of-states": (49, 208, 81, 378, 0),
