@@ -7,20 +7,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from harness.campaign.cells import Cell
 from harness.campaign.store import Block, Manifest
 from harness.campaign.worker import BlockTask
+from harness.simulate.strategies import IN_ORDER
 
 BLOCK = 500
 """Seeds of a block, if nothing else is said: seconds of work."""
 COVERAGE = 0.02
-"""The part of the blocks whose coverage is measured, if nothing else is said: it takes several times as long."""
+"""The part of the runs whose coverage is measured, if nothing else is said: it takes several times as long."""
+PREFIX = 0.1
+"""The part of a block that is covered where less than this is: so that a small campaign is not all coverage."""
 PER_CORE, PER_TASK = 4, 16
 """Tasks for each core, at least; and the blocks of a task, at most."""
 
 
-def covered(manifest: Manifest, first: int) -> bool:
-    """Say whether the coverage of the block that begins with a seed is measured: every nth one, from the first on."""
+def covered(manifest: Manifest, strategy: str, first: int) -> int:
+    """Return up to which seed coverage is measured in the block of a seed; 0 where it is not measured.
+
+    It is every nth block, from the first on. Where few are, it is a tenth of ten times as many, but for strategies
+    whose runs learn from one another.
+    """
+    number, size = first // manifest.block, manifest.block
     if manifest.coverage <= 0:
-        return False
-    return (first // manifest.block) % max(1, round(1 / manifest.coverage)) == 0
+        return 0
+    share = PREFIX if manifest.coverage < PREFIX and strategy not in IN_ORDER else 1.0
+    if number % max(1, round(share / manifest.coverage)):
+        return 0
+    return number * size + max(1, round(size * share))
 
 
 def missing(manifest: Manifest, runs: int, committed: Iterable[Block]) -> list[BlockTask]:
@@ -29,9 +40,10 @@ def missing(manifest: Manifest, runs: int, committed: Iterable[Block]) -> list[B
     for block in committed:
         made.setdefault(block.cell, []).append(block)
     return [
-        BlockTask(cell, first, last, manifest.keep, covered(manifest, first))
+        BlockTask(cell, first, last, manifest.keep, first < covered(manifest, cell.strategy, first))
         for cell in manifest.cells
-        for first, last in _gaps(cell, manifest.block, runs, made[cell.key])
+        for gap in _gaps(cell, manifest.block, runs, made[cell.key])
+        for first, last in _cut(cell, gap, covered(manifest, cell.strategy, gap[0]))
     ]
 
 
@@ -47,6 +59,15 @@ def _gaps(cell: Cell, size: int, runs: int, made: Sequence[Block]) -> Iterator[t
             yield at, last
             at = last
         at = max(at, 0 if block is None else block.last)
+
+
+def _cut(cell: Cell, gap: tuple[int, int], at: int) -> Iterator[tuple[int, int]]:
+    """Yield a gap in the part before a seed and the part from there on, where it has both and runs may be parted."""
+    first, last = gap
+    if first < at < last and cell.strategy not in IN_ORDER:
+        yield first, at
+        first = at
+    yield first, last
 
 
 def spread(tasks: Sequence[BlockTask], cores: int) -> list[list[BlockTask]]:

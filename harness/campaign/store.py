@@ -63,7 +63,7 @@ class Manifest:
     keep: str
     """`all`, `failing` or `sample=F`: of which runs events are kept."""
     coverage: float
-    """The part of the blocks whose coverage is measured."""
+    """The part of the runs whose coverage is measured."""
     block: int
     """Seeds of a block."""
 

@@ -246,7 +246,7 @@ def test_damage_is_told_when_a_campaign_is_started_again(tmp_path: Path) -> None
     """A table that changed is named, exit code 2; when its marker is removed its block is made again."""
     made(tmp_path, FLAWED, runs=100)
     reported = rows(tmp_path, "runs")
-    path = next(path for path in sorted((tmp_path / "runs").rglob("*.parquet")) if path.stem.endswith("-50"))
+    path = next(path for path in sorted((tmp_path / "runs").rglob("*.parquet")) if path.stem.endswith("-50-100"))
     path.write_bytes(path.read_bytes()[:-4] + b"????")
     outcome = call("campaign", FLAWED, "--runs", 100, "--out", tmp_path, "--block", 50)
     marker = tmp_path / MARKERS / f"{path.stem}.json"

@@ -148,6 +148,27 @@ def test_missing_blocks_are_the_gaps_between_committed_ones() -> None:
     assert seeds(100, block(0, 20, runs=17)) == []
 
 
+def test_a_small_part_of_the_runs_is_covered_in_small_campaigns_too() -> None:
+    """A fiftieth is the first tenth of every fifth block, also where a campaign grows; searches in order stay whole."""
+    def parts(strategy: str, runs: int, coverage: float, *committed: tuple[int, int]) -> list[tuple[int, int, bool]]:
+        cell = cells([FLAWED], (strategy,))[0]
+        blocks = [Block(cell.key, *made, made[1] - made[0], 0, 0, 0, {}, "") for made in committed]
+        manifest = Manifest((cell,), "all", coverage, 20)
+        return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
+
+    whole = parts("random", 10_000, 0.02)
+    assert whole[:6] == [(0, 2, True), (2, 20, False), (20, 40, False), (40, 60, False), (60, 80, False),
+                         (80, 100, False)]
+    assert whole[6:8] == [(100, 102, True), (102, 120, False)]
+    assert sum(last - first for first, last, covered in whole if covered) == 200
+    assert parts("random", 10_000, 0.02, (0, 2), (20, 9_980)) == [(2, 20, False), (9_980, 10_000, False)]
+    assert parts("random", 20, 0.02, (0, 1)) == [(1, 2, True), (2, 20, False)]
+    assert parts("random", 60, 0.001) == [(0, 2, True), (2, 20, False), (20, 40, False), (40, 60, False)]
+    assert parts("random", 40, 0.1) == [(0, 20, True), (20, 40, False)]
+    assert parts("guided", 40, 0.02) == [(0, 20, True), (20, 40, False)]
+    assert parts("systematic", 40, 0.02) == [(0, 40, True)]
+
+
 def test_tasks_hold_neighbours_and_long_blocks_come_first() -> None:
     """Every block is in one task, several to a task where there are many, covered ones alone and first."""
     cell = cells([FLAWED])[0]
