@@ -40,7 +40,7 @@ from harness.simulate.workers import counter, interrupts_held_back, workers
 SILENCE, BRIEF = 20, 4
 """How often the silent runs of a repaired twin would have found the flaw, in a thorough hunt and in any other: where a
 flaw is due four times, all runs miss it with a probability of 2 %."""
-PART, LEAST = 4, 25
+PART, LEAST = 4, 20
 """A row of which nothing but silence is expected gets this part of its scenario's runs, at least so many."""
 GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
 """A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""

@@ -117,7 +117,8 @@ def reached(name: str, strategy: str, steps: int) -> Coverage:
     return coverage
 
 
-@pytest.mark.parametrize("name", [FAULTY[0], pytest.param(FAULTY[1], marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("name", FAULTY)
 def test_guided_reaches_more_turns_than_random_in_as_many_steps(name: str) -> None:
     """A quarter more, at least: local states of actors, by the action that led to them."""
     guided, random = reached(name, "guided", 10_000), reached(name, "random", 10_000)

@@ -16,6 +16,7 @@ import attrs
 import pytest
 from support import toy_refinement
 from support.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
+from support.each_kind import each_kind
 from support.endless import FAULTY, registered
 from support.paths import SUPPORT
 
@@ -74,7 +75,7 @@ def lines(run: Run) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("runtime", list(DRIVES))
-@pytest.mark.parametrize("scenario", [*MANY, FAULTY], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", each_kind([FAULTY, *MANY]))
 def test_tables_that_start_over_change_no_run(scenario: Scenario, runtime: str, often: None) -> None:
     """Whether everything is remembered, a little or nothing, trail, history and verdict are the same."""
     roomy = Tables(model_of(scenario), budget=10**12)

@@ -14,8 +14,8 @@ from harness.record import Recorder, read_trail
 from harness.simulate.tables import Tables
 
 PINNED = DATA / "digests.json"
-QUICK = (("trio", "1"),)
-"""Under another hash seed than the trails were made; the plain runtime replays them in another Python."""
+EVERY = 4
+"""In the suite, one of so many trails is replayed elsewhere."""
 
 
 @pytest.fixture(scope="module")
@@ -25,20 +25,31 @@ def trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
     return folder, made(folder)
 
 
-@pytest.mark.parametrize(
-    ("runtime", "hash_seed"),
-    [
-        pytest.param(runtime, hash_seed, marks=() if (runtime, hash_seed) in QUICK else pytest.mark.large)
-        for runtime in ("plain", "trio") for hash_seed in ("0", "1", "4242")
-    ],
-)
+@pytest.fixture(scope="module")
+def some_trails(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
+    """Make a part of these trails."""
+    folder = tmp_path_factory.mktemp("trails")
+    return folder, made(folder, EVERY)
+
+
+def test_some_replay_to_one_digest_in_another_process_and_python(some_trails: tuple[Path, Digests]) -> None:
+    """Trio under another hash seed, and the plain runtime in the newest other Python where there is one."""
+    folder, digests = some_trails
+    assert run_in(sys.executable, "trio", folder, "1")[0] == digests
+    assert run_in((others() or [sys.executable])[0], "plain", folder)[0] == digests
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
+@pytest.mark.parametrize("runtime", ["plain", "trio"])
 def test_replay_gives_one_digest_per_trail(runtime: str, hash_seed: str, trails: tuple[Path, Digests]) -> None:
     """A process of its own replays all 200 trails to the digests and verdicts they were made with."""
     folder, digests = trails
     assert run_in(sys.executable, runtime, folder, hash_seed)[0] == digests
 
 
-@pytest.mark.parametrize("what", ["plain", *(pytest.param(what, marks=pytest.mark.large) for what in ("trio", "made"))])
+@pytest.mark.large
+@pytest.mark.parametrize("what", ["plain", "trio", "made"])
 def test_another_python_gives_the_same_digests(what: str, trails: tuple[Path, Digests]) -> None:
     """The newest other Python of this machine replays all trails, and makes all runs, to the same digests.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.each_kind import each_kind
 
 from harness.model import (
     NO_FAULTS,
@@ -177,7 +178,7 @@ def test_no_actor_reads_another_actors_slot(name: str) -> None:
             assert view.reads() and set(view.reads()) <= set(model.actors[choice.process].layout.slots)
 
 
-@pytest.mark.parametrize("scenario", list(scenarios()), ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", each_kind(scenarios()))
 def test_both_runtimes_give_one_digest(scenario: Scenario) -> None:
     """A run of a seed is the same on both runtimes, and so are its replays, whichever runtime made the trail."""
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)

@@ -9,6 +9,7 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.each_kind import each_kind
 
 from harness.model import (
     BAG,
@@ -40,8 +41,8 @@ from harness.simulate.tables import Tables
 from harness.simulate.timing import MS, Spread, Timing
 from harness.simulate.trio_runtime import replay_on_trio, run_on_trio
 
-TIMED = [scenario.name for scenario in scenarios() if scenario.mode == "timed"]
-FREE = [scenario.name for scenario in scenarios() if scenario.mode == "free"]
+TIMED = [scenario for scenario in scenarios() if scenario.mode == "timed"]
+FREE = [scenario for scenario in scenarios() if scenario.mode == "free"]
 
 
 @attrs.frozen
@@ -198,10 +199,10 @@ def test_scenarios_have_both_modes() -> None:
     assert len(TIMED) >= 3 and len(FREE) >= 3
 
 
-@pytest.mark.parametrize("name", TIMED)
-def test_time_never_goes_back(name: str) -> None:
+@pytest.mark.parametrize("scenario", each_kind(TIMED))
+def test_time_never_goes_back(scenario: Scenario) -> None:
     """In timed mode no step is earlier than the one before it, fair endings and all."""
-    scenario, endings = found(name), 0
+    endings = 0
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     for seed in range(25):
         run = run_plain(tables, plan, RandomStrategy(seed))
@@ -212,15 +213,15 @@ def test_time_never_goes_back(name: str) -> None:
     assert endings
 
 
-@pytest.mark.parametrize("name", FREE)
-def test_free_mode_has_no_times(name: str) -> None:
+@pytest.mark.parametrize("scenario", each_kind(FREE))
+def test_free_mode_has_no_times(scenario: Scenario) -> None:
     """In free mode neither the trail nor the history says when anything happened."""
-    run = run_of(found(name), 1)
+    run = run_of(scenario, 1)
     assert set(times(run.trail)) == set(event_times(run.recorder)) == {None}
     assert not any("at_us" in line for line in run.trail.lines())
 
 
-@pytest.mark.parametrize("scenario", [s for s in scenarios() if s.mode == "free"][::3], ids=lambda s: s.name)
+@pytest.mark.parametrize("scenario", each_kind(FREE[::3]))
 def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
     """A scenario made for free mode runs in timed mode as well, and its times replay."""
     plan = attrs.evolve(plan_of(scenario), mode="timed")
@@ -231,10 +232,9 @@ def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
     assert replay_plain(run.trail, Recorder(), tables).digest == run.digest
 
 
-@pytest.mark.parametrize("name", TIMED)
-def test_times_of_the_trail_are_those_of_the_history_in_every_replay(name: str) -> None:
+@pytest.mark.parametrize("scenario", each_kind(TIMED))
+def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: Scenario) -> None:
     """A replay draws no time: in both runtimes the history gets the times of the trail, event by event."""
-    scenario = found(name)
     tables = Tables(model_of(scenario))
     for seed in range(6):
         run = run_of(scenario, seed, "pct" if seed % 2 else "random")
@@ -246,10 +246,9 @@ def test_times_of_the_trail_are_those_of_the_history_in_every_replay(name: str) 
             assert again.trail.choices == run.trail.choices
 
 
-@pytest.mark.parametrize("name", TIMED)
-def test_timed_runs_on_trio_have_the_times_of_plain_runs(name: str) -> None:
+@pytest.mark.parametrize("scenario", each_kind(TIMED))
+def test_timed_runs_on_trio_have_the_times_of_plain_runs(scenario: Scenario) -> None:
     """Virtual time does not depend on the runtime."""
-    scenario = found(name)
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
     for seed in range(4):
         plain, on_trio = run_plain(tables, plan, RandomStrategy(seed)), run_on_trio(tables, plan, RandomStrategy(seed))

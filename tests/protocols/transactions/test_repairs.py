@@ -155,6 +155,7 @@ def test_s1_needs_fewer_clients_and_ids_with_an_election() -> None:
     assert (found.violated, found.depth, found.reason) == (SAME_PID, 16, S1_WITH_AN_ELECTION.reason)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("repair", DIARY_02_REPAIRS)
 def test_s1_with_an_election_needs_its_own_repair(repair: str) -> None:
     """The violation with an election is gone with S1 repaired, and with no other repair."""
