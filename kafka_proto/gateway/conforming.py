@@ -36,7 +36,7 @@ def play_at(records: list[dict[str, Any]], host: str, port: int) -> tuple[list[V
             reasons = Counter(reason for record in mine if (reason := left_out(record)) is not None)
             played = [(n, record) for n, record in enumerate(mine) if left_out(record) is None]
             await_coordinators(client)
-            verdicts = [judge(record, player=Situation(client.ask, _pauses(), f"{run}-{n}", wall_clock_ms()).play)
+            verdicts = [judge(record, player=Situation(client.ask, pauses(), f"{run}-{n}", wall_clock_ms()).play)
                         for n, record in played]
     except (OSError, Malformed) as error:
         raise Refusal(f"{host}:{port} does not answer as a broker ({error}); start one, as kafka-proto serve does"
@@ -55,7 +55,7 @@ def level_of(client: Client) -> int:
 
 def await_coordinators(client: Client) -> None:
     """Wait until a broker coordinates groups and transactional ids: a new one makes the topics for that first."""
-    pause = _pauses()
+    pause = pauses()
     while any(client.ask(FIND_COORDINATOR, 3, {"key": FEATURE, "key_type": kind})["error_code"]
               for kind in (GROUP, TRANSACTION)) and pause():
         pass
@@ -73,7 +73,7 @@ def new_run(client: Client) -> str:
     return f"run{max(before, default=0) + 1}"
 
 
-def _pauses() -> Any:
+def pauses() -> Any:
     """Return what lets a little time pass, so many times."""
     left = [MOST_PAUSES]
 

@@ -51,11 +51,7 @@ class Situation:
 
     def play(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the steps as they were answered. Raises KeyError for a request that is not known here."""
-        self._ask(offer.CREATE_TOPICS, 4, {"timeout": 10_000, "topics": ({
-            "name": self._prefix + TOPIC, "num_partitions": 2, "replication_factor": 1, "assignments": (),
-            "configs": ()},)})
-        while self._is_starting() and self._wait():
-            pass
+        self.create_topic(2)
         played = []
         for step in record["steps"]:
             ours = dict(step)
@@ -69,9 +65,18 @@ class Situation:
             played.append(ours)
         return played
 
-    def _is_starting(self) -> bool:
+    def create_topic(self, partitions: int) -> None:
+        """Make the topic, and wait until it has leaders."""
+        self._ask(offer.CREATE_TOPICS, 4, {"timeout": 10_000, "topics": ({
+            "name": self._prefix + TOPIC, "num_partitions": partitions, "replication_factor": 1, "assignments": (),
+            "configs": ()},)})
+        while self._is_starting(partitions) and self._wait():
+            pass
+
+    def _is_starting(self, partitions: int) -> bool:
         """Say whether the topic that was asked for has no leaders yet."""
-        wanted = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1} for index in (0, 1)]
+        wanted = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}
+                  for index in range(partitions)]
         found = self.ask(offer.LIST_OFFSETS, 5, {"replica_id": -1, "topics": self.topics("partitions", *wanted)})
         return any(row["error_code"] for topic in found["topics"] for row in topic["partitions"])
 

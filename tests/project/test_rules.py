@@ -45,7 +45,8 @@ HOMES = {
     "trio": ("harness/simulate/trio_runtime.py", "harness/simulate/actor_tasks.py",
              "harness/simulate/pytest_plugin.py", "harness/demo/web/server.py", "harness/demo/web/shared_session.py",
              "harness/demo/web/background_search.py", "harness/demo/terminal/trio_stepper.py",
-             "kafka_proto/gateway/server.py", "kafka_proto/gateway/cluster.py"),
+             "kafka_proto/gateway/server.py", "kafka_proto/gateway/cluster.py", "kafka_proto/reproduce/proxy.py",
+             "kafka_proto/reproduce/playing.py"),
     "starlette": ("harness/demo/web/server.py", "harness/demo/web/responses.py"),
     "hypercorn": ("harness/demo/web/server.py",),
     "prompt_toolkit": ("harness/demo/terminal/fullscreen.py",),
@@ -61,8 +62,9 @@ HOMES = {
 
 DRIVERS = {
     "kafka_proto/gateway/recording.py": ("model", "record"), "kafka_proto/gateway/drawn.py": ("model", "simulate"),
+    "kafka_proto/reproduce/command.py": ("model", "record", "simulate"),
 }
-"""The gateway serves real clients: it is a driver besides. Where it records, and draws faults, it knows more."""
+"""The gateway serves real clients, and `reproduce` drives them: these are drivers besides, and know more."""
 
 HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "matplotlib", "numpy", "structlog", "click", "rich")
 MOST_LINES = 400

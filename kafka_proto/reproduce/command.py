@@ -1,0 +1,76 @@
+"""The command `kafka-proto reproduce`: a schedule found in simulation, played against a real broker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.model import CommandOption, Printed, ProtocolCommand, Refusal
+from harness.record import Recorder, Trail, read_trail
+from harness.simulate.replay import replay_plain
+from kafka_proto.reproduce.judging import JUDGED, shown, violations
+from kafka_proto.reproduce.schedule import Schedule, Step, Unplayable, schedule_of
+
+FAMILY = "exactly-once/"
+
+
+def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
+    """Play the schedule of a trail. Exit code 1 where the broker's logs do not show a violation."""
+    if len(arguments) != 1:
+        raise Refusal("reproduce takes one TRAIL; kafka-proto hunt writes them")
+    path, (host, port) = Path(arguments[0]), _address(options["--broker"])
+    schedule = _schedule(path, read_trail(path))
+    try:
+        from kafka_proto.reproduce.playing import play
+    except ImportError as error:
+        what = "confluent-kafka" if error.name == "confluent_kafka" else "'kafka-proto[gateway]'"
+        raise Refusal(f"playing against a real broker needs librdkafka and the extra `gateway` ({error.name} is "
+                      f"missing): pip install {what}") from None
+    try:
+        played = play(schedule, host, port, _progress)
+    except (OSError, ValueError) as error:
+        raise Refusal(f"{host}:{port} does not answer as a broker ({error}); start one, as benchmarks/real_broker.py "
+                      "does") from None
+    found = violations(played.logs, played.ledger)
+    lines = [f"{name} is violated: {why}" for name, why in found.items()] or [
+        "not reproduced: the logs show no violation of " + ", ".join(JUDGED)]
+    lines += shown(played.logs)
+    lines += [f"the client heard: {line}" for line in played.heard]
+    data = {"violated": found, "logs": list(shown(played.logs)), "heard": list(played.heard)}
+    return Printed("\n".join(lines), data, 0 if found else 1)
+
+
+def _address(given: str | None) -> tuple[str, int]:
+    host, colon, port = (given or "").rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise Refusal(f"--broker should be HOST:PORT, as 127.0.0.1:9092, not {given!r}")
+    return host, int(port)
+
+
+def _schedule(path: Path, trail: Trail) -> Schedule:
+    if not trail.model.startswith(FAMILY):
+        raise Refusal(f"{path} is a run of {trail.model}; what can be played against a real broker are runs of whole "
+                      f"transactions ({FAMILY}...)")
+    try:
+        choices = replay_plain(trail, Recorder(keep=False)).trail.choices
+        return schedule_of([Step(choice.label, choice.subject, choice.sent) for choice in choices])
+    except Unplayable as error:
+        raise Refusal(f"{path} cannot be played against a real broker: {error}") from None
+
+
+def _progress(event: str) -> None:
+    print(event, file=sys.stderr, flush=True)
+
+
+reproduce = ProtocolCommand(
+    """Play the schedule of a trail against a real broker, with a real client.
+
+    librdkafka makes the calls of the trail's producers, through a proxy that lets requests arrive late, or loses them,
+    as in the trail. Then the broker's logs are read: the exit code is 0 where they show a violation, else 1. A trail of
+    whole transactions (`exactly-once/...`) can be played that needs delays and losses only.
+    """,
+    run, "TRAIL", (
+        CommandOption("--broker", "HOST:PORT", "The broker, as 127.0.0.1:9092; topics of a run are made in it."),
+    ),
+)

@@ -1,0 +1,84 @@
+"""What a proxy reads of the requests and responses that it forwards: whose they are, and where brokers are said to be.
+
+Pure: bytes in, bytes out. Frames go through as they are, but for responses that say where brokers listen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+from kafka_proto.gateway.client import read_response
+from kafka_proto.gateway.codec import Malformed, Source, api_name, has_flexible_header, write_message, write_varint
+from kafka_proto.gateway.frames import framed
+from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, METADATA
+
+NAMING = (METADATA, FIND_COORDINATOR)
+"""APIs whose responses say where brokers are."""
+Address = tuple[str, int]
+
+
+@attrs.frozen
+class Asked:
+    """What the head of a request says."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+
+    @property
+    def api(self) -> str:
+        """What Kafka calls it, as EndTxn; empty for what kio does not know."""
+        try:
+            return api_name(self.api_key, self.version)
+        except Exception:  # kio's errors for what it does not have are of many kinds
+            return ""
+
+
+def asked(frame: bytes) -> Asked:
+    """Return the head of a request. Raises Malformed."""
+    source = Source(frame)
+    api_key, version = (int.from_bytes(source.take(2), "big", signed=True) for _ in range(2))
+    correlation_id = int.from_bytes(source.take(4), "big", signed=True)
+    length = int.from_bytes(source.take(2), "big", signed=True)
+    return Asked(api_key, version, correlation_id, source.take(length).decode() if length > 0 else "")
+
+
+def addresses(frame: bytes, request: Asked) -> list[Address]:
+    """Return where the brokers are that a response names. Raises Malformed."""
+    if request.api_key not in NAMING:
+        return []
+    fields = read_response(frame, request.api_key, request.version)[1]
+    return [(place["host"], place["port"]) for place in _places(fields) if place["port"] > 0]
+
+
+def renamed(frame: bytes, request: Asked, mine: Callable[[Address], Address]) -> bytes:
+    """Return a response as a frame with its length, in which brokers are where a proxy says. Raises Malformed."""
+    if request.api_key not in NAMING:
+        return framed(frame)
+    correlation_id, fields, _ = read_response(frame, request.api_key, request.version)
+    for place in _places(fields):
+        if place["port"] > 0:
+            place["host"], place["port"] = mine((place["host"], place["port"]))
+    out = bytearray(correlation_id.to_bytes(4, "big", signed=True))
+    if request.api_key != API_VERSIONS and has_flexible_header("response", request.api_key, request.version):
+        write_varint(out, 0)
+    return framed(out + write_message("response", request.api_key, request.version, fields))
+
+
+def _places(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the structures that have a host and a port."""
+    if isinstance(value, dict):
+        if "host" in value and "port" in value:
+            yield value
+        for inner in value.values():
+            yield from _places(inner)
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _places(inner)
+
+
+__all__ = ["Address", "Asked", "Malformed", "addresses", "asked", "renamed"]

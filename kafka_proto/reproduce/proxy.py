@@ -1,0 +1,135 @@
+"""A proxy between clients and a broker that holds single requests back: each connection has one to the broker.
+
+What is held keeps its connection to the broker open when its client gives up: it arrives later, as out of a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import attrs
+import trio
+
+from kafka_proto.gateway.frames import FrameReader, framed
+from kafka_proto.reproduce.forwarding import Address, Asked, addresses, asked, renamed
+from kafka_proto.reproduce.schedule import Late
+
+LOOPBACK = "127.0.0.1"
+PIECE = 65_536
+LOST = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+@attrs.define
+class Held:
+    """A request that is held back, from when it comes until it may arrive and is answered."""
+
+    late: Late
+    came: trio.Event = attrs.field(factory=trio.Event)
+    may_arrive: trio.Event = attrs.field(factory=trio.Event)
+    answered: trio.Event = attrs.field(factory=trio.Event)
+
+
+@attrs.define
+class Connection:
+    """A client's connection and the one to the broker: requests that are not answered, by correlation id."""
+
+    client: trio.SocketStream
+    broker: trio.SocketStream
+    waiting: dict[int, tuple[Asked, Held | None]] = attrs.field(factory=dict)
+
+
+class Proxy:
+    """Forwards between clients and a broker and its fellows; `choose` says which request is held back."""
+
+    def __init__(self, choose: Callable[[Asked], Held | None]) -> None:
+        self._choose = choose
+        self._mine: dict[Address, Address] = {}
+        self._nursery: trio.Nursery
+
+    async def listen(self, nursery: trio.Nursery, broker: Address) -> Address:
+        """Listen for clients of a broker, once, and return where. Raises OSError."""
+        self._nursery = nursery
+        if broker not in self._mine:
+            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
+            self._mine[broker] = (LOOPBACK, listener.socket.getsockname()[1])
+            nursery.start_soon(trio.serve_listeners, partial(self._serve, broker), [listener])
+        return self._mine[broker]
+
+    async def _serve(self, broker: Address, client: trio.SocketStream) -> None:
+        try:
+            stream = await trio.open_tcp_stream(*broker)
+        except OSError:
+            return
+        connection = Connection(client, stream)
+        async with stream, trio.open_nursery() as nursery:
+            nursery.start_soon(self._answers, connection)
+            await self._requests(connection)
+            with trio.move_on_after(5):  # what was forwarded is answered, whether or not the client is there
+                while connection.waiting:
+                    await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+
+    async def _requests(self, connection: Connection) -> None:
+        """Forward requests until the client ends, or one of them is lost."""
+        reader = FrameReader()
+        while data := await _received(connection.client):
+            for frame in reader.receive(data):
+                request = asked(frame)
+                held = self._choose(request)
+                if held is not None:
+                    held.came.set()
+                    if held.late.is_lost:
+                        await connection.client.aclose()
+                        return
+                    await held.may_arrive.wait()
+                connection.waiting[request.correlation_id] = (request, held)
+                if not await _sent(connection.broker, framed(frame)):
+                    return
+
+    async def _answers(self, connection: Connection) -> None:
+        """Forward responses until the broker ends; brokers are where this proxy listens for them."""
+        reader = FrameReader(longest=2**30)
+        while data := await _received(connection.broker):
+            for frame in reader.receive(data):
+                request, held = connection.waiting.pop(int.from_bytes(frame[:4], "big", signed=True))
+                for address in addresses(frame, request):
+                    await self.listen(self._nursery, address)
+                if held is not None:
+                    held.answered.set()
+                await _sent(connection.client, renamed(frame, request, self._mine.__getitem__))
+        await connection.client.aclose()
+
+
+async def _received(stream: trio.SocketStream) -> bytes:
+    """Return what comes next, nothing where the other side has ended."""
+    try:
+        return bytes(await stream.receive_some(PIECE))
+    except LOST:
+        return b""
+
+
+async def _sent(stream: trio.SocketStream, data: bytes) -> bool:
+    """Send, and say whether the other side was there."""
+    try:
+        await stream.send_all(data)
+    except LOST:
+        return False
+    return True
+
+
+def chooser(helds: list[Held], begun: Callable[[str], int]) -> Callable[[Asked], Held | None]:
+    """Return what picks the requests that come late: `begun` says which call a producer made last, by its client id."""
+    seen: dict[tuple[str, str, int], int] = {}
+
+    def choose(request: Asked) -> Held | None:
+        place = (request.client_id, request.api, begun(request.client_id))
+        seen[place] = seen.get(place, 0) + 1
+        return next(_found(helds, place, seen[place]), None)
+
+    return choose
+
+
+def _found(helds: list[Held], place: tuple[str, str, int], nth: int) -> Iterator[Held]:
+    return (held for held in helds if (held.late.producer, held.late.api, held.late.call) == place
+            and held.late.nth == nth)

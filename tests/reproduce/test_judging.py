@@ -1,0 +1,76 @@
+"""What a stranger can tell from a broker's logs: each property on a log that violates it, and on its repaired twin."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_proto.reproduce.judging import Batch, Ledger, Log, shown, violations
+from kafka_proto.reproduce.schedule import Call
+
+INIT, BEGIN, COMMIT, ABORT = (Call("c1", action, n) for action, n in (
+    ("InitTransactions", 0), ("BeginTransaction", 1), ("CommitTransaction", 1), ("AbortTransaction", 1)))
+SENT = Call("c1", "Send", 1, "T-0", "c1.1#1")
+SECOND = Call("c1", "BeginTransaction", 2)
+OTHER = Call("c2", "InitTransactions", 0)
+TIDS = {"c1": "tid1", "c2": "tid1"}
+
+
+def log(*entries: str, stable: int | None = None) -> Log:
+    """Return a log of one producer id: records by their text, markers by their type, at offsets from 0."""
+    batches = tuple(Batch(n, 7, entry in ("COMMIT", "ABORT"), (entry,)) for n, entry in enumerate(entries))
+    return Log(batches, len(batches), len(batches) if stable is None else stable)
+
+
+def ledger(*calls: Call, **answered: str) -> Ledger:
+    """Return what the application did, and the outcomes that it was told, by the number of its transaction."""
+    return Ledger((INIT, BEGIN, SENT, *calls), {f"c1.{name[1:]}": outcome for name, outcome in answered.items()}, TIDS)
+
+
+ENDED = ledger(COMMIT, t1="commit")
+ROWS = {
+    "MarkerAttribution": (
+        {"T-0": log("c1.1#1", "ABORT", "c1.2#1", "ABORT")}, ledger(ABORT, SECOND, t1="abort"),
+        {"T-0": log("c1.1#1", "ABORT", "c1.2#1", stable=2)}, ledger(ABORT, SECOND, t1="abort"),
+        "the ABORT of T-0 at offset 3 ends c1.2#1, of a transaction that the application has not ended",
+    ),
+    "AcknowledgedOutcome": (
+        {"T-0": log("c1.1#1", "ABORT")}, ENDED, {"T-0": log("c1.1#1", "COMMIT")}, ENDED,
+        "the ABORT of T-0 at offset 1 ends c1.1#1, of a transaction whose commit was acknowledged",
+    ),
+    "Atomicity": (
+        {"T-0": log("c1.1#1", "COMMIT"), "T-1": log("c1.1#2", "ABORT")}, ledger(COMMIT),
+        {"T-0": log("c1.1#1", "COMMIT"), "T-1": log("c1.1#2", "COMMIT")}, ledger(COMMIT),
+        "c1.1#1 is ended by the COMMIT of T-0 at offset 1, c1.1#2 by the ABORT of T-1 at offset 1",
+    ),
+    "NoHangingTransaction": (
+        {"T-0": log("ABORT", "c1.1#1", stable=1)}, ledger(ABORT, t1="abort"),
+        {"T-0": log("c1.1#1", "ABORT")}, ledger(ABORT, t1="abort"),
+        "T-0 is open from offset 1 on, and every transaction was ended",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_violation_is_seen_and_its_twin_is_silent(name: str) -> None:
+    """The bad logs violate the property by the reason given, the repaired ones violate nothing."""
+    bad, did, good, did_there, reason = ROWS[name]
+    assert violations(bad, did) == {name: reason}
+    assert violations(good, did_there) == {}
+
+
+def test_a_producer_that_is_replaced_may_be_aborted() -> None:
+    """A coordinator aborts what a fenced producer left open: nobody else ended it, and nothing is wrong."""
+    logs = {"T-0": log("c1.1#1", "ABORT")}
+    assert "MarkerAttribution" in violations(logs, ledger())
+    assert violations(logs, ledger(OTHER)) == {}
+
+
+def test_what_is_under_way_may_be_open() -> None:
+    """A log is not stable to its end while a transaction is under way."""
+    assert violations({"T-0": log("c1.1#1", stable=0)}, ledger()) == {}
+
+
+def test_logs_are_shown_a_line_each() -> None:
+    """Offsets, what is there, and how far it is stable."""
+    assert list(shown({"T-1": log(), "T-0": log("c1.1#1", "COMMIT", stable=1)})) == [
+        "T-0: 0 c1.1#1, 1 COMMIT (stable up to 1 of 2)", "T-1: nothing (stable up to 0 of 0)"]

@@ -1,0 +1,60 @@
+"""The command `reproduce`: what it refuses, and with librdkafka what our brokers show, release by release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.command_line import call
+from support.paths import DATA
+
+TRAILS = DATA / "reproduce"
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize(("words", "sentence"), [
+    ((), "reproduce takes one TRAIL; kafka-proto hunt writes them"),
+    ((TRAILS / "late-end.trail.jsonl",), "--broker should be HOST:PORT, as 127.0.0.1:9092, not None"),
+    ((TRAILS / "late-end.trail.jsonl", "--broker", "here"),
+     "--broker should be HOST:PORT, as 127.0.0.1:9092, not 'here'"),
+    ((TRAILS.parent.parent / "trails" / "s4-copied-tail.trail.jsonl", "--broker", NOBODY),
+     "what can be played against a real broker are runs of whole transactions (exactly-once/...)"),
+    (("there-is-none", "--broker", NOBODY), "there-is-none"),
+], ids=["no trail", "no broker", "bad address", "other model", "no file"])
+def test_bad_input_is_refused_in_a_sentence(words: tuple[object, ...], sentence: str) -> None:
+    """A trail, a model or an address that will not do is told before anybody is connected to."""
+    outcome = call("reproduce", *words)
+    assert outcome.code == 2 and sentence in outcome.refusal
+
+
+def test_a_run_with_a_crash_is_refused_with_its_step(tmp_path: Path) -> None:
+    """A run that needs a fault inside a broker names the first step that cannot be had from outside."""
+    call("simulate", "leaders-crash", "--seeds", 1, "--out", tmp_path)
+    (path,) = tmp_path.glob("*.trail.jsonl")
+    outcome = call("reproduce", path, "--broker", NOBODY)
+    assert outcome.code == 2 and "cannot be played against a real broker: step" in outcome.refusal
+
+
+def test_without_a_broker_it_says_so() -> None:
+    """Nobody listens: one sentence, exit code 2."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    outcome = call("reproduce", TRAILS / "late-end.trail.jsonl", "--broker", NOBODY)
+    assert outcome.code == 2 and "127.0.0.1:1 does not answer as a broker" in outcome.refusal
+
+
+@pytest.mark.parametrize(("release", "level", "name", "violated"), [
+    ("3.5.2", 0, "late-end", ["MarkerAttribution"]),
+    ("4.4.0", 2, "late-end", ["MarkerAttribution"]),
+    ("3.5.2", 0, "hanging-transaction", ["NoHangingTransaction"]),
+    ("3.9.2", 1, "hanging-transaction", []),
+])
+def test_schedules_show_on_our_brokers_what_they_show_on_real_ones(
+    release: str, level: int, name: str, violated: list[str]
+) -> None:
+    """As docs/gateway.md has it of real brokers: KAFKA-17754 on all releases, KAFKA-14402 until the leader asks."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    from kafka_proto.gateway.cluster import KafkaCluster
+
+    with KafkaCluster(release=release, transaction_version=level) as cluster:
+        outcome = call("reproduce", TRAILS / f"{name}.trail.jsonl", "--broker", cluster.bootstrap_servers, "--json")
+    assert (outcome.code, list(outcome.json["violated"])) == (0 if violated else 1, violated), outcome.err
