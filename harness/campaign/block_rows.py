@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.campaign.cells import Cell
 from harness.campaign.event_columns import EventColumns
-from harness.campaign.schemas import EVENTS, RUNS, SCHEMAS
+from harness.campaign.schemas import EVENTS, SCHEMAS
 from harness.record import Trail
 from harness.record.files import compact
 from harness.simulate.coverage import UNMAPPED, Coverage
@@ -52,19 +53,19 @@ class BlockRows:
         }
         self.actions: Counter[str] = Counter()
         """How often each action was taken."""
-        self._rows: dict[str, list[dict[str, Any]]] = {"violations": [], "coverage": []}
-        self._runs: dict[str, list[Any]] = {name: [] for name in RUNS.names if name not in self._about}
+        self._rows: dict[str, list[dict[str, Any]]] = {"runs": [], "violations": [], "coverage": []}
         self._columns: dict[str, list[Any]] = {name: [] for name in EVENTS.names if name not in ("cell", "values")}
         self._texts = {name: TextColumn() for name in ("process", "kind", "action", "turn", "value", "violated")}
         self._values: list[int] = []
         self._ends = [0]
         self._known: dict[EventColumns, tuple[int, int, int, int, list[int]]] = {}
-        self._failing = self._errors = self._steps = 0
+        self.failing = self._errors = self._steps = 0
+        """How many runs violate something, how many ended in an error, and the steps of all."""
 
     def run(self, run: Run, digest: str, faults: list[str], kept: bool, covered: bool, wall_us: int) -> None:
         """Add a finished run."""
         verdict, trail = run.verdict, run.trail
-        self._failing += not verdict.ok
+        self.failing += not verdict.ok
         self._steps += len(trail.choices)
         self._add({
             "seed": trail.seed, "outcome": "ok" if verdict.ok else "violated", "violated": verdict.violated,
@@ -87,7 +88,7 @@ class BlockRows:
     ) -> None:
         """Add a run that was recorded elsewhere; faults and the actions of violating steps by number of the step."""
         first = verdicts[0] if verdicts else Verdict()
-        self._failing += bool(verdicts)
+        self.failing += bool(verdicts)
         self._steps += steps
         self._add({
             "seed": seed, "outcome": "violated" if verdicts else "ok", "violated": first.violated, "kind": first.kind,
@@ -96,23 +97,18 @@ class BlockRows:
         })
         for verdict in verdicts:
             step = verdict.step or 0
-            self._rows["violations"].append({
-                "cell": self.key, "seed": seed, "property": verdict.violated, "kind": verdict.kind, "step": step,
-                "reason": verdict.reason, "action": actions.get(step), "steps": steps,
-                "faults": sorted({name for n, name in faults.items() if n <= step}),
-            })
+            before = sorted({name for n, name in faults.items() if n <= step})
+            self.violation(seed, steps, attrs.evolve(verdict, step=step), actions.get(step), before)
 
     def _add(self, row: Mapping[str, Any]) -> None:
         """Add a row of a run, in which columns without a value are left out."""
-        for name, column in self._runs.items():
-            column.append(row.get(name, [] if name in ("faults", "witnessed") else None))
+        self._rows["runs"].append({**self._about, "faults": [], "witnessed": [], **row})
 
-    def violation(self, run: Run, verdict: Verdict, action: str, faults: list[str]) -> None:
+    def violation(self, seed: int, steps: int, verdict: Verdict, action: str | None, faults: list[str]) -> None:
         """Add the first violation of a claimed property by a run: in which step, and which faults came before."""
         self._rows["violations"].append({
-            "cell": self.key, "seed": run.trail.seed, "property": verdict.violated, "kind": verdict.kind,
-            "step": verdict.step, "reason": verdict.reason, "action": action or None, "faults": faults,
-            "steps": len(run.trail.choices),
+            "cell": self.key, "seed": seed, "property": verdict.violated, "kind": verdict.kind, "step": verdict.step,
+            "reason": verdict.reason, "action": action, "faults": faults, "steps": steps,
         })
 
     def events(self, seed: int, events: Iterable[tuple[int, int | None, EventColumns, str]]) -> None:
@@ -139,46 +135,33 @@ class BlockRows:
 
     def finish(self, first: int, coverage: Coverage | None, seeds: Sequence[int]) -> None:
         """Add what all runs of the block reached together; `seeds` are those of the runs that were counted."""
-        reached = [self._reached("action", action, count=count) for action, count in sorted(self.actions.items())]
+        reached: list[dict[str, Any]] = [
+            {"kind": "action", "name": action, "count": count} for action, count in sorted(self.actions.items())
+        ]
         if coverage is not None:
-            reached += [self._reached("offered", action) for action in sorted(coverage.offered)]
+            reached += [{"kind": "offered", "name": action} for action in sorted(coverage.offered)]
             guards = coverage.tables.guards
             seen = sorted(guards.seen) if guards is not None else []
-            reached += [self._reached("guard", str(guard), outcome) for guard, outcome in seen]
-            reached += [self._reached("guard", str(guard)) for guard in coverage.unseen()]
+            reached += [{"kind": "guard", "name": str(guard), "outcome": outcome} for guard, outcome in seen]
+            reached += [{"kind": "guard", "name": str(guard)} for guard in coverage.unseen()]
             states = [(int.from_bytes(key, "big", signed=True), seeds[run - 1])
                       for key, run in coverage.first.items() if key != UNMAPPED]
-            reached += [self._reached("state", state=state, seed=seed) for state, seed in sorted(states)]
-        self._rows["coverage"] = [{**row, "first": first} for row in reached]
-
-    def _reached(
-        self, kind: str, name: str | None = None, outcome: bool | None = None, state: int | None = None,
-        seed: int | None = None, count: int | None = None,
-    ) -> dict[str, Any]:
-        return {"cell": self.key, "kind": kind, "name": name, "outcome": outcome, "state": state, "seed": seed,
-                "count": count}
+            reached += [{"kind": "state", "state": state, "seed": seed} for state, seed in sorted(states)]
+        self._rows["coverage"] = [{**row, "cell": self.key, "first": first} for row in reached]
 
     @property
     def made(self) -> int:
         """How many runs there are."""
-        return len(self._runs["seed"])
-
-    @property
-    def failing(self) -> int:
-        """How many of them violate something."""
-        return self._failing
+        return len(self._rows["runs"])
 
     @property
     def counts(self) -> Mapping[str, int]:
         """How many runs, failing runs, errors and steps there are."""
-        return {"runs": self.made, "failing": self._failing, "errors": self._errors, "steps": self._steps}
+        return {"runs": self.made, "failing": self.failing, "errors": self._errors, "steps": self._steps}
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the rows as tables by name."""
         tables = {name: pa.Table.from_pylist(rows, SCHEMAS[name]) for name, rows in self._rows.items()}
-        count = len(self._runs["seed"])
-        runs = {**{name: [value] * count for name, value in self._about.items()}, **self._runs}
-        tables["runs"] = pa.table([pa.array(runs[field.name], field.type) for field in RUNS], RUNS)
         tables["events"] = self._events()
         return tables
 

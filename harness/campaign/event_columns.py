@@ -8,37 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Protocol
 
 import attrs
 
-from harness.record.events import INITIAL
+from harness.record.events import INITIAL, Happening
 
 MOST_KNOWN = 100_000
 """Turns that are remembered."""
 json_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-
-
-class EventColumns(Protocol):
-    """What the columns of an event are made from; as a key it stands for itself or for all that are equal."""
-
-    @property
-    def process(self) -> str | None:
-        """Who took the step; None for event 0."""
-
-    @property
-    def kind(self) -> str:
-        """The step's kind, or `initial`."""
-
-    @property
-    def action(self) -> str | None: ...
-
-    @property
-    def turn(self) -> str: ...
-
-    @property
-    def writes(self) -> tuple[tuple[str, str], ...]:
-        """Names of slots and canonical texts of the values written, by name."""
 
 
 @attrs.frozen
@@ -46,10 +23,17 @@ class ReadColumns:
     """The columns of an event that was read as text."""
 
     process: str | None
+    """Who took the step; None for event 0."""
     kind: str
+    """The step's kind, or `initial`."""
     action: str | None
     turn: str
     writes: tuple[tuple[str, str], ...]
+    """Names of slots and canonical texts of the values written, by name."""
+
+
+EventColumns = Happening | ReadColumns
+"""What the columns of an event are made from; as a key it stands for itself or for all that are equal."""
 
 
 def columns_of(text: str) -> ReadColumns:
@@ -64,13 +48,6 @@ def columns_of(text: str) -> ReadColumns:
     return ReadColumns(event.get("process"), event.get("kind", INITIAL), event.get("action"), turn, writes)
 
 
-def slots_of(turn: str) -> list[str]:
-    """Return the names of the slots that a turn writes."""
-    event = json.loads(turn)
-    names: list[str] = event[INITIAL] if INITIAL in event else event["writes"]
-    return names
-
-
 class Joiner:
     """Joins the columns of events again, and remembers the parts of each turn."""
 
@@ -82,14 +59,9 @@ class Joiner:
         if turn not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            names = slots_of(turn)
+            event = json.loads(turn)
+            names = event[INITIAL] if INITIAL in event else event["writes"]
             self._known[turn] = turn[1 : -1 - len(json_text(names))], [f"{json_text(name)}:" for name in names]
         head, names = self._known[turn]
         inside = ",".join([name + value for name, value in zip(names, values, strict=True)])
         return f"{head}{{{inside}}}"
-
-    def line(self, n: int, at_us: int | None, turn: str, values: Sequence[str], violated: str | None) -> str:
-        """Return the line of a history that an event is."""
-        at = "" if at_us is None else f'"at_us":{at_us},'
-        failing = "" if violated is None else f',"violated":{violated}'
-        return f'{{"n":{n},{at}{self.part(turn, values)}{failing}}}'

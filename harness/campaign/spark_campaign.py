@@ -50,10 +50,6 @@ class CampaignResult:
     steps: int = 0
     interrupted: bool = False
 
-    @property
-    def complete(self) -> bool:
-        return not self.interrupted
-
 
 _WORKER: list[Worker] = []
 """In a worker: what it has learned, which lasts as long as it does."""

@@ -145,7 +145,8 @@ class Worker:
             rows.events(run.trail.seed, buffer.events)
         for verdict in run.violations:
             step = verdict.step or 0
-            rows.violation(run, verdict, happened[step].action or "", _mix(faults[: step + 1]))
+            rows.violation(run.trail.seed, len(run.trail.choices), verdict, happened[step].action or None,
+                           _mix(faults[: step + 1]))
         rows.run(run, buffer.digest(), _mix(faults), keep, task.covered, wall_us)
 
 

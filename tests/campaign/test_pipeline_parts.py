@@ -75,13 +75,16 @@ def test_an_event_taken_apart_and_put_together_is_the_same_text(what: str) -> No
     model, plan = resolve(what)
     recorder, joiner = Recorder(), Joiner()
     run_plain(Tables(model), plan, Strategies("random").run(1), recorder)  # type: ignore[arg-type]
+    again = Recorder()
     for line in recorder.lines:
         event = json.loads(line)
         violated = event.pop("violated", None)
         n, at_us = event.pop("n"), event.pop("at_us", None)
         columns = columns_of(json.dumps(event, separators=(",", ":"), ensure_ascii=False)[1:-1])
-        text = None if violated is None else json.dumps(violated, separators=(",", ":"), ensure_ascii=False)
-        assert joiner.line(n, at_us, columns.turn, [value for _, value in columns.writes], text) == line
+        text = json.dumps(violated, separators=(",", ":"), ensure_ascii=False)
+        part = joiner.part(columns.turn, [value for _, value in columns.writes])
+        again.add(n, at_us, part, "" if violated is None else f',"violated":{text}')
+        assert again.lines[-1] == line
         assert (columns.process, columns.action) == (event.get("process"), event.get("action"))
 
 
