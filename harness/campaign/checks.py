@@ -24,25 +24,6 @@ CALM = "no fault"
 """The fault mix of a run without any."""
 
 
-@attrs.frozen
-class Rate:
-    """How many of some runs fail, with the Wilson interval of 95 percent for the rate behind that."""
-
-    what: str
-    strategy: str
-    value: str
-    """The fault mix (`Crash + Drop`), the swept values (`crash=1`), or nothing for all runs together."""
-    runs: int
-    failing: int
-    errors: int
-    low: float
-    high: float
-
-    @property
-    def rate(self) -> float:
-        return self.failing / self.runs if self.runs else 0.0
-
-
 def wilson(failing: int, runs: int, z: float = Z) -> tuple[float, float]:
     """Return the Wilson score interval for a rate of which `failing` of `runs` were seen."""
     if not runs:
@@ -51,6 +32,37 @@ def wilson(failing: int, runs: int, z: float = Z) -> tuple[float, float]:
     middle, half = seen + spread / 2, z * math.sqrt(seen * (1 - seen) / runs + spread / (4 * runs))
     low, high = (middle - half) / (1 + spread), (middle + half) / (1 + spread)
     return (0.0 if not failing else max(0.0, low)), (1.0 if failing == runs else min(1.0, high))
+
+
+@attrs.frozen
+class Share:
+    """How many of some runs fail; `low` to `high` is the Wilson interval of 95 percent for the rate behind that."""
+
+    failing: int
+    runs: int
+
+    @property
+    def rate(self) -> float:
+        return self.failing / self.runs if self.runs else 0.0
+
+    @property
+    def low(self) -> float:
+        return wilson(self.failing, self.runs)[0]
+
+    @property
+    def high(self) -> float:
+        return wilson(self.failing, self.runs)[1]
+
+
+@attrs.frozen
+class Rate(Share):
+    """How often the runs of a scenario or model fail under a strategy."""
+
+    what: str
+    strategy: str
+    value: str
+    """The fault mix (`Crash + Drop`), the swept values (`crash=1`), or nothing for all runs together."""
+    errors: int
 
 
 def rates(tables: CampaignTables) -> list[Rate]:
@@ -87,11 +99,7 @@ def _rates(runs: DataFrame, value: Column) -> list[Rate]:
         f.count("*").alias("runs"), f.count_if(f.col("outcome") == "violated").alias("failing"),
         f.count_if(f.col("outcome") == "error").alias("errors"),
     )
-    found = []
-    for row in groups.sort(*groups.columns[:3]).collect():
-        low, high = wilson(row["failing"], row["runs"])
-        found.append(Rate(**row.asDict(), low=low, high=high))
-    return found
+    return [Rate(**row.asDict()) for row in groups.sort(*groups.columns[:3]).collect()]
 
 
 @attrs.frozen

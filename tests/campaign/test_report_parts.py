@@ -11,7 +11,7 @@ from support.paths import DATA
 from support.spark_session import spark
 
 from harness.campaign.cells import cells
-from harness.campaign.checks import Point, Reached, wilson
+from harness.campaign.checks import Point, Reached
 from harness.campaign.clusters import _witnesses
 from harness.campaign.report import markup, plots
 from harness.record import Chosen
@@ -33,8 +33,8 @@ def test_violations_of_other_code_are_told_by_their_rows() -> None:
 
 def test_plots_are_the_same_each_time_and_readable_without_colour() -> None:
     """Found, found without a fault, and silent have three marks; labels and counts are text in the page's colour."""
-    marks = [plots.Mark("with <Crash>", 40, 100, *wilson(40, 100)),
-             plots.Mark("without", 4, 100, *wilson(4, 100), is_hollow=True), plots.Mark("calm", 0, 9, *wilson(0, 9))]
+    marks = [plots.Mark(40, 100, "with <Crash>"), plots.Mark(4, 100, "without", is_hollow=True),
+             plots.Mark(0, 9, "calm")]
     drawn = plots.rates(marks, "one", 'about "this"')
     assert drawn == plots.rates(marks, "one", 'about "this"')
     assert all(text in drawn for text in ("with &lt;Crash&gt;", "40 of 100", "0 of 9", "about &quot;this&quot;"))

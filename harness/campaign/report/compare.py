@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from harness.campaign.cells import Cell
-from harness.campaign.checks import wilson
+from harness.campaign.checks import Share
 from harness.campaign.report.summary import Summary, Tally
 from harness.record.files import compact
 
@@ -27,23 +27,6 @@ TOLD = ("model", "sizes", "settings", "network", "faults", "claims", "mode", "st
 
 
 @attrs.frozen
-class Side:
-    """How many of a campaign's runs something was seen in, with the interval of 95 percent for its rate."""
-
-    failing: int
-    runs: int
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return wilson(self.failing, self.runs)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the side as a JSON object."""
-        low, high = self.interval
-        return {"failing": self.failing, "runs": self.runs, "low": low, "high": high}
-
-
-@attrs.frozen
 class ViolationChange:
     """A violation that is new or gone, or whose rate has changed."""
 
@@ -52,8 +35,8 @@ class ViolationChange:
     """The cell; for a cluster the scenario or model."""
     violated: str
     """The property, or that there was an error."""
-    before: Side
-    after: Side
+    before: Share
+    after: Share
     actions: tuple[str, ...] = ()
     """Of a cluster: the actions of its witness; nothing for a cell."""
     faults: tuple[str, ...] = ()
@@ -66,8 +49,12 @@ class ViolationChange:
     def to_json(self) -> dict[str, Any]:
         """Return the change as a JSON object."""
         return {"change": self.change, "name": self.name, "property": self.violated, "apart": self.is_apart,
-                "before": self.before.to_json(), "after": self.after.to_json(), "actions": list(self.actions),
+                "before": _share_json(self.before), "after": _share_json(self.after), "actions": list(self.actions),
                 "faults": list(self.faults)}
+
+
+def _share_json(share: Share) -> dict[str, Any]:
+    return {"failing": share.failing, "runs": share.runs, "low": share.low, "high": share.high}
 
 
 @attrs.frozen
@@ -120,7 +107,7 @@ def compare(before: Summary, after: Summary) -> Comparison:
 def _cell_changes(name: str, before: Tally, after: Tally) -> Iterator[ViolationChange]:
     counts = [{**tally.properties, **({ERROR: tally.errors} if tally.errors else {})} for tally in (before, after)]
     for violated in sorted(set(counts[0]) | set(counts[1])):
-        sides = Side(counts[0].get(violated, 0), before.runs), Side(counts[1].get(violated, 0), after.runs)
+        sides = Share(counts[0].get(violated, 0), before.runs), Share(counts[1].get(violated, 0), after.runs)
         change = _change(*sides)
         if change is not None:
             yield ViolationChange(change, name, violated, *sides)
@@ -134,7 +121,7 @@ def _cluster_changes(before: Summary, after: Summary) -> Iterator[ViolationChang
     for signature in sorted(set(counts[0]) | set(counts[1])):
         what, violated, actions, faults = signature
         if what in runs[0] and what in runs[1]:
-            old, new = (Side(min(found.get(signature, 0), made[what]), made[what])
+            old, new = (Share(min(found.get(signature, 0), made[what]), made[what])
                         for found, made in zip(counts, runs, strict=True))
             change = _change(old, new)
             if change is not None:
@@ -148,15 +135,14 @@ def _runs(tallies: Sequence[Tally]) -> Counter[str]:
     return found
 
 
-def _change(before: Side, after: Side) -> str | None:
+def _change(before: Share, after: Share) -> str | None:
     if bool(before.failing) != bool(after.failing):
         return NEW if after.failing else GONE
     return CHANGED if _apart(before, after) else None
 
 
-def _apart(before: Side, after: Side) -> bool:
-    (low, high), (low_after, high_after) = before.interval, after.interval
-    return high < low_after or high_after < low
+def _apart(before: Share, after: Share) -> bool:
+    return before.high < after.low or after.high < before.low
 
 
 def _different(before: Cell, after: Cell) -> str:

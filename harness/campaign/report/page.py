@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.campaign.checks import CALM, Rate, wilson
+from harness.campaign.checks import CALM, Rate, Share
 from harness.campaign.clusters import ViolationCluster
 from harness.campaign.judging import Rejudged
 from harness.campaign.report import plots
@@ -105,19 +105,23 @@ def _verdicts(summary: Summary) -> Iterator[Markup]:
         mark = {True: tag("span", "✓ as expected", "good"), False: tag("span", "✗ NOT as expected", "bad"),
                 None: tag("span", "nothing is expected", "quiet")}[one.as_expected]
         name = joined([tag("b", one.what), tag("span", one.title, "quiet")], "<br>")
-        rows.append((mark, name, said_of(one), one.runs, one.failing, percent(one.rate), interval(one.low, one.high)))
+        rows.append((mark, name, said_of(one), *_counts(one)))
     heads = ("verdict", "scenario or model", "violated properties", "#runs", "#violating", "#rate", "#interval")
     yield table(heads, rows)
-    marks = [Mark(one.what, one.failing, one.runs, one.low, one.high) for one in summary.verdicts]
+    marks = [Mark(one.failing, one.runs, one.what) for one in summary.verdicts]
     yield _plot(plots.rates(marks, "verdicts", "Rate of violating runs of each scenario"))
     yield tag("p", "A circle is the rate that was seen, within its interval; an arrow to the left stands where no run "
                    "violates anything, at the highest rate that this leaves likely.", "quiet")
     if len(summary.tallies) > len(summary.verdicts):
-        inner = [(tally.cell.what, tally.cell.strategy, tally.sweep, tally.runs, tally.failing,
-                  percent(tally.failing / tally.runs), interval(*wilson(tally.failing, tally.runs)), tally.errors)
+        inner = [(tally.cell.what, tally.cell.strategy, tally.sweep, *_counts(tally), tally.errors)
                  for tally in summary.tallies]
         heads = ("scenario or model", "strategy", "swept", "#runs", "#violating", "#rate", "#interval")
         yield details(f"By strategy and swept value ({len(inner)} cells)", table((*heads, "#errors"), inner))
+
+
+def _counts(one: Share) -> tuple[object, ...]:
+    """Return the cells of a table that say how many runs there are, how many violate something, and their rate."""
+    return one.runs, one.failing, percent(one.rate), interval(one.low, one.high)
 
 
 def said_of(one: ScenarioVerdict) -> str:
@@ -187,8 +191,7 @@ def _faults(rates: Sequence[Rate]) -> Iterator[Markup]:
     for what in whats:
         mixes = sorted((rate for rate in rates if rate.what == what), key=lambda rate: (-rate.runs, rate.value))
         left += len(mixes[MOST_MIXES:])
-        rows += [(one.what, one.strategy, one.value, one.runs, one.failing, percent(one.rate),
-                  interval(one.low, one.high)) for one in mixes[:MOST_MIXES]]
+        rows += [(one.what, one.strategy, one.value, *_counts(one)) for one in mixes[:MOST_MIXES]]
     heads = ("scenario or model", "strategy", "faults that happened", "#runs", "#violating", "#rate", "#interval")
     more = [tag("p", f"{left:,} rarer mixes are left out; the table runs has them.", "quiet")] if left else []
     yield details(f"By fault mix ({len(rows):,} rows)", table(heads, rows), *more)
@@ -203,19 +206,18 @@ def _with_and_without(rates: Sequence[Rate], fault: str) -> Iterator[Mark]:
         some = [rate for rate in rates if (fault in rate.value.split(" + ")) is there]
         failing, runs = sum(rate.failing for rate in some), sum(rate.runs for rate in some)
         if runs:
-            yield Mark(f"{word} {fault}", failing, runs, *wilson(failing, runs), is_hollow=not there)
+            yield Mark(failing, runs, f"{word} {fault}", is_hollow=not there)
 
 
 def _sweep(rates: Sequence[Rate]) -> Iterator[Markup]:
     for n, what in enumerate(dict.fromkeys(rate.what for rate in rates)):
         mine = sorted((rate for rate in rates if rate.what == what), key=lambda rate: natural(rate.value))
         several = len({rate.strategy for rate in mine}) > 1
-        marks = [Mark(rate.value + (f", {rate.strategy}" if several else ""), rate.failing, rate.runs, rate.low,
-                      rate.high) for rate in mine]
+        marks = [Mark(rate.failing, rate.runs, rate.value + (f", {rate.strategy}" if several else ""))
+                 for rate in mine]
         yield tag("h3", what)
         yield _plot(plots.rates(marks, f"sweep-{n}", f"Rate of violating runs of {what}, by swept value"))
-        rows = [(one.strategy, one.value, one.runs, one.failing, percent(one.rate), interval(one.low, one.high))
-                for one in mine]
+        rows = [(one.strategy, one.value, *_counts(one)) for one in mine]
         yield table(("strategy", "swept", "#runs", "#violating", "#rate", "#interval"), rows)
 
 
@@ -296,7 +298,7 @@ def _since(since: Comparison) -> Iterator[Markup]:
 
 
 def _changed(one: ViolationChange) -> tuple[object, ...]:
-    sides = [f"{side.failing:,} of {side.runs:,} ({interval(*side.interval)})" for side in (one.before, one.after)]
+    sides = [f"{side.failing:,} of {side.runs:,} ({interval(side.low, side.high)})" for side in (one.before, one.after)]
     involved = ", ".join(one.faults or ((CALM,) if one.actions else ()))
     return (tag("b", one.change), one.name, one.violated, *sides, "yes" if one.is_apart else "no",
             joined([involved, tag("span", ", ".join(one.actions), "quiet")], "<br>"))

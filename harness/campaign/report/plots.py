@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from harness.campaign.checks import Reached
+from harness.campaign.checks import Reached, Share
 
 INK, GRID = "#010203", "#808080"
 """What stands for the page's own colour, and a grey that is seen on any ground."""
@@ -41,14 +41,10 @@ STYLE: dict[str, Any] = {
 
 
 @attrs.frozen
-class Mark:
-    """A line of a plot of rates: how many of some runs fail, and the interval for the rate."""
+class Mark(Share):
+    """A line of a plot of rates."""
 
     label: str
-    failing: int
-    runs: int
-    low: float
-    high: float
     is_hollow: bool = False
 
 
@@ -81,7 +77,7 @@ def _interval(axes: Any, n: int, mark: Mark, left: float) -> None:
     """Draw one line: a circle (or a square) within its interval, or an arrow from the upper bound of a silent one."""
     colour = SEEN if mark.failing else SILENT
     if mark.failing:
-        ends, seen = (max(mark.low, left), mark.high), mark.failing / mark.runs
+        ends, seen = (max(mark.low, left), mark.high), mark.rate
         axes.plot(ends, (n, n), "-|", color=colour, markersize=7, linewidth=1.6, clip_on=False)
         axes.plot([seen], [n], "s" if mark.is_hollow else "o", color=colour, markersize=6, clip_on=False,
                   markerfacecolor="none" if mark.is_hollow else colour)

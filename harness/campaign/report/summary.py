@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from harness.campaign.cells import Cell, cells, code_version
-from harness.campaign.checks import Rate, Reached, rates_by_faults, rates_by_sweep, reached, wilson
+from harness.campaign.checks import Rate, Reached, Share, rates_by_faults, rates_by_sweep, reached
 from harness.campaign.clusters import ViolationCluster, clusters
 from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
@@ -34,12 +35,10 @@ MOST_SHOWN = 10
 
 
 @attrs.frozen
-class Tally:
+class Tally(Share):
     """The outcome of the runs of a cell."""
 
     cell: Cell
-    runs: int
-    failing: int
     errors: int
     steps: int
     properties: Mapping[str, int]
@@ -57,7 +56,7 @@ class Tally:
 
 
 @attrs.frozen
-class ScenarioVerdict:
+class ScenarioVerdict(Share):
     """The outcome of the runs of a scenario or model, held against what is expected of it."""
 
     what: str
@@ -65,14 +64,10 @@ class ScenarioVerdict:
     expected: str | None
     is_judged: bool
     """False where nothing is expected: a model, a scenario with other settings or faults than its own."""
-    runs: int
-    failing: int
     errors: int
     properties: Mapping[str, int]
     missing: tuple[str, ...]
     """Witnesses that the scenario asks for and that no run reached."""
-    low: float
-    high: float
 
     @property
     def as_expected(self) -> bool | None:
@@ -81,10 +76,6 @@ class ScenarioVerdict:
             return None
         only = {self.expected} if self.expected else set()
         return not self.errors and not self.missing and set(self.properties) == only
-
-    @property
-    def rate(self) -> float:
-        return self.failing / self.runs if self.runs else 0.0
 
 
 @attrs.frozen
@@ -198,7 +189,7 @@ def _tallies(tables: CampaignTables, runs: DataFrame) -> tuple[Tally, ...]:
     for row in violated.sort("cell", "property").collect():
         properties.setdefault(row["cell"], {})[row["property"]] = row["runs"]
     found = [
-        Tally(cell, row["runs"], row["failing"], row["errors"], row["steps"] or 0, properties.get(key, {}),
+        Tally(row["failing"], row["runs"], cell, row["errors"], row["steps"] or 0, properties.get(key, {}),
               tuple(sorted(row["witnessed"])))
         for key, cell in tables.cells.items() if key in counted for row in (counted[key],)
     ]
@@ -215,17 +206,16 @@ def _verdict(tallies: Sequence[Tally]) -> ScenarioVerdict:
     what = tallies[0].cell.what
     scenario = find_scenario(what)
     is_judged = scenario is not None and all(_is_usual(tally.cell) for tally in tallies)
-    properties: dict[str, int] = {}
+    properties: Counter[str] = Counter()
     for tally in tallies:
-        for name, count in tally.properties.items():
-            properties[name] = properties.get(name, 0) + count
-    runs, failing = sum(tally.runs for tally in tallies), sum(tally.failing for tally in tallies)
+        properties.update(tally.properties)
     seen = {name for tally in tallies for name in tally.witnessed}
     missing = () if scenario is None else tuple(name for name in scenario.witnesses if name not in seen)
     return ScenarioVerdict(
-        what, scenario.title if scenario else "", scenario.expected if scenario else None, is_judged, runs, failing,
+        sum(tally.failing for tally in tallies), sum(tally.runs for tally in tallies), what,
+        scenario.title if scenario else "", scenario.expected if scenario else None, is_judged,
         sum(tally.errors for tally in tallies), dict(sorted(properties.items(), key=lambda one: (-one[1], one[0]))),
-        missing, *wilson(failing, runs),
+        missing,
     )
 
 
