@@ -22,7 +22,7 @@ from harness.model import Faults, Model, Refusal, Scenario, find_model, find_run
 from harness.model.faults import FAULT_KINDS, TIMED_KINDS
 from harness.record import Trail, faults_from_json, faults_to_json
 from harness.record.files import compact
-from harness.simulate.plan import Plan, everything
+from harness.simulate.plan import Plan, everything, plan_of
 from harness.simulate.strategies import NAMES
 
 MAKERS = ("harness/model", "harness/record", "harness/simulate")
@@ -140,9 +140,7 @@ def _cell(
             raise Refusal(unknown(f"{name} of {what} cannot be swept", name, known, "what can is"))
     faults = {name: value for name, value in faults.items() if value}
     model = spec.make(sizes, settings, base.network, faults_from_json(faults))
-    plan = everything(spec.make())
-    if scenario is not None:
-        plan = Plan(scenario.claims, scenario.steps, scenario.mode, scenario.timeouts, scenario.name)
+    plan = everything(spec.make()) if scenario is None else plan_of(scenario)
     package = getattr(spec.build, "func", spec.build).__module__.partition(".")[0]  # that of a partial is functools
     return Cell(
         what, model.name, dict(model.sizes), dict(model.settings), model.network.name, _plain(model.faults),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 DIGEST = 16
 """Bytes of a file's digest."""
+MISSING, DAMAGED = "missing", "damaged"
 
 
 def place(path: Path, put: Callable[[Path], object]) -> None:
@@ -67,3 +68,12 @@ def stamp(path: Path) -> dict[str, Any]:
         while data := file.read(1 << 22):
             sha.update(data)
     return {"bytes": path.stat().st_size, "digest": sha.hexdigest()}
+
+
+def damage(path: Path, written: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with a file that is not as its stamp says that it was written, or None."""
+    try:
+        found = stamp(path)
+    except OSError:
+        return MISSING
+    return DAMAGED if any(found[name] != written[name] for name in found) else None

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.campaign import logs
 from harness.campaign.cells import Cell
@@ -243,11 +242,7 @@ def _sentence(found: JudgedFile) -> str:
 
 def _runs(path: Path) -> list[dict[str, Any]]:
     columns = ["seed", "digest", "outcome", "violated", "kind", "reason", "step"]
-    try:
-        rows: list[dict[str, Any]] = pq.ParquetFile(path).read(columns).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise Refusal(f"{path} is damaged ({error}); remove its block's marker and start the campaign again") from None
-    return rows
+    return [row for batch in read(path, "runs", columns) for row in batch.to_pylist()]
 
 
 def _rows(path: Path) -> Iterator[Row]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.campaign.cells import Cell
-from harness.campaign.durable_files import hidden, make_folder, show, stamp, to_disk
+from harness.campaign.durable_files import MISSING, damage, hidden, make_folder, show, stamp, to_disk
 from harness.campaign.locks import alone, committing
 from harness.campaign.schemas import SCHEMAS, write
 from harness.model import Refusal
@@ -238,14 +238,10 @@ class CampaignStore:
         for block in blocks:
             for file in block.files.values():
                 path = self.folder / file["path"]
-                try:
-                    found = stamp(path)
-                except OSError as error:
-                    found = {"why": reason_of(error)}
-                if any(found.get(name) != file[name] for name in ("bytes", "digest")):
+                if how := damage(path, file):
                     marker = self.folder / MARKERS / f"{block.name}.json"
-                    raise Refusal(f"{path} is {'damaged' if 'bytes' in found else 'not readable'}; remove {marker} and "
-                                  "start the campaign again, which makes the runs of this block anew")
+                    raise Refusal(f"{path} is {'not readable' if how == MISSING else how}; remove {marker} and start "
+                                  "the campaign again, which makes the runs of this block anew")
 
 
 def read(path: Path, table: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

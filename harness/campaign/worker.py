@@ -103,7 +103,7 @@ class Worker:
                 seeds.append(seed)
         rows.finish(task.first, coverage, seeds)
         if tables is not self._shared:
-            _forget(tables)
+            tables.start_over()  # nobody else frees them while the garbage collector is off in a worker
         return rows
 
     def _tables(self, task: BlockTask) -> Tables:
@@ -112,7 +112,7 @@ class Worker:
             return Tables(task.cell.build(), Guards())
         if self._shared is None or self._key != task.cell.key:
             if self._shared is not None:
-                _forget(self._shared)
+                self._shared.start_over()
             self._key, self._shared = task.cell.key, Tables(task.cell.build())
         return self._shared
 
@@ -148,11 +148,6 @@ class Worker:
             rows.violation(run.trail.seed, len(run.trail.choices), verdict, happened[step].action or None,
                            _mix(faults[: step + 1]))
         rows.run(run, buffer.digest(), _mix(faults), keep, task.covered, wall_us)
-
-
-def _forget(tables: Tables) -> None:
-    """Free what tables hold, which nobody else does while the garbage collector is off in a worker."""
-    tables.start_over()
 
 
 def _strategies(strategies: Strategies, task: BlockTask) -> Iterator[tuple[int, Strategy]]:

@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import attrs
 import pyarrow as pa
@@ -37,6 +37,7 @@ SEARCHERS = (
 STOPPED = "the search cannot go on: "
 """How the message of a failed worker begins."""
 T = TypeVar("T")
+Given = TypeVarTuple("Given")
 
 
 @attrs.frozen
@@ -111,11 +112,11 @@ class Expander:
         if not self.space.bases:
             self.space.start(self.starts[0])
 
-    def steadily(self, work: Callable[[], T]) -> T:
+    def steadily(self, work: Callable[[*Given], T], *given: *Given) -> T:
         """Do something with packed states; where a field is too narrow, make it wider and do all of it again."""
         while True:
             try:
-                return work()
+                return work(*given)
             except Overflow:
                 self.space.layout.fit(SPARE)
                 self.space.repack()
@@ -139,10 +140,8 @@ class Expander:
         return values + sum(len(look_up.table) for look_up in self.space.look_ups())
 
     def expand(self, batch: pa.RecordBatch, parts: int) -> tuple[Expansion, list[tuple[int, pa.Table]]]:
-        """Expand states: return what was counted, and the successors as tables by part."""
-        return self.steadily(lambda: self._expand(self.coder.packed(batch), parts))
-
-    def _expand(self, states: list[int], parts: int) -> tuple[Expansion, list[tuple[int, pa.Table]]]:
+        """Expand states: return what was counted, and the successors as tables by part. Raises Overflow."""
+        states = self.coder.packed(batch)
         expansion, found = Expansion(), dict[str, set[int]]()
         successors: set[int] = set()
         alive: set[int] = set()
@@ -165,10 +164,8 @@ class Expander:
         return expansion, list(self.coder.tables(list(successors), parts))
 
     def inside(self, batch: pa.RecordBatch) -> tuple[Expansion, list[bool]]:
-        """Say of each state whether it is within bounds, and what is violated in those that are not."""
-        return self.steadily(lambda: self._inside(self.coder.packed(batch)))
-
-    def _inside(self, states: list[int]) -> tuple[Expansion, list[bool]]:
+        """Say of each state whether it is within bounds, and what is violated in those that are not. Overflow."""
+        states = self.coder.packed(batch)
         expansion, found = Expansion(), dict[str, list[int]]()
         outside = [self.space.is_outside(state) for state in states]
         for state, is_out in zip(states, outside, strict=True):
@@ -179,13 +176,10 @@ class Expander:
         return expansion, [not is_out for is_out in outside]
 
     def sources(self, batch: pa.RecordBatch, targets: Mapping[str, Keys]) -> dict[str, Keys]:
-        """Return those states from which a step leads to one of the targets that have a name, by name."""
-        return self.steadily(lambda: self._sources(self.coder.packed(batch), targets))
-
-    def _sources(self, states: list[int], targets: Mapping[str, Keys]) -> dict[str, Keys]:
+        """Return those states from which a step leads to one of the targets that have a name, by name. Overflow."""
         afters: list[int] = []
         befores: list[int] = []
-        for after, before, _ in expand(self.space, states, None):
+        for after, before, _ in expand(self.space, self.coder.packed(batch), None):
             afters += after
             befores += before
         keys = self.coder.keys(afters)
@@ -226,7 +220,7 @@ def grow(task: LevelTask, files: Sequence[str]) -> Iterator[tuple[int, bytes | E
     began, expansion, expander = _cpu(), Expansion(), expander_for(task)
     for file in files:
         for batch in _read(Path(task.folder, file), len(expander.space.layout.fields)):
-            some, tables = expander.expand(batch, task.parts)
+            some, tables = expander.steadily(expander.expand, batch, task.parts)
             expansion.add(some)
             for part, table in tables:
                 yield part, to_bytes(table)
@@ -272,11 +266,12 @@ def settle(
 
 def _within(task: LevelTask, expansion: Expansion, table: pa.Table) -> tuple[Expansion, pa.Table]:
     """Leave out states that are out of bounds, and add what they violate."""
-    if expander_for(task).model.constraint is None:
+    expander = expander_for(task)
+    if expander.model.constraint is None:
         return expansion, table
     kept: list[bool] = []
     for batch in table.combine_chunks().to_batches():
-        some, inside = expander_for(task).inside(batch)
+        some, inside = expander.steadily(expander.inside, batch)
         expansion.add(some)
         kept += inside
     return expansion, table.filter(pa.array(kept))
@@ -287,7 +282,7 @@ def lead(task: LevelTask, files: Sequence[str], targets: Mapping[str, Keys]) -> 
     expander = expander_for(task)
     for file in files:
         for batch in _read(Path(task.folder, file), len(expander.space.layout.fields)):
-            yield expander.sources(batch, targets)
+            yield expander.steadily(expander.sources, batch, targets)
 
 
 def _cpu() -> float:

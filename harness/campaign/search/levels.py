@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from harness.campaign.durable_files import DIGEST, make_folder, place, stamp, to_disk
+from harness.campaign.durable_files import DIGEST, damage, make_folder, place, to_disk
 from harness.model import Refusal
 from harness.record.files import compact, reason_of
 
@@ -138,12 +138,8 @@ class Levels:
             raise self._damaged(path, "damaged", number) from None
         for file in [*level.files, *([level.keys] if level.keys else [])]:
             inside = path.parent / file["file"]
-            try:
-                found = stamp(inside)
-            except OSError:
-                found = {}
-            if any(found.get(name) != file[name] for name in ("bytes", "digest")):
-                raise self._damaged(inside, "damaged" if found else "missing", number)
+            if how := damage(inside, file):
+                raise self._damaged(inside, how, number)
         return level
 
     def _damaged(self, path: Path, how: str, number: int) -> Refusal:
