@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from support.command_line import call
 from support.demo_runs import TXN, found_violation, opened, ran
-from support.demo_verbs import meddle, seen
+from support.demo_verbs import meddle, seen, snapshot
 
 from harness.demo.session import interactive_run, strategy_runner
 from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.opened import open_trail
-from harness.demo.session.snapshot import branches, change_text, present, snapshot, steps
+from harness.demo.session.snapshot import branches, change_text, present, steps
 from harness.model import Kind, Refusal, tours
 from harness.record import Recorder, Trail, read_trail, trail_of_text
 from harness.simulate.chance import Seeded

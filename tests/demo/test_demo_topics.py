@@ -8,10 +8,10 @@ import pytest
 from support.demo_runs import TXN, opened
 from support.demo_site import Site
 from support.demo_terminal import run_script
+from support.demo_verbs import snapshot
 
 from harness.demo.session.as_json import logs_json
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.snapshot import snapshot
 from harness.demo.terminal.terminal import console_of
 from harness.model import View
 

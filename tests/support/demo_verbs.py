@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.snapshot import snapshot
+from harness.demo.session.snapshot import snapshot_text
 from harness.simulate.chance import Seeded
 
 HURT = ("transactions/repaired/actors", "replication/kip-320/actors", "compaction/pulsar/actors")
+
+
+def snapshot(session: LiveSession) -> dict[str, Any]:
+    """Return all of a session, as a page gets it but for the catalogue."""
+    found: dict[str, Any] = json.loads(snapshot_text(session, "null"))
+    return found
 
 
 def seen(session: LiveSession) -> dict[str, Any]:

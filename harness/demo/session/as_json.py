@@ -170,21 +170,18 @@ def state_json(
 
 
 def _slot_json(name: str, was: Value, value: Value) -> Json:
-    found: Json = {"slot": name, "text": brief(value), "changed": was != value}
+    found = _value_json("slot", name, was, value)
     if was != value:
-        found["was"] = brief(was)
         found["difference"] = [phrase.strip() for phrase in difference("", was, value)]
     if attrs.has(type(value)) and type(was) is type(value) and not isinstance(value, str):
-        found["fields"] = [_field_json(field.name, was, value) for field in attrs.fields(type(value))]
+        found["fields"] = [_value_json("name", field.name, getattr(was, field.name), getattr(value, field.name))
+                           for field in attrs.fields(type(value))]
     return found
 
 
-def _field_json(name: str, was: Value, value: Value) -> Json:
-    old, new = getattr(was, name), getattr(value, name)
-    found: Json = {"name": name, "text": brief(new), "changed": old != new}
-    if old != new:
-        found["was"] = brief(old)
-    return found
+def _value_json(kind: str, name: str, was: Value, value: Value) -> Json:
+    changed = {"changed": True, "was": brief(was)} if was != value else {"changed": False}
+    return {kind: name, "text": brief(value), **changed}
 
 
 def logs_json(model: Model, state: Mapping[str, Value]) -> list[Json]:

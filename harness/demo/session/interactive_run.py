@@ -263,9 +263,6 @@ class InteractiveRun:
             raise Refusal(f"expected a step from 0 to {self.at} to go back to, found {to}")
         self.pause()
         self._remember()
-        self._go_back(to)
-
-    def _go_back(self, to: int) -> None:
         for record in reversed(self.branch.records[to + 1 : self.at + 1]):
             self.in_flight.take_back(record.moved)
         self.at = to

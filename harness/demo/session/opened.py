@@ -39,8 +39,6 @@ class Opened:
     budget: str
     """`own`: the faults of the scenario or trail; `generous`: the person may inject any fault, any time."""
     initial: int = 0
-    trail: Trail | None = None
-    """The trail that was opened, if one was."""
 
 
 def open_what(
@@ -51,21 +49,15 @@ def open_what(
     if budget not in (None, *BUDGETS):
         raise Refusal(f"expected the budget {' or '.join(BUDGETS)}, found {budget!r}")
     scenario, spec = find_runnable(what, or_tour=True)
-    if scenario is None:
-        return _open_model(spec, Scenario(what, spec.title, what), None, sizes, settings, budget or "generous")
-    return _open_model(spec, scenario, plan_of(scenario), sizes, settings, budget or "own")
-
-
-def _open_model(
-    spec: ModelSpec, base: Scenario, plan: Plan | None, sizes: Mapping[str, int] | None,
-    settings: Mapping[str, str] | None, budget: str,
-) -> Opened:
+    base = scenario or Scenario(what, spec.title, what)
+    budget = budget or ("generous" if scenario is None else "own")
     chosen = ({**base.sizes, **(sizes or {})}, {**base.settings, **(settings or {})}, base.network)
     faults = base.faults
     if budget == "generous":
         faults = generous(spec, spec.make(*chosen), base.mode)
     model = spec.make(*chosen, faults)
-    return Opened(model, plan or everything(model), base.title, budget if model.faulty else "own")
+    plan = everything(model) if scenario is None else plan_of(scenario)
+    return Opened(model, plan, base.title, budget if model.faulty else "own")
 
 
 def open_trail(trail: Trail) -> Opened:
@@ -74,7 +66,7 @@ def open_trail(trail: Trail) -> Opened:
     plan = Plan(trail.claims, len(trail.choices), trail.mode, scenario=trail.scenario)
     scenario = find_scenario(trail.scenario) if trail.scenario else None
     title = scenario.title if scenario is not None else find_model(trail.model).title
-    return Opened(model, plan, title, "own", trail.initial, trail)
+    return Opened(model, plan, title, "own", trail.initial)
 
 
 def generous(spec: ModelSpec, model: Model, mode: str) -> Faults:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any
 
 from harness.demo.session import as_json
+from harness.demo.session.as_json import Json
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.strategy_runner import STRATEGIES
 from harness.demo.session.why_disabled import refusals
 from harness.render.timeline import ENVIRONMENT
 from harness.simulate.run import Verdict
 
-Json = dict[str, Any]
-
-
-def snapshot(session: LiveSession) -> Json:
-    """Return all of a session, its steps up to the present included."""
-    return {**_frame(session), "steps": steps(session), "present": present(session)}
-
 
 def snapshot_text(session: LiveSession, catalogue: str) -> str:
-    """Return the same as JSON text with the catalogue, without taking the steps apart."""
+    """Return all of a session, its steps up to the present included, as JSON text with the catalogue."""
     frame = as_json.text_of(_frame(session)).removesuffix("}")
     now = as_json.text_of(present(session))
     return f'{frame},"catalogue":{catalogue},"steps":[{_texts(session, 0)}],"present":{now}}}'

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from harness.demo.session.as_json import Json
 from harness.model import Model
 
-Json = dict[str, Any]
 TO_MESSAGES = ("deliver", "drop", "duplicate", "delay", "release")
 TO_ACTORS = ("crash", "restart", "pause", "resume", "timer", "elect", "skew")
 

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 import attrs
 
+from harness.demo.session.as_json import Json
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.snapshot import present
 from harness.demo.terminal.timeline_lines import TimelineLines
 from harness.model import Refusal
 
-Json = dict[str, Any]
 MOST_SHOWN = 6
 """Possibilities that a refusal names."""
 
@@ -137,6 +137,8 @@ class Console:
             return
         verb = self.verbs.get(words[0])
         if verb is not None:
+            if verb.usage == verb.name:
+                nothing(words[1:], verb.name)
             verb.do(self, words[1:])
         elif words[0].isdecimal() and len(words) == 1:
             self.take(int(words[0]))

@@ -9,7 +9,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from contextlib import suppress
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -198,27 +198,14 @@ class FullScreen:
 
     async def _work(self, job: LongJob) -> None:
         """Do a job in a thread, and show its result, unless it was given up or another one was begun."""
-        found: list[Any] = []
-        refused: list[Refusal] = []
-
-        def work() -> None:
-            try:
-                found.append(job.work())
-            except Refusal as error:
-                refused.append(error)
-
-        done = asyncio.get_running_loop().run_in_executor(None, work)
+        done = asyncio.get_running_loop().run_in_executor(None, job.work)
         while job.progress is not None and self._job is job and not done.done():
             await asyncio.wait([done], timeout=TELL)
             self.screen.note = ("good", f"{job.says}: {job.progress()}; Ctrl-C gives up")
             self.app.invalidate()
-        await done
+        with suppress(Refusal):
+            await done
         if self._job is job:
             self._job = None
-            self._does(lambda: self._result(job, found, refused))
+            self._does(lambda: job.then(done.result()))
             self.app.invalidate()
-
-    def _result(self, job: LongJob, found: list[Any], refused: list[Refusal]) -> None:
-        if refused:
-            raise refused[0]
-        job.then(found[0])

@@ -11,7 +11,8 @@ import json
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from harness.demo.terminal.console import Console, Json
+from harness.demo.session.as_json import Json
+from harness.demo.terminal.console import Console
 from harness.demo.terminal.verbs.looking import listed, message_line
 from harness.render.text import shorten, wrap
 

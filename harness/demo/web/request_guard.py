@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -13,10 +12,8 @@ OWN_SITES = ("same-origin", "none")
 """What a browser says in Sec-Fetch-Site of a request that this server's own page makes, or the person by an address."""
 
 
-class RequestGuard(Protocol):
-    """Says why a request is refused, by its headers (names in small letters) and method, or None."""
-
-    def __call__(self, headers: Mapping[str, str], method: str = "GET") -> str | None: ...
+RequestGuard = Callable[..., str | None]
+"""Says why a request is refused, by its headers (names in small letters) and method (GET by default), or None."""
 
 
 def guard_of(host: str) -> RequestGuard:

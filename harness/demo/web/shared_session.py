@@ -167,11 +167,7 @@ class SharedSession:
 
     async def take(self, index: int | None, label: str | None, at: int | None) -> None:
         """Take a step that is possible now."""
-
-        async def verb() -> None:
-            await self._host.take(self.session.chosen(index, label, at))
-
-        await self.do(verb)
+        await self.do(lambda: self._host.take(self.session.chosen(index, label, at)))
 
     async def forward(self, to: int) -> None:
         """Go on along the kept steps."""

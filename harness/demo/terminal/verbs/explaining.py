@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.demo.session import questions
+from harness.demo.session.as_json import Json
 from harness.demo.session.branches import Ending
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.violation_search import MOST_RUNS, ViolationSearch
-from harness.demo.terminal.console import Console, Json, LongJob, Verb, first, nothing, number, one
+from harness.demo.terminal.console import Console, LongJob, Verb, first, number, one
 from harness.demo.terminal.verbs.stepping import actions
 from harness.model import Refusal
 from harness.record.counted import counted
@@ -25,17 +26,11 @@ def spec(console: Console, words: list[str]) -> None:
         raise Refusal("nothing has happened yet; spec tells of a step that was taken")
     session.refine()
     found = questions.about(session, step)()
-    console.said = [f"step {step}: {found['step']['label']}", f"  {in_spec(found['step']['spec'])}"]
+    in_spec = found["step"]["spec"] or {"text": "this model has no spec that its steps are held against"}
+    console.said = [f"step {step}: {found['step']['label']}", f"  {in_spec['text']}"]
     console.said += _guards("guards, here", found["guards"]) + _guards("guards, in the spec", found["spec_guards"])
     if found["explanation"]:
         console.said += ["", *found["explanation"]]
-
-
-def in_spec(found: Json | None) -> str:
-    """Return what a step is in the spec, as a sentence."""
-    if found is None:
-        return "this model has no spec that its steps are held against"
-    return str(found["text"])
 
 
 def _guards(title: str, guards: Sequence[Json]) -> list[str]:
@@ -82,7 +77,6 @@ def _level(action: str, where: str, level: Json) -> list[str]:
 
 def shrink(console: Console, words: list[str]) -> None:
     """Find a shorter run that violates the same, and show it in a branch of its own."""
-    nothing(words, "shrink")
     session = console.session
     trail, branch = session.trail(), session.branch
 
@@ -120,7 +114,6 @@ def find(console: Console, words: list[str]) -> None:
 
 def link(console: Console, words: list[str]) -> None:
     """Tell the link that carries the run, for the page."""
-    nothing(words, "link")
     console.said = ["put this behind the address of a demo's page, or say load and this:",
                     questions.link(console.session.trail())]
 

@@ -13,7 +13,7 @@ from harness.demo.session.live_session import of_trail
 from harness.demo.session.opened import BUDGETS
 from harness.demo.session.questions import EXPORTS, exported, trail_of
 from harness.demo.session.snapshot import about_tour
-from harness.demo.terminal.console import Console, Verb, either, first, nothing, number, one
+from harness.demo.terminal.console import Console, Verb, either, first, number, one
 from harness.model import Refusal, find_model, find_scenario, model_specs, scenarios, tours
 from harness.record import read_trail
 from harness.record.files import write_atomically
@@ -162,7 +162,6 @@ def tour(console: Console, words: list[str]) -> None:
 
 def next_(console: Console, words: list[str]) -> None:
     """Go on to the next kept step; in a tour, to the next caption."""
-    nothing(words, "next")
     session = console.session
     if session.at == session.branch.length:
         raise Refusal("no step is kept ahead of this one; take one, or run")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.demo.session import as_json
-from harness.demo.terminal.console import Console, Json, Verb, either, first, nothing
+from harness.demo.session.as_json import Json
+from harness.demo.terminal.console import Console, Verb, either, first, nothing
 from harness.demo.terminal.verbs.stepping import numbered
 from harness.model import OPEN, EntryKind, Refusal, tours
 from harness.record.counted import counted
@@ -74,7 +75,6 @@ def listed(console: Console) -> tuple[list[Json], list[str]]:
 
 
 def messages(console: Console, words: list[str]) -> None:
-    nothing(words, "messages")
     in_flight = console.present()["in_flight"]
     console.said = [f"{f'm{n}':>4}  {message_line(message)}" for n, message in enumerate(in_flight, 1)]
     console.said = console.said or ["no message is under way"]
@@ -164,7 +164,6 @@ def _log_rows(log: Json) -> Iterable[tuple[str, str]]:
 
 def properties(console: Console, words: list[str]) -> None:
     """Tell how each property fares."""
-    nothing(words, "properties")
     present, session = console.present(), console.session
     rows = []
     for prop in session.model.properties:
@@ -183,7 +182,6 @@ def properties(console: Console, words: list[str]) -> None:
 
 
 def branches(console: Console, words: list[str]) -> None:
-    nothing(words, "branches")
     session = console.session
     console.said = []
     for branch in session.branches.values():
@@ -195,7 +193,6 @@ def branches(console: Console, words: list[str]) -> None:
 
 def sessions(console: Console, words: list[str]) -> None:
     """List the sessions that were left for another one."""
-    nothing(words, "sessions")
     console.said = [session_line(kept.to_json()) for kept in console.session.kept_sessions.listed()]
     console.said = console.said or ["no other session was stepped; one that is left is kept and listed here"]
 
@@ -209,13 +206,11 @@ def session_line(kept: Json) -> str:
 
 
 def tours_(console: Console, words: list[str]) -> None:
-    nothing(words, "tours")
     console.said = table(((tour.name, tour.title) for tour in tours()), "")
 
 
 def where(console: Console, words: list[str]) -> None:
     """Tell where the session is."""
-    nothing(words, "where")
     session = console.session
     sizes = ", ".join(f"{name} {size}" for name, size in session.model.sizes.items())
     settings = ", ".join(f"{name}={value}" for name, value in session.model.settings.items() if value)

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from harness.demo.session.as_json import Json
 from harness.demo.session.why_disabled import no_fault, why_no_actor, why_no_message
-from harness.demo.terminal.console import (
-    MOST_SHOWN,
-    Console,
-    Json,
-    Verb,
-    either,
-    first,
-    nothing,
-    number,
-    one,
-    shown_steps,
-)
+from harness.demo.terminal.console import MOST_SHOWN, Console, Verb, either, first, number, one, shown_steps
 from harness.model import Refusal
 
 # Messages
@@ -224,21 +214,7 @@ def forward(console: Console, words: list[str]) -> None:
     console.stepper.forward(session.at + 1 if to is None else to)
 
 
-def undo(console: Console, words: list[str]) -> None:
-    nothing(words, "undo")
-    console.session.undo()
-
-
-def branch(console: Console, words: list[str]) -> None:
-    console.session.name_branch(" ".join(words))
-
-
-def switch(console: Console, words: list[str]) -> None:
-    console.session.switch(" ".join(words))
-
-
 def quit_(console: Console, words: list[str]) -> None:
-    nothing(words, "quit")
     console.is_left = True
 
 
@@ -267,8 +243,11 @@ STEPPING = (
     Verb("speed N", "steps a second in a run; 0: as fast as possible", "time", speed),
     Verb("rewind [N]", "go back to step N, or one step; what came after is kept", "time", rewind),
     Verb("forward [N|end]", "go on to a kept step", "time", forward, either("end")),
-    Verb("undo", "undo the last step, rewind, switch, open or reopen", "time", undo),
-    Verb("branch NAME", "give this branch a name", "time", branch),
-    Verb("switch NAME", "go to another branch", "time", switch, first(lambda console: console.session.branches)),
+    Verb("undo", "undo the last step, rewind, switch, open or reopen", "time",
+         lambda console, words: console.session.undo()),
+    Verb("branch NAME", "give this branch a name", "time",
+         lambda console, words: console.session.name_branch(" ".join(words))),
+    Verb("switch NAME", "go to another branch", "time", lambda console, words: console.session.switch(" ".join(words)),
+         first(lambda console: console.session.branches)),
 )
 LEAVING = (Verb("quit", "leave; Ctrl-D does, too", "this demo", quit_),)
