@@ -44,11 +44,7 @@ async function answerOf(response) {
   } catch {
     data = response.ok ? { text } : null;
   }
-  if (!response.ok) {
-    const failure = new Error(data?.error || `The server answered ${response.status}.`);
-    failure.status = response.status;
-    throw failure;
-  }
+  if (!response.ok) throw new Error(data?.error || `The server answered ${response.status}.`);
   return data;
 }
 

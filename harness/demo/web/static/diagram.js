@@ -61,36 +61,24 @@ export function picture(place, first, last) {
     flights.map((flight) => drawFlight(place, flight)),
     flights.filter(({ row }) => row >= first && row <= last).map((flight) => legend(place, flight)),
     nodes(place, first, last),
-    allBanners(place, first, last),
+    store.steps.slice(first, last + 1).flatMap((step) => banners(place, step.n - 1, step)),
   );
 }
 
 function rows(place, first, last) {
-  const found = [];
   const captions = new Set(onTour() ? store.tour.captions.map((caption) => caption.at) : []);
-  for (let row = first; row <= last && row < store.steps.length; row += 1) {
-    const step = store.steps[row];
+  return store.steps.slice(first, last + 1).map((step) => {
+    const row = step.n - 1;
     const picked = store.selected === step.n;
     const hit = store.found.has(step.n);
     const css = `row${picked ? " picked" : ""}${hit ? " hit" : ""}${place.isShown(step.process) ? "" : " away"}`;
-    found.push(
-      s("g", { key: `row${step.n}`, memo: `${serialOf(step)}|${css}|${place.key}|${captions.has(step.n)}`, class: css,
-        "data-n": step.n }, () => [
-        ground(place, row, Object.keys(step.failing || {}).some(claimed)),
-        numbering(place, row, step, captions.has(step.n)),
-        wording(place, row, step),
-      ]),
-    );
-  }
-  return found;
-}
-
-function allBanners(place, first, last) {
-  const found = [];
-  for (let row = first; row <= last && row < store.steps.length; row += 1) {
-    if (store.layout.fresh[row].length) found.push(...banners(place, row, store.steps[row]));
-  }
-  return found;
+    return s("g", { key: `row${step.n}`, memo: `${serialOf(step)}|${css}|${place.key}|${captions.has(step.n)}`,
+      class: css, "data-n": step.n }, () => [
+      ground(place, row, Object.keys(step.failing || {}).some(claimed)),
+      numbering(place, row, step, captions.has(step.n)),
+      wording(place, row, step),
+    ]);
+  });
 }
 
 function ground(place, row, failing) {
@@ -344,27 +332,22 @@ function bars(place, first, last) {
 }
 
 function nodes(place, first, last) {
-  const found = [];
-  for (let row = first; row <= last && row < store.steps.length; row += 1) {
-    const step = store.steps[row];
+  return store.steps.slice(first, last + 1).map((step) => {
     const x = place.x(step.process);
-    const y = store.layout.nodeY(row);
+    const y = store.layout.nodeY(step.n - 1);
     const sort = sortOf(step);
     const picked = store.selected === step.n;
     const cell = picked && store.lane !== null && store.lane !== step.process;
-    found.push(
-      s("g", {
-        key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${cell && store.lane}|${place.key}`,
-        class: `sort-${sort}`,
-      }, () => [
-        ["partition", "one_way", "heal"].includes(sort) && step.args?.length === 2 && torn(place, step, y, sort),
-        picked && s("circle", { cx: x, cy: y, r: 11, class: "halo" }),
-        cell && s("circle", { cx: place.x(store.lane), cy: y, r: 8, class: "halo cell" }),
-        sign(sort, x, y),
-      ]),
-    );
-  }
-  return found;
+    return s("g", {
+      key: `node${step.n}`, memo: `${serialOf(step)}|${picked}|${cell && store.lane}|${place.key}`,
+      class: `sort-${sort}`,
+    }, () => [
+      ["partition", "one_way", "heal"].includes(sort) && step.args?.length === 2 && torn(place, step, y, sort),
+      picked && s("circle", { cx: x, cy: y, r: 11, class: "halo" }),
+      cell && s("circle", { cx: place.x(store.lane), cy: y, r: 8, class: "halo cell" }),
+      sign(sort, x, y),
+    ]);
+  });
 }
 
 /** The zigzag between two lifelines that are separated, a straight double line where they are joined again. */

@@ -1,13 +1,13 @@
 // Dialogs: what to open, the link to share, keys and signs; files in and out; light and dark theme.
 
-import { getFile, post } from "./api.js";
+import { getFile } from "./api.js";
 import { h, render, s } from "./dom.js";
 import { SPEC } from "./diagram.js";
-import { dialog, note } from "./float.js";
+import { dialog } from "./float.js";
 import { end, light, NAMES, sign } from "./glyphs.js";
 import { diagramFile } from "./snapshot.js";
 import { store } from "./store.js";
-import { copy, load, read } from "./verbs.js";
+import { ask, copy, load, orNote, read } from "./verbs.js";
 import { KEYS } from "./keys.js";
 
 export const FORMATS = [
@@ -35,12 +35,8 @@ function saveDiagram(whole) {
 export const saveTrail = () => download("/api/trail");
 
 async function download(address) {
-  try {
-    const file = await getFile(address);
-    save(file.name, file.content);
-  } catch (failure) {
-    note(failure.message, true);
-  }
+  const file = await orNote(getFile(address));
+  if (file) save(file.name, file.content);
 }
 
 function save(name, content) {
@@ -90,11 +86,7 @@ export async function takeFragment() {
   if (!location.hash.startsWith("#s=")) return;
   const link = location.hash;
   history.replaceState(null, "", location.pathname);
-  try {
-    await post("load", link);
-  } catch (failure) {
-    note(failure.message, true);
-  }
+  await ask("load", link);
 }
 
 /** Show all keys, and what the signs mean. */
@@ -142,7 +134,6 @@ function lamp(how, x) {
 function specMark(kind) {
   return s("g", { class: `spec spec-${kind}`, transform: "translate(22 12)" }, s("path", { d: SPEC[kind] }));
 }
-
 
 function swatch(parts, wide = 24) {
   const size = { viewBox: `0 0 ${wide} 24`, width: wide, height: 24 };

@@ -164,3 +164,9 @@ export function fit(text, room, font) {
   }
   return low > 1 ? `${text.slice(0, low).trimEnd()}…` : low === 1 ? text.slice(0, 1) : "";
 }
+
+/** Keep an event from everybody else, the browser included. */
+export function swallow(event) {
+  event.preventDefault();
+  event.stopPropagation();
+}

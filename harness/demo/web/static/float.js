@@ -1,6 +1,6 @@
 // What floats above the page for a moment: menus, tips, notes; and the one dialog.
 
-import { h, render } from "./dom.js";
+import { h, render, swallow } from "./dom.js";
 
 const float = document.getElementById("float");
 const tip = document.getElementById("tip");
@@ -51,8 +51,7 @@ function steer(event) {
   if (to !== undefined) items[(to + items.length) % items.length]?.focus();
   else if (event.key === "Escape" || event.key === "Tab") closeMenu();
   else return;
-  event.preventDefault();
-  event.stopPropagation();
+  swallow(event);
 }
 
 document.addEventListener("pointerdown", (event) => {

@@ -82,56 +82,38 @@ function star(x, y, r) {
 const ring = (x, y, r, css) => s("circle", { cx: x, cy: y, r, class: css });
 const path = (d, css) => s("path", { d, class: css });
 
+/** What is drawn in the diamond of each fault that has a sign of its own. */
+const FAULTS = {
+  drop: (x, y) => cross(x, y, 3),
+  delay: (x, y) => `M${x - 3} ${y - 4}H${x + 3}L${x - 3} ${y + 4}H${x + 3}Z`,
+  pause: (x, y) => bars(x, y, 3.2),
+  partition: bolt,
+  one_way: bolt,
+  duplicate: (x, y) => `M${x - 3} ${y - 2}H${x + 3}M${x - 3} ${y + 2}H${x + 3}`,
+  skew: hands,
+  reorder: (x, y) => `M${x - 4} ${y - 2}L${x + 4} ${y + 2}M${x - 4} ${y + 2}L${x + 4} ${y - 2}`,
+};
+const heal = (x, y) => [ring(x, y, 7.5, "node heal"), path(plus(x, y, 4), "ink heal")];
+const release = (x, y) => [ring(x, y, 7.5, "node heal"), path(right(x, y, 3.6), "shape heal")];
+/** How the other sorts of steps are drawn. */
+const SIGNS = {
+  receive: (x, y) => [ring(x, y, 5, "node full")],
+  act: (x, y) => [ring(x, y, 5, "node")],
+  command: (x, y) => [s("rect", { x: x - 5.5, y: y - 5.5, width: 11, height: 11, rx: 1.5, class: "node command" })],
+  timer: (x, y) => [ring(x, y, 7, "node timer"), path(hands(x, y), "ink timer")],
+  elect: (x, y) => [path(star(x, y, 9), "node elect")],
+  crash: (x, y) => [path(diamond(x, y, 9), "node fault solid"), path(cross(x, y, 3), "ink inverse")],
+  restart: heal,
+  heal,
+  resume: release,
+  release,
+  clock: (x, y) => [ring(x, y, 7.5, "node heal"), path(hands(x, y), "ink heal")],
+};
+
 /** Draw the sign of a sort of step. */
 export function sign(sort, x, y) {
-  switch (sort) {
-    case "receive":
-      return [ring(x, y, 5, "node full")];
-    case "act":
-      return [ring(x, y, 5, "node")];
-    case "command":
-      return [s("rect", { x: x - 5.5, y: y - 5.5, width: 11, height: 11, rx: 1.5, class: "node command" })];
-    case "timer":
-      return [ring(x, y, 7, "node timer"), path(hands(x, y), "ink timer")];
-    case "elect":
-      return [path(star(x, y, 9), "node elect")];
-    case "crash":
-      return [path(diamond(x, y, 9), "node fault solid"), path(cross(x, y, 3), "ink inverse")];
-    case "drop":
-      return [path(diamond(x, y, 9), "node fault"), path(cross(x, y, 3), "ink fault")];
-    case "delay":
-      return [
-        path(diamond(x, y, 9), "node fault"),
-        path(`M${x - 3} ${y - 4}H${x + 3}L${x - 3} ${y + 4}H${x + 3}Z`, "ink fault"),
-      ];
-    case "pause":
-      return [path(diamond(x, y, 9), "node fault"), path(bars(x, y, 3.2), "ink fault")];
-    case "partition":
-    case "one_way":
-      return [path(diamond(x, y, 9), "node fault"), path(bolt(x, y), "ink fault")];
-    case "duplicate":
-      return [
-        path(diamond(x, y, 9), "node fault"),
-        path(`M${x - 3} ${y - 2}H${x + 3}M${x - 3} ${y + 2}H${x + 3}`, "ink fault"),
-      ];
-    case "skew":
-      return [path(diamond(x, y, 9), "node fault"), path(hands(x, y), "ink fault")];
-    case "reorder":
-      return [
-        path(diamond(x, y, 9), "node fault"),
-        path(`M${x - 4} ${y - 2}L${x + 4} ${y + 2}M${x - 4} ${y + 2}L${x + 4} ${y - 2}`, "ink fault"),
-      ];
-    case "restart":
-    case "heal":
-      return [ring(x, y, 7.5, "node heal"), path(plus(x, y, 4), "ink heal")];
-    case "resume":
-    case "release":
-      return [ring(x, y, 7.5, "node heal"), path(right(x, y, 3.6), "shape heal")];
-    case "clock":
-      return [ring(x, y, 7.5, "node heal"), path(hands(x, y), "ink heal")];
-    default:
-      return [path(diamond(x, y, 8), "node fault")];
-  }
+  if (FAULTS[sort]) return [path(diamond(x, y, 9), "node fault"), path(FAULTS[sort](x, y), "ink fault")];
+  return SIGNS[sort]?.(x, y) ?? [path(diamond(x, y, 8), "node fault")];
 }
 
 /** Draw the end of a message that comes from a side (-1: from the left, 1: from the right, 0: from above). */

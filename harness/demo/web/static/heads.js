@@ -1,6 +1,6 @@
 // The heads of the lifelines: choose them, drag them elsewhere; and the dialog that shows, hides and orders them.
 
-import { h, render } from "./dom.js";
+import { h, render, swallow } from "./dom.js";
 import { dialog } from "./float.js";
 import { badge, icon } from "./glyphs.js";
 import { ENVIRONMENT, hidden, hide, insert, move, ordered, shown, usual } from "./lanes.js";
@@ -78,8 +78,7 @@ box.addEventListener("keydown", (event) => {
     focusHead(store.lane);
     hide(name);
   } else return;
-  event.preventDefault();
-  event.stopPropagation();
+  swallow(event);
 });
 
 box.addEventListener("pointerdown", (event) => {
@@ -113,11 +112,6 @@ window.addEventListener("pointercancel", () => {
   dragged = null;
   changed();
 });
-
-function swallow(event) {
-  event.stopPropagation();
-  event.preventDefault();
-}
 
 /** Show, hide and order the lifelines in a dialog. */
 export function openLanes() {

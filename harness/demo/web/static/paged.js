@@ -1,6 +1,6 @@
 // Lists without a scrollbar: as many rows as there is room for, the others a page away. Arrow keys walk through them.
 
-import { fit, h, width } from "./dom.js";
+import { fit, h, swallow, width } from "./dom.js";
 import { changed } from "./store.js";
 
 const pages = new Map();
@@ -109,8 +109,7 @@ function walk(event, id, starts, items) {
   };
   const move = moves[event.key];
   if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
-  event.preventDefault();
-  event.stopPropagation();
+  swallow(event);
   const to = Math.min(items.length - 1, Math.max(0, move[0]));
   pages.set(id, pageOf(to));
   const list = event.currentTarget;

@@ -1,6 +1,6 @@
 // The panel beside the stage: lights, the violation, and one view at a time. Nothing in it scrolls.
 
-import { h, render } from "./dom.js";
+import { h, render, swallow } from "./dom.js";
 import { light } from "./glyphs.js";
 import { changed, store } from "./store.js";
 import { putTipAway } from "./tips.js";
@@ -106,8 +106,7 @@ export function strip(box, act) {
     const at = all.indexOf(document.activeElement);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
     if (to === undefined || at < 0) return;
-    event.preventDefault();
-    event.stopPropagation();
+    swallow(event);
     const next = all[(to + all.length) % all.length];
     next.focus();
     if (act) next.click();

@@ -1,6 +1,6 @@
 // Search in the steps up to the present: actions, actors, fields of messages, what changed. Enter goes to the next one.
 
-import { h, render } from "./dom.js";
+import { h, render, swallow } from "./dom.js";
 import { icon } from "./glyphs.js";
 import { changed, store } from "./store.js";
 import { select } from "./verbs.js";
@@ -103,6 +103,5 @@ box.addEventListener("keydown", (event) => {
   else if (event.key === "Enter") go(event.shiftKey ? -1 : 1);
   else if (event.key === "ArrowDown" || event.key === "ArrowUp") go(event.key === "ArrowDown" ? 1 : -1);
   else return;
-  event.preventDefault();
-  event.stopPropagation();
+  swallow(event);
 });

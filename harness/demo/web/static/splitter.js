@@ -1,5 +1,6 @@
 // The bar between the diagram and the panel: drag it, or move it by arrow keys. Its place is kept in this browser.
 
+import { swallow } from "./dom.js";
 import { changed } from "./store.js";
 
 const bar = document.getElementById("splitter");
@@ -59,8 +60,7 @@ bar.addEventListener("keydown", (event) => {
   if (to !== undefined) set(to);
   else if (event.key === "Enter") reset();
   else return;
-  event.preventDefault();
-  event.stopPropagation();
+  swallow(event);
 });
 
 window.addEventListener("resize", announce);

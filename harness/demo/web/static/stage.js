@@ -1,6 +1,6 @@
 // The stage: the one region that scrolls. Heads on top, the run, and the present with what can happen next.
 
-import { h, render } from "./dom.js";
+import { h, render, swallow } from "./dom.js";
 import { layChips } from "./chips.js";
 import { draw, isDrawn, laneAt } from "./diagram.js";
 import { icon } from "./glyphs.js";
@@ -241,8 +241,7 @@ stage.addEventListener("keydown", (event) => {
     changed();
   } else if (event.key === "Enter" && store.selected !== null) rewind(store.selected);
   else return;
-  event.preventDefault();
-  event.stopPropagation();
+  swallow(event);
   speak();
 });
 

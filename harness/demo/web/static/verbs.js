@@ -5,19 +5,15 @@ import { note } from "./float.js";
 import { changed, enabled, store } from "./store.js";
 
 /** Ask the server for a verb; a refusal becomes a note. */
-export async function ask(verb, body) {
-  try {
-    return await post(verb, body);
-  } catch (failure) {
-    note(failure.message, true);
-    return null;
-  }
-}
+export const ask = (verb, body) => orNote(post(verb, body));
 
 /** Read something; a refusal becomes a note. */
-export async function read(path, query) {
+export const read = (path, query) => orNote(get(path, query));
+
+/** Return what is promised; a refusal becomes a note, and null. */
+export async function orNote(promise) {
   try {
-    return await get(path, query);
+    return await promise;
   } catch (failure) {
     note(failure.message, true);
     return null;
