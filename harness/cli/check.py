@@ -27,9 +27,9 @@ from harness.cli.check_options import (
     reductions_of,
     refuse_together,
 )
-from harness.cli.check_text import print_summary
+from harness.cli.check_text import summary_lines
 from harness.cli.check_what import SearchTarget, search_target
-from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_folder, cli, emit, pairs
+from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_folder, cli, pairs
 from harness.explore.any_model import ORDER, PlainSearch
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.packed.result import Result, Violation
@@ -144,10 +144,7 @@ def check(
     tables = _counterexamples(asked, names, result, lassos, fairness, out, summary)
     if summary["violated"] and summary["verdict"] in ("ok", "limited"):
         summary["verdict"] = "violated"
-    if as_json:
-        emit(summary)
-    else:
-        print_summary(summary, tables)
+    answer(as_json, summary, summary_lines(summary, tables))
     if search.interrupted:
         kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
         raise KeyboardInterrupt(f"interrupted; the counts above are of the part that was searched{kept}")

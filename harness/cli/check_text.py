@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-import click
 
 from harness.cli.check_limits import goes_beyond_specs, limit_words
 from harness.cli.check_options import PLAIN, SPARK
 from harness.record.counted import counted
 
 
-def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None:
+def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a person is shown of a search; `tables` are its counterexamples, by property."""
     took = f"{summary['seconds']:.1f} s" if summary["engine"] == SPARK else f"{summary['cpu_seconds']:.1f} s of CPU"
     counts = (
         f"{counted(summary['distinct'], 'distinct state')}, {summary['generated']:,} generated, "
@@ -23,9 +22,8 @@ def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None
     if not summary["violated"]:
         partly = summary["verdict"] in ("interrupted", "limited")
         said = "searched in part, no violation so far" if partly else "no violation"
-        click.echo(f"{name}: {said} in {counts}")
-        for line in [*_how(summary), *limit_words(summary)]:
-            click.echo(f"  {line}")
+        yield f"{name}: {said} in {counts}"
+        yield from (f"  {line}" for line in [*_how(summary), *limit_words(summary)])
     for violated in summary["violated"]:
         steps = counted(violated["length"] - 1, "step")
         if violated["kind"] == "temporal":
@@ -39,40 +37,38 @@ def print_summary(summary: Mapping[str, Any], tables: Mapping[str, str]) -> None
             fewest = "the fewest possible" if violated["shortest"] else "perhaps not the fewest possible"
             headline = f"{violated['property']} is violated after {steps}, {fewest}"
         as_expected = ", as expected" if violated["property"] == summary["expected"] else ""
-        click.echo(f"{name}: {headline}{as_expected}")
-        click.echo(textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  "))
-        click.echo(f"  {counts}")
-        for line in _how(summary):
-            click.echo(f"  {line}")
+        yield f"{name}: {headline}{as_expected}"
+        yield textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  ")
+        yield f"  {counts}"
+        yield from (f"  {line}" for line in _how(summary))
         unmet = [note for note in violated.get("fairness", ()) if not note.endswith("in every state of the cycle")]
-        for note in unmet:
-            click.echo(f"  {note}")
+        yield from (f"  {note}" for note in unmet)
         if rest := len(violated.get("fairness", ())) - len(unmet):
-            click.echo(f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled")
-        click.echo(tables[violated["property"]])
-        click.echo(f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}")
+            yield f"  fairness asks nothing of {counted(rest, 'other action')} there: never enabled"
+        yield tables[violated["property"]]
+        yield f"  trail   {violated['trail']}\n  replay  kafka-proto replay {violated['trail']}"
     for prop, holds in summary["properties"].items():
         if holds is None:
-            click.echo(f"  {prop}: not checked, as the search was not completed")
+            yield f"  {prop}: not checked, as the search was not completed"
         elif holds:
-            click.echo(f"  {prop} holds")
+            yield f"  {prop} holds"
     for prop, witness in summary["witnesses"].items():
         if witness is not None:
             after = "after" if witness["shortest"] else "within"
-            click.echo(f"  {prop}: reached {after} {counted(witness['length'] - 1, 'step')}")
+            yield f"  {prop}: reached {after} {counted(witness['length'] - 1, 'step')}"
         elif summary["complete"]:
-            click.echo(f"  {prop}: never reached")
+            yield f"  {prop}: never reached"
     for timer, number in (summary["timers"] or {}).items():
         if timer and number and timer not in summary["actions"]:
-            click.echo(f"  {timer}: no timer of this name fired; see the actions in --json for those that did")
+            yield f"  {timer}: no timer of this name fired; see the actions in --json for those that did"
     for prop in summary["unchecked"]:
         instead = f"kafka-proto simulate {name} judges it"
         if summary["engine"] not in (PLAIN, SPARK) and not goes_beyond_specs(summary):
             instead = f"--property {prop} checks it"
-        click.echo(f"  {prop}: claimed, but temporal, and not checked; {instead}")
+        yield f"  {prop}: claimed, but temporal, and not checked; {instead}"
     if "collision_probability" in summary:
         chance = summary["collision_probability"]
-        click.echo(f"  two states had one fingerprint, and one was missed, with a probability of about {chance:.1e}")
+        yield f"  two states had one fingerprint, and one was missed, with a probability of about {chance:.1e}"
 
 
 def _how(summary: Mapping[str, Any]) -> list[str]:

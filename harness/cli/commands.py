@@ -18,7 +18,7 @@ import click
 
 from harness.cli import OneOf, after_the_run, interrupt_handled, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
-from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, check_file, check_folder, cli, emit, pairs
+from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_file, check_folder, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
 from harness.explore.flaw import fewest_steps
 from harness.model import Refusal, find_runnable, unknown
@@ -159,10 +159,7 @@ def simulate(
         "seed": trail.seed, "strategy": strategy, "runtime": runtime,
         "interrupted": made.interrupted, **({} if covered is None else {"coverage": covered.to_json()}),
     }
-    if as_json:
-        emit(result)
-    else:
-        screen.simulated(result, trail, made.interrupted)
+    answer(as_json, result, screen.simulated(result, trail, made.interrupted))
     if made.interrupted and alone:
         raise KeyboardInterrupt(f"interrupted; the run is written as far as it went, {counted(made.steps, 'step')}")
     if made.interrupted:
@@ -268,10 +265,7 @@ def replay(trail: Path, runtime: str, as_json: bool) -> int:
         "digest": run.digest, "verdict": run.verdict.to_json(), "recorded_as": read.violates,
         "violations": [verdict.to_json() for verdict in run.violations],
     }
-    if as_json:
-        emit(result)
-    else:
-        TerminalOutput().replayed(result, read)
+    answer(as_json, result, TerminalOutput().replayed(result, read))
     return 0 if run.verdict.ok else 1
 
 
@@ -291,10 +285,7 @@ def shrink(trail: Path, out: Path, as_json: bool) -> int:
     result = {"trail": str(out), "violates": shrunk.trail.violates, "had": shrunk.had, "has": shrunk.has,
               "tried": shrunk.tried, "proved_shortest": shrunk.proved,
               "replay": f"kafka-proto replay {shlex.quote(str(out))}"}
-    if as_json:
-        emit(result)
-    else:
-        TerminalOutput().shrunk(result, shrunk.trail)
+    answer(as_json, result, TerminalOutput().shrunk(result, shrunk.trail))
     return 0
 
 

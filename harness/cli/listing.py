@@ -32,17 +32,12 @@ def list_(words: tuple[str, ...], as_json: bool) -> None:
     """
     every = Catalogue(tuple(model_specs()), tuple(scenarios()), tours())
     named = every.where(lambda one: one.name == " ".join(words)) if words else None
-    if named:
-        if as_json:
-            emit(_json(named, every, True))
-        else:
-            TerminalOutput().print(in_full(named, every, TerminalOutput().width))
-        return
-    chosen = _about(every, words)
+    chosen = named or _about(every, words)
     if as_json:
-        emit(_json(chosen, every, False))
+        emit(_json(chosen, every, bool(named)))
     else:
-        TerminalOutput().print(_briefly(chosen, TerminalOutput().width))
+        screen = TerminalOutput()
+        screen.print(in_full(chosen, every, screen.width) if named else _briefly(chosen, screen.width))
 
 
 def _about(every: Catalogue, words: Sequence[str]) -> Catalogue:

@@ -100,8 +100,8 @@ class TerminalOutput:
             lines.append("kafka-proto show TRAIL prints what was found step by step")
         self.print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
 
-    def simulated(self, result: Mapping[str, Any], trail: Trail, interrupted: bool) -> None:
-        """Print the outcome of `simulate`."""
+    def simulated(self, result: Mapping[str, Any], trail: Trail, interrupted: bool) -> list[str]:
+        """Return the lines that say what came of `simulate`."""
         verdict, expected, runs = result["verdict"], result["expected"], counted(result["runs"], "run")
         if verdict["ok"]:
             said = f"no violation in {runs}" + (f" (expected is one of {expected})" if expected else "")
@@ -121,7 +121,7 @@ class TerminalOutput:
         lines += self._covered(result["coverage"]) if "coverage" in result else []
         path = shlex.quote(result["trail"])
         lines += [f"  trail    {result['trail']}", f"  history  {result['history']}"]
-        self.print([*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"])
+        return [*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"]
 
     def _covered(self, coverage: Mapping[str, Any]) -> list[str]:
         """Return the lines that say what the runs reached."""
@@ -140,8 +140,8 @@ class TerminalOutput:
             lines += self._wrapped(text, "    ", "      ")
         return lines
 
-    def replayed(self, result: Mapping[str, Any], trail: Trail) -> None:
-        """Print the outcome of `replay`."""
+    def replayed(self, result: Mapping[str, Any], trail: Trail) -> list[str]:
+        """Return the lines that say what came of `replay`."""
         verdict = result["verdict"]
         said = "no violation" if verdict["ok"] else f"violates {verdict['violated']} at step {verdict['step']}"
         lines = self._wrapped(f"{result['model']} on {result['runtime']}, {length(trail)}: {said}")
@@ -152,13 +152,13 @@ class TerminalOutput:
             lines += self._wrapped(f"violates also {', '.join(others)}", "  ")
         if trail.violates not in (None, verdict.get("violated"), *others):
             lines += self._wrapped(f"the trail says that it violates {trail.violates}; this replay does not", "  ")
-        self.print([*lines, f"  digest {result['digest']}"])
+        return [*lines, f"  digest {result['digest']}"]
 
-    def shrunk(self, result: Mapping[str, Any], trail: Trail) -> None:
-        """Print the outcome of `shrink`."""
+    def shrunk(self, result: Mapping[str, Any], trail: Trail) -> list[str]:
+        """Return the lines that say what came of `shrink`."""
         proof = ", proved shortest at this size" if result["proved_shortest"] else ""
         said = f"{result['violates']}: {result['had']} -> {length(trail)}{proof} ({counted(result['tried'], 'try')})"
-        self.print([*self._wrapped(said), f"  {result['replay']}"])
+        return [*self._wrapped(said), f"  {result['replay']}"]
 
     def print(self, lines: Iterable[str]) -> None:
         """Print lines, unless nothing is to be shown."""

@@ -117,11 +117,6 @@ def parse_line(path: Path, what: str, number: int, line: str) -> dict[str, Any]:
     return data
 
 
-def read_lines(path: Path, what: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a file, one per line. Raises Refusal naming the line that is not one."""
-    return [parse_line(path, what, number, line) for number, line in enumerate(each_text(path, what), 1)]
-
-
 def compact(data: Any) -> str:
     """Return compact JSON with sorted keys."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import attrs
 
-from harness.model import Kind, Message, Model, Refusal, Value, decode
+from harness.model import Gate, Kind, Message, Model, Refusal, Value, decode
 from harness.record.events import Happening
 from harness.record.fields import (
     ANY,
@@ -317,8 +317,6 @@ def _check_slots(path: Path, event: Event, model: Model, slots: frozenset[str]) 
 
 def all_types(model: Model | None) -> tuple[type, ...]:
     """Return the classes that recorded values of a model may have: the protocol's and the environment's."""
-    from harness.model import Gate
-
     if model is None:
         return (Gate,)
     return (Gate, *model.types, *(each for variable in model.auxiliary for each in variable.types))

@@ -23,8 +23,6 @@ from harness.record.trail import faults_to_json
 
 FILE = "searched.json"
 LIBRARY = "harness"
-ANY_NAME = ""
-"""The name under which a bound on all timers together is kept."""
 IMPORTED = re.compile(r"^([ \t]*)(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+([\w.]+))", re.MULTILINE)
 
 WORDS = re.compile(

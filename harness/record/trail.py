@@ -29,7 +29,7 @@ from harness.record.fields import (
     optional,
     shown,
 )
-from harness.record.files import compact, each_text, parse_line, read_lines, write_atomically
+from harness.record.files import compact, each_text, parse_line, write_atomically
 
 FORMAT, HISTORY_FORMAT = "kafka-proto/trail", "kafka-proto/history"
 VERSION = 2
@@ -126,19 +126,17 @@ def run_fields(trail: Trail) -> dict[str, Any]:
 
 def read_trail(path: Path) -> Trail:
     """Read a trail. Raises Refusal for a file that is cut off, damaged, or of another format or version."""
-    return trail_of(path, read_lines(path, "trail"))
+    return trail_of(path, each_text(path, "trail"))
 
 
 def trail_of_text(name: str, text: str) -> Trail:
     """Return the trail that a text is; `name` is what a Refusal calls it, which is raised as by `read_trail`."""
-    path = Path(name)
-    lines = text.removesuffix("\n").split("\n")
-    return trail_of(path, [parse_line(path, "trail", number, line) for number, line in enumerate(lines, 1)])
+    return trail_of(Path(name), text.removesuffix("\n").split("\n"))
 
 
-def trail_of(path: Path, lines: Sequence[dict[str, Any]]) -> Trail:
+def trail_of(path: Path, lines: Iterable[str]) -> Trail:
     """Return the trail that the lines of a file are, of which there is at least one. Raises Refusal."""
-    header, *rest = lines
+    header, *rest = [parse_line(path, "trail", number, line) for number, line in enumerate(lines, 1)]
     check_format(path, header, FORMAT, READABLE)
     if not rest or "end" not in rest[-1]:
         raise Refusal(f"{path} is cut off: a trail ends with an end line after its last choice; record the run again")
