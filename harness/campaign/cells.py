@@ -132,7 +132,9 @@ def _cell(
         if name in spec.settings:
             settings[name] = value
         elif name in spec.sizes or name in FAULT_KINDS:
-            (sizes if name in spec.sizes else faults)[name] = _whole(name, value)
+            if not value.isdecimal():
+                raise Refusal(f"{name} is swept over whole numbers, not {value!r}")
+            (sizes if name in spec.sizes else faults)[name] = int(value)
             if name not in spec.sizes and name in TIMED_KINDS and not (faults.get("targets") or faults.get("links")):
                 raise Refusal(f"{what} names no target for {name}, so it cannot be swept")
         else:
@@ -153,12 +155,6 @@ def _plain(faults: Faults) -> dict[str, Any]:
     """Return faults as they come back from a file."""
     data: dict[str, Any] = json.loads(compact(faults_to_json(faults)))
     return data
-
-
-def _whole(name: str, value: str) -> int:
-    if not value.isdecimal():
-        raise Refusal(f"{name} is swept over whole numbers, not {value!r}")
-    return int(value)
 
 
 @cache

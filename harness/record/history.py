@@ -44,6 +44,7 @@ EVENT_FIELDS: Mapping[str, FieldKind] = {
     "n": COUNT, "at_us": COUNT, "process": TEXT, "kind": one_of(*Kind), "action": TEXT, "args": TEXTS,
     "detail": TEXT, "input": ANY, "op": OBJECT, "violated": NAMES, "initial": OBJECT, "writes": OBJECT,
 }
+ALL_FIELDS = frozenset((*EVENT_FIELDS, "received", "sent", "lost", "held"))
 OP_FIELDS: Mapping[str, FieldKind] = {
     "process": TEXT, "name": TEXT, "outcome": one_of("invoke", "ok", "fail", "info"), "value": ANY,
 }
@@ -331,10 +332,7 @@ def event_of(line: Mapping[str, Any], types: Mapping[str, type] | None) -> Event
         return tuple(value(item) for item in line.get(name, ()))
 
     slots = line["initial"] if line["n"] == 0 else line["writes"]
-    known = {"n", "at_us", "initial", "process", "kind", "action", "args", "detail", "input", "received",
-             "sent", "lost", "held", "op", "writes", "violated"}
-    unknown = set(line) - known
-    if unknown:
+    if unknown := line.keys() - ALL_FIELDS:
         raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
     first = line["n"] == 0
     received = value(line["received"]) if "received" in line else None

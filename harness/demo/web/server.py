@@ -19,7 +19,7 @@ from hypercorn.trio import serve as serve_app
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -108,7 +108,8 @@ class Endpoints:
         return static_file(request.path_params["path"])
 
     async def events(self, request: Request) -> Response:
-        return EventStream(self.shared)
+        headers = {**HEADERS, "X-Accel-Buffering": "no", "Connection": "close"}
+        return EventStream(self.shared.events(), headers=headers, media_type="text/event-stream")
 
     async def state(self, request: Request) -> Response:
         step, actor = number(request, "step", self.session.at), request.query_params.get("actor")
@@ -194,30 +195,12 @@ class Endpoints:
         await self.shared.show_shrunk(found, ending, branch)
 
 
-class EventStream(Response):
+class EventStream(StreamingResponse):
     """The events of a session, until it ends or nobody listens any more."""
 
-    def __init__(self, shared: SharedSession) -> None:
-        headers = {**HEADERS, "X-Accel-Buffering": "no", "Connection": "close"}
-        super().__init__(None, 200, headers, "text/event-stream")
-        del self.headers["content-length"]
-        self.shared = shared
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with trio.open_nursery() as nursery:
-
-            async def watch() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(watch)
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            async with aclosing(self.shared.events()) as events:
-                async for text in events:
-                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-            nursery.cancel_scope.cancel()
+    async def stream_response(self, send: Send) -> None:
+        async with aclosing(self.body_iterator):  # type: ignore[type-var]
+            await super().stream_response(send)
 
 
 def app_of(shared: SharedSession, guard: RequestGuard) -> ASGIApp:
