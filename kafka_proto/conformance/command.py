@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
+from kafka_proto.addresses import address_of
 from kafka_proto.conformance.files import VARIABLE, BadFile, default_files, load
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import Verdict, judge
@@ -47,12 +48,10 @@ def _at_a_broker(
     except ImportError as error:
         raise Refusal(f"playing over the wire needs the extra `gateway` ({error.name} is missing): "
                       "pip install 'kafka-proto[gateway]'") from None
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise Refusal(f"--broker should be HOST:PORT, as 127.0.0.1:9092, not {address!r}")
+    host, port = address_of(address)
     if release is None:
         raise Refusal("a broker does not say which release it is; give --release as well, as 4.4.0")
-    return play_at(records, host, int(port))
+    return play_at(records, host, port)
 
 
 def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str | None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate.replay import replay_plain
+from kafka_proto.addresses import address_of
 from kafka_proto.reproduce.judging import JUDGED, shown, violations
 from kafka_proto.reproduce.schedule import Schedule, Step, Unplayable, schedule_of
 
@@ -19,7 +20,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     """Play the schedule of a trail. Exit code 1 where the broker's logs do not show a violation."""
     if len(arguments) != 1:
         raise Refusal("reproduce takes one TRAIL; kafka-proto hunt writes them")
-    path, (host, port) = Path(arguments[0]), _address(options["--broker"])
+    path, (host, port) = Path(arguments[0]), address_of(options["--broker"])
     schedule = _schedule(path, read_trail(path))
     try:
         from kafka_proto.reproduce.playing import play
@@ -39,13 +40,6 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     lines += [f"the client heard: {line}" for line in played.heard]
     data = {"violated": found, "logs": list(shown(played.logs)), "heard": list(played.heard)}
     return Printed("\n".join(lines), data, 0 if found else 1)
-
-
-def _address(given: str | None) -> tuple[str, int]:
-    host, colon, port = (given or "").rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise Refusal(f"--broker should be HOST:PORT, as 127.0.0.1:9092, not {given!r}")
-    return host, int(port)
 
 
 def _schedule(path: Path, trail: Trail) -> Schedule:

@@ -14,7 +14,7 @@ NOBODY = "127.0.0.1:1"
 
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "reproduce takes one TRAIL; kafka-proto hunt writes them"),
-    ((TRAILS / "late-end.trail.jsonl",), "--broker should be HOST:PORT, as 127.0.0.1:9092, not None"),
+    ((TRAILS / "late-end.trail.jsonl",), "which broker? Give --broker HOST:PORT, as 127.0.0.1:9092"),
     ((TRAILS / "late-end.trail.jsonl", "--broker", "here"),
      "--broker should be HOST:PORT, as 127.0.0.1:9092, not 'here'"),
     ((TRAILS.parent.parent / "trails" / "s4-copied-tail.trail.jsonl", "--broker", NOBODY),

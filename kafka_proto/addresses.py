@@ -1,0 +1,15 @@
+"""Where a broker is said to be: HOST:PORT, as the options of commands have it."""
+
+from __future__ import annotations
+
+from harness.model import Refusal
+
+
+def address_of(given: str | None) -> tuple[str, int]:
+    """Return host and port of the option --broker. Raises Refusal."""
+    if given is None:
+        raise Refusal("which broker? Give --broker HOST:PORT, as 127.0.0.1:9092")
+    host, colon, port = given.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise Refusal(f"--broker should be HOST:PORT, as 127.0.0.1:9092, not {given!r}")
+    return host, int(port)
