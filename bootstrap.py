@@ -55,8 +55,10 @@ WHEELS = ["--only-binary", "numpy,scipy,pandas,pyarrow,matplotlib,kio,crc32c"]
 RUFF = ["-m", "ruff", "check", "."]
 MYPY = ["-m", "mypy"]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-# One process more than cores, since each waits now and then, but no more than fit in the memory of a laptop.
-PYTEST = ["-m", "pytest", "-n", str(min(CORES + 1, 4)), "--dist", "worksteal"]
+# More processes than cores, since each waits now and then for processes of its own, but no more than fit in the memory
+# of a laptop: large tests take more of it.
+PYTEST = ["-m", "pytest", "--dist", "worksteal", "-n", str(min(2 * CORES, 4))]
+LARGE = [*PYTEST[:-1], str(min(CORES + 1, 4)), "-m", "large"]
 # What finds most per second: rules, the vocabulary, counts against TLC, strategies, exports, the rows of a campaign.
 QUICK = [
     "tests/project/test_rules.py",
@@ -312,7 +314,7 @@ def main(arguments: list[str]) -> None:
         check_first(RUFF)
         check_beside(MYPY, [*PYTEST, *rest])
     elif command == "test-large":
-        hand_over([python, *PYTEST, "-m", "large", *rest])
+        hand_over([python, *LARGE, *rest])
     elif command == "test-browser":
         test_browser(rest)
     elif command == "lint":

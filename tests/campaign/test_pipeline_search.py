@@ -81,7 +81,7 @@ def copied(calm: Path, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["async-isr-3", "pulsar"])
+@pytest.mark.parametrize("name", ["async-isr-3", pytest.param("pulsar", marks=pytest.mark.large)])
 def test_counts_and_counterexamples_are_those_of_the_other_engines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All numbers and all shortest ways agree, with a constraint, deadlocks, violations; many tasks take part."""
     monkeypatch.setattr(search, "PER_TASK", 40)

@@ -37,7 +37,10 @@ UNUSED = {"cluster": {"produce"}}
 """Sorts that a replica declares for clients of its own, where what waits for its records are transitions."""
 
 
-@pytest.mark.parametrize("name", MODELS)
+LONG = ("cluster", "replication/kip-320/actors")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.large] * (name in LONG)) for name in MODELS])
 def test_what_a_protocol_declares_is_only_compared(name: str) -> None:
     """Renamed, each state of some runs offers the same steps, which lead to the same states, renamed."""
     base = find_model(name).make(MODELS[name])
