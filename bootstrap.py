@@ -57,8 +57,8 @@ MYPY = ["-m", "mypy"]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # More processes than cores, since each waits now and then for processes of its own, but no more than fit in the memory
 # of a laptop: large tests take more of it.
-PYTEST = ["-m", "pytest", "--dist", "worksteal", "-n", str(min(2 * CORES, 4))]
-LARGE = [*PYTEST[:-1], str(min(CORES + 1, 4)), "-m", "large"]
+PYTEST = ["-m", "pytest", "-n", str(min(2 * CORES, 4)), "--dist", "worksteal"]
+LARGE = ["-m", "pytest", "-n", str(min(CORES + 1, 4)), "--dist", "worksteal", "-m", "large"]
 # What finds most per second: rules, the vocabulary, counts against TLC, strategies, exports, the rows of a campaign.
 QUICK = [
     "tests/project/test_rules.py",

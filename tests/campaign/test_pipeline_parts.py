@@ -166,8 +166,7 @@ def test_a_small_part_of_the_runs_is_covered_in_small_campaigns_too() -> None:
     assert parts("random", 10_000, 0.02, (0, 2), (20, 9_980)) == [(2, 20, False), (9_980, 10_000, False)]
     assert parts("random", 20, 0.02, (0, 1)) == [(1, 2, True), (2, 20, False)]
     assert parts("random", 60, 0.001) == [(0, 2, True), (2, 20, False), (20, 40, False), (40, 60, False)]
-    assert parts("random", 40, 0.1) == [(0, 20, True), (20, 40, False)]
-    assert parts("guided", 40, 0.02) == [(0, 20, True), (20, 40, False)]
+    assert parts("random", 40, 0.1) == parts("guided", 40, 0.02) == [(0, 20, True), (20, 40, False)]
     assert parts("systematic", 40, 0.02) == [(0, 40, True)]
 
 

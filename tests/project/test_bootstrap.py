@@ -158,5 +158,5 @@ def imported(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_suite_runs_on_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """More processes than cores, as some wait, and never more than fit in memory."""
     bootstrap = imported(monkeypatch)
-    options = bootstrap.PYTEST
-    assert options[:3] == ["-m", "pytest", "-n"] and int(options[3]) == min(bootstrap.CORES + 1, 4)
+    for options, most in ((bootstrap.PYTEST, 2 * bootstrap.CORES), (bootstrap.LARGE, bootstrap.CORES + 1)):
+        assert options[:3] == ["-m", "pytest", "-n"] and int(options[3]) == min(most, 4)
