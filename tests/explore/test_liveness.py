@@ -103,9 +103,10 @@ def test_liveness_every_row_has_its_own_name() -> None:
          "c1 still without a producer id, and no step that has to happen can happen any more"),
         ("transactions/diary-02", {"clients": 1, "brokers": 3}, "S2", ONE_ADDS_ALL, 5,
          "no client has added every topic partition, and no step that has to happen can happen any more"),
-        ("transactions/gist", {}, "S5", ALL_GET_PID, 20,
-         "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
-         "and fairness asks for no other"),
+        pytest.param(
+            "transactions/gist", {}, "S5", ALL_GET_PID, 20,
+            "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
+            "and fairness asks for no other", marks=pytest.mark.large),
         ("transactions/diary-01", {"clients": 3, "brokers": 1, "transactional-ids": 2}, "S6", ALL_GET_PID, 14,
          "c2 still without a producer id, again and again: 3 steps lead back to the same state, "
          "and fairness asks for no other"),

@@ -201,6 +201,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.large
 def test_imported_histories_are_judged_from_the_tables(imported: Path) -> None:
     """Rows, rates by faults, clusters and the judgement on the stored events: as for a campaign, without trails."""
     tables = CampaignTables(spark(), CampaignStore(imported), what="queue")

@@ -63,6 +63,7 @@ def test_benchmark_names_a_missing_example_of_stateright(tmp_path: Path) -> None
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.large
 def test_benchmark_compares_with_stateright_where_the_states_are_as_many(tmp_path: Path) -> None:
     """Both are run as whole processes; another count ends the benchmark. A stand-in for the example is enough."""
     example = tmp_path / "2pc"

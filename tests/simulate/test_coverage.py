@@ -95,6 +95,7 @@ def test_state_that_the_mapping_fails_on_is_counted_as_such() -> None:
     assert coverage.states == 2
 
 
+@pytest.mark.large
 @pytest.mark.usefixtures("settled")
 def test_counts_do_not_depend_on_when_tables_start_over() -> None:
     """Ids mean something else afterwards; what was reached is the same."""
