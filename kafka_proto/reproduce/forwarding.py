@@ -11,9 +11,10 @@ from typing import Any
 import attrs
 
 from kafka_proto.gateway.client import read_response
-from kafka_proto.gateway.codec import Malformed, Source, api_name, has_flexible_header, write_message, write_varint
+from kafka_proto.gateway.codec import Source, api_name
+from kafka_proto.gateway.connection import Request, encode_response
 from kafka_proto.gateway.frames import framed
-from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, METADATA
+from kafka_proto.gateway.offer import FIND_COORDINATOR, METADATA
 
 NAMING = (METADATA, FIND_COORDINATOR)
 """APIs whose responses say where brokers are."""
@@ -63,10 +64,7 @@ def renamed(frame: bytes, request: Asked, mine: Callable[[Address], Address]) ->
     for place in _places(fields):
         if place["port"] > 0:
             place["host"], place["port"] = mine((place["host"], place["port"]))
-    out = bytearray(correlation_id.to_bytes(4, "big", signed=True))
-    if request.api_key != API_VERSIONS and has_flexible_header("response", request.api_key, request.version):
-        write_varint(out, 0)
-    return framed(out + write_message("response", request.api_key, request.version, fields))
+    return encode_response(Request(0, request.api_key, request.version, correlation_id, None, {}), fields)
 
 
 def _places(value: Any) -> Iterator[dict[str, Any]]:
@@ -79,6 +77,3 @@ def _places(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, tuple):
         for inner in value:
             yield from _places(inner)
-
-
-__all__ = ["Address", "Asked", "Malformed", "addresses", "asked", "renamed"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from kafka_proto.exactly_once.ghosts import transaction_of
 from kafka_proto.reproduce.schedule import Call
 
-OUTCOMES = {"COMMIT": "commit", "ABORT": "abort"}
 JUDGED = ("MarkerAttribution", "AcknowledgedOutcome", "Atomicity", "NoHangingTransaction")
 """P1, P3, P2 and P5, as far as they can be seen from outside."""
 
@@ -85,11 +85,6 @@ def violations(logs: Mapping[str, Log], ledger: Ledger) -> dict[str, str]:
     return found
 
 
-def transaction_of(text: str) -> str:
-    """Return the transaction that a record's text names."""
-    return text.partition("#")[0]
-
-
 def _ended(logs: Mapping[str, Log]) -> Iterator[Ended]:
     """Yield what markers end, in the order of logs."""
     for partition, log in sorted(logs.items()):
@@ -111,7 +106,7 @@ def _marked(logs: Mapping[str, Log], ledger: Ledger) -> Iterator[tuple[str, str]
         if end.transaction not in ledger.ended:
             yield "MarkerAttribution", f"{marker}, of a transaction that the application has not ended"
         acknowledged = ledger.answered.get(end.transaction)
-        if acknowledged not in (None, OUTCOMES[end.marker]):
+        if acknowledged not in (None, end.marker.lower()):
             yield "AcknowledgedOutcome", f"{marker}, of a transaction whose {acknowledged} was acknowledged"
 
 

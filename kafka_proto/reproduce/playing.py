@@ -20,6 +20,7 @@ from kafka_proto.reproduce.forwarding import Address
 from kafka_proto.reproduce.judging import Batch, Ledger, Log, named
 from kafka_proto.reproduce.proxy import Held, Proxy, chooser
 from kafka_proto.reproduce.schedule import Arrives, Call, Comes, Event, Schedule, Settled
+from kafka_proto.requests import partition_index, topic_of
 
 CALL_SECONDS = 30.0
 """That a call of librdkafka may take at most."""
@@ -99,8 +100,8 @@ class Application:
             self.producers[call.producer] = confluent_kafka.Producer(self._settings(call.producer))
         producer = self.producers[call.producer]
         if call.action == "Send":
-            topic, partition = split(call.partition)
-            return partial(producer.produce, self.prefix + topic, call.record.encode(), partition=partition)
+            return partial(producer.produce, self.prefix + topic_of(call.partition), call.record.encode(),
+                           partition=partition_index(call.partition))
         work: dict[str, Callable[[], Any]] = {
             "InitTransactions": partial(producer.init_transactions, CALL_SECONDS),
             "BeginTransaction": producer.begin_transaction,
@@ -135,11 +136,11 @@ def play(schedule: Schedule, host: str, port: int, progress: Callable[[str], Non
         name = f"{new_run(client)}-0"
         run = Situation(client.ask, pauses(), name, wall_clock_ms())
         await_coordinators(client)
-        run.create_topic(1 + max(split(partition)[1] for partition in schedule.partitions))
+        run.create_topic(1 + max(partition_index(partition) for partition in schedule.partitions))
         application = trio.run(_played, schedule, (host, port), f"{name}.", progress)
         if application.failed:
             raise Refusal(application.failed)
-        logs = {partition: _log(run, split(partition)[1]) for partition in schedule.partitions}
+        logs = {partition: _log(run, partition_index(partition)) for partition in schedule.partitions}
     ledger = Ledger(tuple(application.calls), application.answered, dict(schedule.tids))
     return Played(ledger, logs, tuple(application.heard))
 
@@ -188,12 +189,6 @@ def _log(run: Situation, partition: int) -> Log:
         Batch(header.base_offset, header.producer_id, header.is_control, tuple(text(header, one) for one in records))
         for header, records in batches(found)
     ), found["high_watermark"], committed["last_stable_offset"])
-
-
-def split(partition: str) -> tuple[str, int]:
-    """Return topic and number of a partition."""
-    topic, _, number = partition.rpartition("-")
-    return topic, int(number)
 
 
 def _said(event: Event) -> str:

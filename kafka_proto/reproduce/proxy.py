@@ -5,7 +5,8 @@ What is held keeps its connection to the broker open when its client gives up: i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import attrs
@@ -120,16 +121,12 @@ async def _sent(stream: trio.SocketStream, data: bytes) -> bool:
 
 def chooser(helds: list[Held], begun: Callable[[str], int]) -> Callable[[Asked], Held | None]:
     """Return what picks the requests that come late: `begun` says which call a producer made last, by its client id."""
-    seen: dict[tuple[str, str, int], int] = {}
+    seen: Counter[tuple[str, str, int]] = Counter()
+    wanted = {(held.late.producer, held.late.api, held.late.call, held.late.nth): held for held in helds}
 
     def choose(request: Asked) -> Held | None:
         place = (request.client_id, request.api, begun(request.client_id))
-        seen[place] = seen.get(place, 0) + 1
-        return next(_found(helds, place, seen[place]), None)
+        seen[place] += 1
+        return wanted.get((*place, seen[place]))
 
     return choose
-
-
-def _found(helds: list[Held], place: tuple[str, str, int], nth: int) -> Iterator[Held]:
-    return (held for held in helds if (held.late.producer, held.late.api, held.late.call) == place
-            and held.late.nth == nth)

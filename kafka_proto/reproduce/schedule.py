@@ -15,6 +15,7 @@ import attrs
 
 from harness.model import Message
 from kafka_proto.exactly_once.client import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, RETRY_BACKOFF
+from kafka_proto.exactly_once.ghosts import record
 from kafka_proto.exactly_once.messages import Request
 
 CALLS = ("InitTransactions", "BeginTransaction", "Send", "CommitTransaction", "AbortTransaction")
@@ -22,9 +23,9 @@ ENDS = {"CommitTransaction": "commit", "AbortTransaction": "abort"}
 GIVEN_UP = (REQUEST_TIMEOUT, DELIVERY_TIMEOUT)
 SILENT = ("Release", "Poll", "IgnoreResponse", RETRY_BACKOFF, *GIVEN_UP)
 """Steps that the world outside makes by itself, or that no producer has to do with."""
-AWAITED = ("Produce", "EndTxn", "InitProducerId")
+OPERATIONS = ("EndTxn", "InitProducerId")
+AWAITED = ("Produce", *OPERATIONS)
 """Requests whose arrival leads to the end of what an application waits for."""
-ENDING = ("EndTxn", "InitProducerId")
 REQUEST = "Request"
 LABEL = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 
@@ -203,8 +204,7 @@ class _Reading:
                           if at <= sent and self.steps[at].args[0] == request.source)
         alike = [other for step in self.steps[start : sent + 1] for other in self._requests(step)
                  if (other.source, other.type) == (request.source, request.type)]
-        return Late(request.source, _api(request), call, alike.index(request) + 1,
-                    self.steps[n].action == "Drop")
+        return Late(request.source, _api(request), call, alike.index(request) + 1, self.steps[n].action == "Drop")
 
     def _events(self, lates: dict[int, Late]) -> Iterator[Event]:
         """Yield what happens outside.
@@ -213,7 +213,7 @@ class _Reading:
         transaction in which nothing is.
         """
         made = tuple(_calls(self.steps[n] for n in self.calls))
-        waits = {(late.producer, made[late.call].transaction) for late in lates.values() if late.api not in ENDING}
+        waits = {(late.producer, made[late.call].transaction) for late in lates.values() if late.api not in OPERATIONS}
         calls = iter(made)
         comes = {self._sent_at(request, n): late for n, late in lates.items()
                  if (request := self._request(self.steps[n])) is not None}
@@ -252,4 +252,5 @@ def _calls(steps: Iterable[Step]) -> Iterator[Call]:
             yield Call(producer, step.action, transaction)
             continue
         written[producer] += 1
-        yield Call(producer, step.action, transaction, step.args[1], f"{producer}.{transaction}#{written[producer]}")
+        text = record(f"{producer}.{transaction}", written[producer])
+        yield Call(producer, step.action, transaction, step.args[1], text)
