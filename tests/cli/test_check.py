@@ -45,7 +45,8 @@ def test_check_knows_every_protocol(
     model: str, sizes: list[str], counts: tuple[int, int, int] | None, tmp_path: Path
 ) -> None:
     """Replication and compaction are searched by the same command, as the plain search does."""
-    from harness.explore.plain import search
+    from support.plain_search import search
+
     from harness.model import find_model
 
     done = call("check", model, *(f"--size={size}" for size in sizes), "--no-stop", "--json", "--out", str(tmp_path))

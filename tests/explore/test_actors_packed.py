@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 import pytest
-from support import mixed_links, own_protocols
+from support import mixed_links, own_protocols, plain_search
 from support.command_line import call
 from support.searching import ENGINES
 
-from harness.explore import checkpoint, plain
+from harness.explore import checkpoint
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.packed import kernel_loop, loop
@@ -136,5 +136,5 @@ def test_stateless_oracle_counts_as_the_plain_search() -> None:
     """The levels by hand, and the two plain searches, agree among each other."""
     model = made("cut-and-paused")
     levels = states_by_level(model)
-    oracle = plain.search(model)
+    oracle = plain_search.search(model)
     assert (sum(map(len, levels)), len(levels) - 1) == (oracle.distinct, oracle.depth)

@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 import pytest
-from support import own_protocols
+from support import own_protocols, plain_search
 from support.command_line import call
 
 from harness.cli import check_limits
-from harness.explore import ordered, plain
+from harness.explore import ordered
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.growth import growth
@@ -56,7 +56,7 @@ def searched(*arguments: object, code: int = 0) -> dict[str, Any]:
 
 def assert_equals_plain(reported: dict[str, Any], model: Model, names: tuple[str, ...] = ()) -> None:
     """Assert that a complete search has the counts of the plain one, and its witnesses."""
-    found = plain.search(model, names)
+    found = plain_search.search(model, names)
     assert found.violated is None
     assert [reported[name] for name in ("verdict", "complete", "limit")] == ["ok", True, None]
     assert reported["engine"] in ("kernel", "python")

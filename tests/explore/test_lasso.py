@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.paths import ROOT
 from support.plain_graph import plain_graph
+from support.plain_search import search
 
 from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
 from harness.explore.liveness.cycle import Budget
@@ -20,7 +21,6 @@ from harness.explore.liveness.edges import Edges
 from harness.explore.liveness.fairness import Components, Fairness, FairnessConditions
 from harness.explore.liveness.graph import StateGraph, holding
 from harness.explore.liveness.lasso import why_no_counterexample
-from harness.explore.plain import search
 from harness.model import Model, Process, Property, Refusal, Step, View, always, eventually, find_model, leads_to
 
 STATES = 5

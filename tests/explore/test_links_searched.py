@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 import pytest
+from support import plain_search
 from support.mixed_links import build
 
-from harness.explore import plain
 from harness.explore.any_model import PlainSearch
 from harness.explore.packed.search import Search
 from harness.model import NETWORKS, NO_FAULTS, Actor, Faults, Process
@@ -35,7 +35,7 @@ INVARIANTS = ("Small", "QueueInOrder", "StreamInOrder")
 def test_searches_of_mixed_links_agree(network: str, history_variables: bool) -> None:
     """Distinct states, transitions and depth are those of the plain search on every network; the bag alone reorders."""
     model = build({"notes": 2}, {}, NETWORKS[network], NO_FAULTS, history_variables)
-    oracle = plain.search(model, INVARIANTS)
+    oracle = plain_search.search(model, INVARIANTS)
     counts = (oracle.distinct, oracle.generated, oracle.depth)
     assert oracle.violated is None and counts == COUNTS[network]
     plainly = attrs.evolve(
@@ -55,7 +55,7 @@ def test_searches_of_mixed_links_agree_under_faults() -> None:
     faults = Faults(drop=1, partition=1, reorder=1, targets=("hub",))
     model = build({"notes": 1}, {}, NETWORKS["bag"], faults, False)
     names = ("Small", "QueueInOrder")
-    oracle = plain.search(model, names)
+    oracle = plain_search.search(model, names)
     remembered = PlainSearch(model, names).run()
     assert oracle.violated is None and not remembered.violations
     assert (remembered.distinct, remembered.generated, remembered.depth) == (

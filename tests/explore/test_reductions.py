@@ -12,10 +12,10 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
+from support import plain_search
 from support.generated_protocols import CLIENTS, SERVER, STATES, protocols
 from support.searching import assert_violates, assert_witnessed
 
-from harness.explore import plain
 from harness.explore.any_model import NUMBERS, ORDER, SYMMETRY, PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.ordered import OrderedSearch
@@ -54,7 +54,7 @@ def compare(model: Model, reductions: Collection[tuple[str, ...]]) -> None:
     model = bounded(model, TIMERS)
     full, whole = searched(model)
     if whole.complete and whole.distinct <= MOST // 2:
-        reference = plain.search(model)
+        reference = plain_search.search(model)
         assert [whole.distinct, whole.generated, whole.depth] == [
             reference.distinct, reference.generated, reference.depth
         ]

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from support.paths import DATA
+from support.plain_search import search
 from support.searching import ENGINES, assert_violates
 
 from harness.explore.packed.result import Result
 from harness.explore.packed.search import Search
-from harness.explore.plain import search
 from harness.model import Model, find_model
 
 Row = dict[str, Any]

@@ -17,11 +17,11 @@ from typing import Any
 
 import attrs
 import pytest
+from support import plain_search
 from support.paths import ROOT, SUPPORT
 from support.searching import ENGINES, KERNEL, assert_violates, assert_witnessed, states_of
 from support.spec_models import MODELS, PUBLISHED, SMALL, Given, made
 
-from harness.explore import plain
 from harness.explore.packed import kernel_loop, layout, loop, space
 from harness.explore.packed import search as search_module
 from harness.explore.packed.result import Result
@@ -71,7 +71,7 @@ class Seen:
 def seen_by_hand(name: str) -> Seen:
     """Look at every state of a model, and at those out of bounds, for everything that a search reports."""
     model = within(made(MODELS[name]))
-    found = plain.search(model, keep_graph=True)
+    found = plain_search.search(model, keep_graph=True)
     depths = {n: 1 for n in range(found.initial)}
     for source, _, target in found.edges:
         depths.setdefault(target, depths[source] + 1)
@@ -165,7 +165,7 @@ def test_counterexample_is_the_first_of_the_shortest(name: str, engine: str, fin
     model = made(MODELS[name])
     violated = tuple(each for each in safety(model) if each in seen_by_hand(name).lengths)
     for invariants in (*((each,) for each in violated), *([violated] if violated else [])):
-        slow = plain.search(model, invariants)
+        slow = plain_search.search(model, invariants)
         first = Search(model, invariants, engine=engine, fingerprints=fingerprints).run().violations[0]
         assert (first.name, first.reason) == (slow.violated, slow.reason)
         assert first.labels == tuple(choice.label for choice in slow.path)
@@ -211,7 +211,7 @@ def test_symmetry_counts_classes(name: str, engine: str, fingerprints: bool) -> 
     model = made(SYMMETRIC[name])
     found = Search(model, (), symmetry=True, engine=engine, fingerprints=fingerprints).run()
     assert (found.engine, counts(found)) == (engine, classes_of(name))
-    assert found.distinct < plain.search(model).distinct
+    assert found.distinct < plain_search.search(model).distinct
 
 
 @cache

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 import trio
+from support import plain_search
 from support.paths import ROOT
 
 from harness.demo.session.as_json import state_json
-from harness.explore import plain
 from harness.explore.any_model import PlainSearch
 from harness.memo.read_memo import ReadMemo
 from harness.model import (
@@ -252,7 +252,7 @@ def test_task_with_a_part_that_was_tampered_with_is_an_error() -> None:
 def test_search_of_parts_finds_what_the_reference_search_finds() -> None:
     """With crashes: as many states, of the same parts."""
     model = library.library(CRASH)
-    found, reference = PlainSearch(model, ("NoCopy",)).run(), plain.search(model, ("NoCopy",))
+    found, reference = PlainSearch(model, ("NoCopy",)).run(), plain_search.search(model, ("NoCopy",))
     assert (found.distinct, found.generated) == (reference.distinct, reference.generated)
     assert found.complete and found.distinct > 100
 

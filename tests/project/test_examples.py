@@ -15,8 +15,8 @@ import attrs
 import pytest
 from support.command_line import call
 from support.paths import ROOT
+from support.plain_search import search
 
-from harness.explore.plain import search
 from harness.model import Faults, FrozenMap, Model, System, View, find_model, fresh, register, registry, systems
 from harness.record import Event
 from harness.verify.well_formed import wrong_with

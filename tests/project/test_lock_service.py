@@ -14,9 +14,9 @@ import attrs
 import pytest
 import trio
 from support.paths import ROOT
+from support.plain_search import search
 
 import harness
-from harness.explore.plain import search
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of, register, registry, systems
 from harness.record import Recorder, read_trail
 from harness.simulate.plan import Plan, plan_of

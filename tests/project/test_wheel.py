@@ -19,10 +19,9 @@ from support.paths import ROOT
 from support.spark_session import need_java
 
 EXAMPLES, TWO_PHASE = ROOT / "docs" / "examples", ROOT / "tests" / "data" / "two_phase"
-PLAIN = """
+PLAIN = (ROOT / "tests" / "support" / "plain_search.py").read_text(encoding="utf-8") + """
 import json
 from harness.explore.bounded import ALL, bounded
-from harness.explore.plain import search
 from harness.model import Faults, find_model
 for name, faults in (("lock-service", Faults(duplicate=1)), ("two-phase", Faults(drop=1))):
     found = search(bounded(find_model(name).make({}, {}, None, faults), {ALL: 1}))

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support.command_line import call, files_below
 from support.paths import DATA
+from support.plain_search import search
 
-from harness.explore.plain import search
 from harness.model import NO_FAULTS, FrozenMap, Model, Refusal, find_model, model_specs
 from harness.model.module import module_of
 from harness.record import Chosen, History, Recorder, Trail, header_of, history_of

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import attrs
 import pytest
+from support import plain_search
 from support import toy_refinement as toy
 from support.command_line import call
 
-from harness.explore import plain
 from harness.explore.reach import reachable
 from harness.model import Model, find_model, find_scenario, model_of, register, unregister
 from harness.simulate.coverage import Coverage, Known
@@ -38,7 +38,7 @@ def covered(model: Model, runs: int, strategy: str = "random", known: Known | No
 def test_reachable_states_are_those_of_the_plain_search(engine: str) -> None:
     """Each state of the reference search is there, with either engine; a state with a value of its own is not."""
     model = find_model("transactions/diary-02").make(SPEC)
-    states = plain.search(model, keep_graph=True).states
+    states = plain_search.search(model, keep_graph=True).states
     found = reachable(model, engine)
     assert found is not None and len(found) == len(states)
     assert all(found.has(state) for state in states)

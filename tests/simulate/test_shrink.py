@@ -8,8 +8,8 @@ from pathlib import Path
 
 import attrs
 import pytest
+from support.plain_search import search
 
-from harness.explore.plain import search
 from harness.model import Faults, Refusal, Rule, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail, read_trail
 from harness.simulate import shrink as shrinking

@@ -6,12 +6,12 @@ from itertools import chain, islice
 
 import pytest
 from support.compaction_runs import MODELS
+from support.plain_search import search
 from support.refining import runs_of
 
 from compaction.actor_properties import SAFETY
 from compaction.bookkeeper import BOOKKEEPER, LedgerState, Store
 from compaction.scenarios import SCENARIOS
-from harness.explore.plain import search
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, header_of, history_of
 from harness.simulate.plan import Plan, everything, plan_of

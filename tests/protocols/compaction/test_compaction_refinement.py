@@ -8,13 +8,13 @@ from typing import Any
 import attrs
 import pytest
 from support.actor_mutants import Mutant, knowing
+from support.plain_search import search
 from support.refining import freezing, remade
 
 from compaction.extensions import EXTENSIONS
 from compaction.properties import CHECKED
 from compaction.records import PhaseOneResult
 from compaction.refinement import BY
-from harness.explore.plain import search
 from harness.model import Faults, FrozenMap, Model, Turn, find_model
 from harness.simulate.nodes import Option
 from harness.simulate.plan import Plan

@@ -15,6 +15,7 @@ import attrs
 import pytest
 from support.compaction_spec_mutants import MUTANTS
 from support.paths import DATA
+from support.plain_search import search
 
 from compaction import system
 from compaction.compactor import TRANSITIONS, CompactorState
@@ -22,7 +23,6 @@ from compaction.properties import CHECKED, FLAWED, LIVENESS
 from compaction.reader import Position, next_message, read_twice, view_from_earliest
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import spec_variables
-from harness.explore.plain import search
 from harness.model import FrozenMap, Model, Process, Refusal, State, Step, Value, View
 from harness.record.tla_values import tla_encode
 

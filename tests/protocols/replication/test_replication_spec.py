@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from support.encoded import text
 from support.paths import DATA
+from support.plain_search import search
 from support.replication_mutants import ASYNC_ISR_MUTANTS, KIP_320_MUTANTS, Changes, mutated
 
-from harness.explore.plain import search
 from harness.model import ModelSpec, decode, encode
 from harness.record.tla_values import tla_encode
 from kafka_proto.replication import isr, system, truncation

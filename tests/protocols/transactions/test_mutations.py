@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support import compaction_spec_mutants, replication_mutants
+from support.plain_search import PlainResult, search
 from support.spec_mutations import (
     ASYNC_ISR,
     COMPACTION,
@@ -32,7 +33,6 @@ from support.spec_mutations import (
     writes_backwards,
 )
 
-from harness.explore.plain import PlainResult, search
 from harness.model import Property, View, find_model, model_specs
 
 
