@@ -19,7 +19,7 @@ from harness.explore.flaw import fewest_steps
 from harness.model import Scenario, scenarios
 from harness.record.searched import searched
 from harness.simulate.shrink import shrink
-from harness.simulate.tasks import Task, Tried, carry_out
+from harness.simulate.tasks import Task, carry_out
 from harness.simulate.workers import end_with_parent
 
 STRATEGIES = ("random", "pct", "guided")
@@ -61,7 +61,7 @@ def chosen(scenario: Scenario, names: list[str]) -> bool:
 def cell(what: tuple[str, str], runs: int) -> str:
     """Return what one strategy came to on one exhibit."""
     name, strategy = what
-    tried: Tried = carry_out(Task(name, strategy, runs), multiprocessing.Value("i", 0))
+    (tried,) = carry_out((Task(name, strategy, runs),))
     if tried.trail is None:
         return f"missed in {tried.runs:,}"
     shrunk = shrink(tried.trail)

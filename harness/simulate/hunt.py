@@ -34,7 +34,7 @@ from harness.simulate.session import Session, drive
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables, long_lived
-from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, Task, Tried, carry_out_all, finish, work
+from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, Task, Tried, carry_out, finish
 from harness.simulate.workers import counter, interrupts_held_back, workers
 
 SILENCE, BRIEF = 20, 4
@@ -122,25 +122,19 @@ class Hunt:
         pending: dict[Future[Any], HuntJob] = {}
         while jobs or pending:
             if pool is None:
-                self._do(jobs.popleft())
+                job = self._begun(jobs.popleft())
+                job.then(job.call())
+                self._report()
                 continue
             with interrupts_held_back():
                 while jobs and len(pending) < self.processes + 1:
                     job = self._begun(jobs.popleft())
-                    pending[pool.submit(job.call, *job.arguments)] = job
+                    pending[pool.submit(job.call)] = job
             done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
             self._report()
             for future in [future for future in pending if future in done]:
                 pending.pop(future).then(future.result())
                 self._report()
-
-    def _do(self, job: HuntJob) -> None:
-        """Carry a job out in this process."""
-        self._begun(job)
-        here = attrs.evolve(job, call=carry_out_all, arguments=(job.arguments[0], self._made, self.hold))
-        job = here if job.call is work else job
-        job.then(job.call(*job.arguments))
-        self._report()
 
     def _begun(self, job: HuntJob) -> HuntJob:
         self._began.setdefault(job.scenario.name, perf_counter())
@@ -154,7 +148,7 @@ class Hunt:
         tasks = [Task(scenario.name, name, runs[name], 0 if name == "guided" else held) for name in NAMES]
         apart = [task for task in tasks if task.strategy == "guided"]
         together = [task for task in tasks if task.strategy != "guided"]
-        return [HuntJob(scenario, work, (batch, self.hold), partial(self._took, scenario, batch))
+        return [HuntJob(scenario, partial(carry_out, batch, self.hold), partial(self._took, scenario, batch))
                 for batch in (together, apart)]
 
     def _took(self, scenario: Scenario, tasks: Sequence[Task], found: Sequence[Tried]) -> None:
@@ -173,9 +167,9 @@ class Hunt:
             self._jobs.extendleft(self._batches(scenario, again))
             return
         best = self._found[scenario.name] = _worst(tried.values())
-        job = HuntJob(scenario, finish, (scenario.name, best, self.check, self.hold), partial(self._judge, scenario))
         self._hunt_twin(scenario)
-        self._jobs.appendleft(job)
+        done = partial(finish, scenario.name, best, self.check, self.hold)
+        self._jobs.appendleft(HuntJob(scenario, done, partial(self._judge, scenario)))
 
     def _topping_up(self, scenario: Scenario) -> dict[str, int] | None:
         """Return the runs of a scenario whose witnesses were not all reached by a part of them; None if they were."""
@@ -285,8 +279,7 @@ class HuntJob:
     """Something that a worker does for a scenario, and who takes what comes of it."""
 
     scenario: Scenario
-    call: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    call: Callable[[], Any]
     then: Callable[[Any], None]
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter, process_time
-from typing import Any, Protocol
+from typing import Protocol
 
 import attrs
 
-from harness.model import Refusal, Scenario, find_scenario, model_of
+from harness.model import Model, Refusal, Scenario, find_scenario, model_of
 from harness.record import Trail
 from harness.simulate.guards import Guards
 from harness.simulate.plan import Plan, plan_of
@@ -22,7 +22,7 @@ from harness.simulate.shrink import Shrunk, perturbing_part, shrink
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables, long_lived
-from harness.simulate.workers import made_here
+from harness.simulate.workers import count_run
 
 REFINEMENT = "Refinement"
 """What a run violates of which a step is none of the spec's."""
@@ -31,8 +31,7 @@ REFINEMENT = "Refinement"
 class Holding(Protocol):
     """Holds runs on some tables against the spec of their model."""
 
-    spec: str
-    """The name of the spec."""
+    spec: Model
 
     def run(self, plan: Plan, strategy: Strategy) -> tuple[Run, str | None]:
         """Make a run; return it, and why a step of it is none of the spec's."""
@@ -68,10 +67,9 @@ class Task:
 class Tried:
     """The outcome of the runs of one strategy."""
 
-    scenario: str
     strategy: str
-    runs: int
-    steps: int
+    runs: int = 0
+    steps: int = 0
     found_at: int | None = None
     """The run (from 1) that violated the expected property or, unexpectedly, any claimed one."""
     trail: Trail | None = None
@@ -96,16 +94,10 @@ class Finished:
     shrunk: Shrunk | None
     reason: str | None
     checked_steps: int | None
-    seconds: float
     cpu_seconds: float
 
 
-def carry_out(task: Task, made: Any, hold: Hold | None = None) -> Tried:
-    """Make the runs of a task, and count them in a `multiprocessing.Value` that all tasks share."""
-    return carry_out_all((task,), made, hold)[0]
-
-
-def carry_out_all(tasks: Sequence[Task], made: Any, hold: Hold | None = None) -> list[Tried]:
+def carry_out(tasks: Sequence[Task], hold: Hold | None = None) -> list[Tried]:
     """Carry out tasks of one scenario; those whose runs do not learn from each other share what they learn of it."""
     shared: _Runs | None = None
     done = []
@@ -115,22 +107,15 @@ def carry_out_all(tasks: Sequence[Task], made: Any, hold: Hold | None = None) ->
             try:
                 if shared is None or task.strategy == "guided":
                     shared = _Runs(task, hold)
-                tried = shared.carry_out(task, made)
+                tried = shared.carry_out(task)
             except Refusal:
                 raise
             except Exception as error:  # not even a run could be made
-                tried = Tried(task.scenario, task.strategy, 1, 0, 1, reason=sentence(error), violated=RAISED)
-            spec = shared.holding.spec if shared is not None and shared.holding is not None and tried.held else None
-            done.append(attrs.evolve(tried, spec=spec, seconds=perf_counter() - began,
-                                     cpu_seconds=process_time() - cpu))
+                tried = Tried(task.strategy, 1, 0, 1, reason=sentence(error), violated=RAISED)
+            done.append(attrs.evolve(tried, seconds=perf_counter() - began, cpu_seconds=process_time() - cpu))
         if shared is not None:
             shared.close()
     return done
-
-
-def work(tasks: Sequence[Task], hold: Hold | None) -> list[Tried]:
-    """Carry out tasks of one scenario in a worker."""
-    return carry_out_all(tasks, made_here(), hold)
 
 
 class _Runs:
@@ -149,36 +134,31 @@ class _Runs:
         if self.holding is not None:
             self.holding.close()
 
-    def carry_out(self, task: Task, made: Any) -> Tried:
+    def carry_out(self, task: Task) -> Tried:
         """Make the runs of a task."""
-        scenario, strategies = self.scenario, Strategies(task.strategy)
-        steps = held = 0
-        witnessed: frozenset[str] = frozenset()
+        strategies, tried = Strategies(task.strategy), Tried(task.strategy)
         for number in range(task.runs):
             strategy = strategies.run(number)
             if strategy is None:
-                return Tried(task.scenario, task.strategy, number, steps, witnessed=witnessed, exhausted=True,
-                             held=held)
-            is_held = self.holding is not None and number < task.held
-            run, departs = self._run(strategy, is_held)
-            held += is_held
-            with made.get_lock():
-                made.value += 1
-            steps += len(run.trail.choices)
-            witnessed |= run.witnessed
-            violated, reason = _finding(run, scenario, departs)
+                return attrs.evolve(tried, exhausted=True)
+            run, departs = self._run(strategy, number < task.held)
+            count_run()
+            spec = self.holding.spec.name if self.holding is not None and task.held else None
+            tried = attrs.evolve(
+                tried, runs=number + 1, steps=tried.steps + len(run.trail.choices), spec=spec,
+                witnessed=tried.witnessed | run.witnessed, held=0 if spec is None else min(number + 1, task.held),
+            )
+            violated, reason = _finding(run, self.scenario, departs)
             if violated is not None:
                 trail = attrs.evolve(run.trail, violates=None if violated == REFINEMENT else violated)
-                return Tried(task.scenario, task.strategy, number + 1, steps, number + 1, trail, reason, witnessed,
-                             violated=violated, held=held)
-        return Tried(task.scenario, task.strategy, task.runs, steps, witnessed=witnessed, held=held)
+                return attrs.evolve(tried, found_at=number + 1, trail=trail, reason=reason, violated=violated)
+        return tried
 
     def _run(self, strategy: Strategy, is_held: bool) -> tuple[Run, str | None]:
-        if self.holding is None:
-            return run_plain(self.tables, self.plan, strategy), None
-        if is_held:
-            return self.holding.run(self.plan, strategy)
-        self.holding.make_room()
+        if self.holding is not None:
+            if is_held:
+                return self.holding.run(self.plan, strategy)
+            self.holding.make_room()
         return run_plain(self.tables, self.plan, strategy), None
 
 
@@ -205,7 +185,7 @@ def wanted_violation(run: Run, scenario: Scenario) -> str | None:
 
 def finish(name: str, found: Tried | None, check: Check | None, hold: Hold | None) -> Finished:
     """Shrink what was found in a scenario, and search its spec where it names one."""
-    began, cpu = perf_counter(), process_time()
+    cpu = process_time()
     shrunk, reason = None, None if found is None else found.reason
     if found is not None and found.trail is not None:
         trail = found.trail
@@ -217,7 +197,7 @@ def finish(name: str, found: Tried | None, check: Check | None, hold: Hold | Non
             shrunk = Shrunk(trail, had, had, 0)
     scenario = scenario_named(name)
     steps = check(name) if check is not None and scenario.checked is not None else None
-    return Finished(shrunk, reason, steps, perf_counter() - began, process_time() - cpu)
+    return Finished(shrunk, reason, steps, process_time() - cpu)
 
 
 def _shrunk(trail: Trail, found: Tried, hold: Hold | None) -> tuple[Shrunk, str | None]:

@@ -21,6 +21,7 @@ def counter() -> Any:
 def workers(processes: int, made: Any) -> Iterator[Executor | None]:
     """Give processes to work in, or None for none; they end when the block is left, at once where it is by an error."""
     if not processes:
+        _share(made)
         yield None
         return
     others = multiprocessing.active_children()
@@ -53,20 +54,26 @@ def interrupts_held_back() -> Iterator[None]:
 
 def _start_worker(made: Any) -> None:
     """A worker leaves Ctrl-C to the process that started it, and ends with it, however that ends."""
-    global _MADE
-    _MADE = made
+    _share(made)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
 
 
 _MADE: Any = None
-"""In a worker: the counter that all workers share."""
+"""Where workers were started, and in each of them: the counter that all workers share."""
 
 
-def made_here() -> Any:
-    """Return the counter that this worker shares with all others."""
-    return _MADE
+def _share(made: Any) -> None:
+    global _MADE
+    _MADE = made
+
+
+def count_run() -> None:
+    """Count a run, where somebody counts."""
+    if _MADE is not None:
+        with _MADE.get_lock():
+            _MADE.value += 1
 
 
 def end_with_parent() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -59,10 +59,7 @@ def guard_of(
             return made[1], len(passed)
     if stop is None:
         return _guard(call, last, last, ()), len(passed)
-    branch = stop.branch
-    read = branch.iter if isinstance(branch, ast.For) else branch.test
-    return _guard(call, branch.lineno, branch.body[0].lineno - 1, _read(read, telling), stop.at, read), max(
-        0, len(passed) - 1)
+    return _guard_of(call, stop, telling), max(0, len(passed) - 1)
 
 
 def turn_refused(call: TracedCall, wanted: Iterable[str], args: tuple[str, ...]) -> tuple[FailedGuard, int] | None:
@@ -74,10 +71,7 @@ def turn_refused(call: TracedCall, wanted: Iterable[str], args: tuple[str, ...])
     one = _refused(call, passed, frozenset(wanted), args)
     if one is None or not args or _like(call, one, args) < len(args):
         return None
-    branch = one.branch
-    read = branch.iter if isinstance(branch, ast.For) else branch.test
-    guard = _guard(call, branch.lineno, branch.body[0].lineno - 1, _read(read, True), one.at, read)
-    return guard, max(0, len(passed) - 1)
+    return _guard_of(call, one, True), max(0, len(passed) - 1)
 
 
 def _refused(
@@ -146,10 +140,7 @@ def _on_the_way(call: TracedCall, at: int) -> list[tuple[FailedGuard, bool]]:
         if isinstance(one.branch, ast.If):
             last.pop(one.branch, None)
             last[one.branch] = one
-    for branch, one in last.items():
-        end = branch.body[0].lineno - 1
-        found.append((_guard(call, branch.lineno, end, _read(branch.test, True), one.at, branch.test), one.taken))
-    return found
+    return [*found, *((_guard_of(call, one, True), one.taken) for one in last.values())]
 
 
 def _read(test: ast.expr, fields: bool) -> tuple[str, ...]:
@@ -172,6 +163,13 @@ def _value(known: Mapping[str, Any], path: str) -> Any:
 def _is_plain(value: Any) -> bool:
     """Say whether a value fits into a sentence."""
     return isinstance(value, str | int | tuple | frozenset | type(None)) and len(brief_value(value)) <= WIDEST_VALUE
+
+
+def _guard_of(call: TracedCall, one: Evaluated, telling: bool) -> FailedGuard:
+    """Return the guard that a condition is, as it was when it was evaluated; `telling` values of fields, too."""
+    branch = one.branch
+    read = branch.iter if isinstance(branch, ast.For) else branch.test
+    return _guard(call, branch.lineno, branch.body[0].lineno - 1, _read(read, telling), one.at, read)
 
 
 def _guard(
@@ -213,7 +211,7 @@ def _source(file: str, first: int, end: int) -> str:
 def _statement(function: ast.FunctionDef | None, line: int) -> tuple[int, int]:
     """Return the first and last line of the innermost statement of a function that a line belongs to."""
     found = (line, line)
-    for node in ast.walk(function) if function is not None else ():
+    for node in _inside(function):
         if isinstance(node, ast.Return | ast.Expr | ast.Assign) and node.lineno <= line <= (node.end_lineno or 0):
             found = (node.lineno, node.end_lineno or node.lineno)
     return found
@@ -227,10 +225,14 @@ def _tree(file: str) -> ast.Module | None:
         return None
 
 
+def _inside(node: ast.AST | None) -> Iterator[ast.AST]:
+    """Yield a node, and all below it; nothing where there is none."""
+    return iter(()) if node is None else ast.walk(node)
+
+
 @cache
 def _function(code: CodeType) -> ast.FunctionDef | None:
-    tree = _tree(code.co_filename)
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in _inside(_tree(code.co_filename)):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             if node.name == code.co_name and first == code.co_firstlineno:
@@ -240,10 +242,9 @@ def _function(code: CodeType) -> ast.FunctionDef | None:
 
 def _assigns(code: CodeType, line: int) -> set[str]:
     """Return the names that the statement on a line of a function assigns."""
-    function = _function(code)
     return {
         target.id
-        for node in (ast.walk(function) if function is not None else ())
+        for node in _inside(_function(code))
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno <= line <= (node.end_lineno or node.lineno)
         for target in ast.walk(node.targets[0] if isinstance(node, ast.Assign) else node.target)
         if isinstance(target, ast.Name)
@@ -253,7 +254,7 @@ def _assigns(code: CodeType, line: int) -> set[str]:
 def _evaluated(function: ast.FunctionDef | None, lines: list[int]) -> list[Evaluated]:
     """Return each `if`, `for` and `while` that the lines pass, in order, and whether its body came next."""
     headers: dict[int, Conditional] = {}
-    for node in ast.walk(function) if function is not None else ():
+    for node in _inside(function):
         if isinstance(node, ast.If | ast.For | ast.While):
             for line in range(node.lineno, node.body[0].lineno):
                 headers[line] = node

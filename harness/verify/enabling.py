@@ -98,11 +98,11 @@ class Asking:
         if known.action in self.extensions:
             called += " (extension)"
         root, chain = self._root(process, known)
-        messages = [m for m in self._arriving(process, before) if type(m) is known.message]
+        messages = self._messages(process, known, before)
         if known.message is not None and not messages:
             yield Attempt(called, f"no {known.message.__name__} is on its way to {known.process}", 0)
             return
-        for message in messages if known.message is not None else [None]:
+        for message in messages:
             calls = watch(lambda message=message: self._ask(process, before, message))  # type: ignore[misc]
             rooted = [call for call in calls if call.code is root]
             rooted = [call for call in rooted if set(known.args) <= set(map(str, call.given.values()))] or rooted
@@ -124,18 +124,18 @@ class Asking:
 
     def _root(self, process: Process, known: ActionInstance) -> tuple[CodeType | None, list[CodeType]]:
         """Return the function that an action is, and those around it, found where the action is possible."""
-        messages: Iterable[Message | None] = [None]
-        if known.message is not None:
-            messages = [m for m in self._arriving(process, known.example) if type(m) is known.message]
-        for message in messages:
+        for message in self._messages(process, known, known.example):
             for call in watch(lambda message=message: self._ask(process, known.example, message)):  # type: ignore[misc]
                 for action, args, source in call.made:
                     if (action, args) == (known.action, known.args):
                         return _root_of(call, source, action)
         return None, []
 
-    def _arriving(self, process: Process, state: Ids) -> tuple[Message, ...]:
-        return self.model.arrivals(process, self.tables.view(state))
+    def _messages(self, process: Process, known: ActionInstance, state: Ids) -> Sequence[Message | None]:
+        """Return the messages that an action could take in a state; None for an action that takes none."""
+        if known.message is None:
+            return [None]
+        return [m for m in self.model.arrivals(process, self.tables.view(state)) if type(m) is known.message]
 
     def _ask(self, process: Process, state: Ids, message: Message | None) -> Iterable[Step]:
         view = self.tables.view(state)

@@ -75,7 +75,7 @@ class _Explainer:
         self.refiner = refiner
         self.tables = refiner.spec_tables
         self._asking = Asking(
-            refiner.spec, refiner.spec_tables, lambda: refiner.passed(MANY), refiner.refinement.extensions
+            refiner.spec, refiner.spec_tables, lambda: refiner.ways.left(MANY), refiner.refinement.extensions
         )
 
     def changes(self, before: Ids, after: Ids) -> dict[str, tuple[str, str]]:

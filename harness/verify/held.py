@@ -15,25 +15,13 @@ from harness.verify.explanation import explain
 from harness.verify.refinement import Failure, Refiner
 
 
-class Held:
+class Held(Refiner):
     """Holds runs on some tables against the spec of their model: a `harness.simulate.tasks.Holding`."""
-
-    def __init__(self, refiner: Refiner) -> None:
-        self._refiner = refiner
-        self.spec = refiner.spec.name
 
     def run(self, plan: Plan, strategy: Strategy) -> tuple[Run, str | None]:
         """Make a run; return it, and why a step of it is none of the spec's."""
-        run, refined = self._refiner.simulate(plan, strategy)
+        run, refined = self.simulate(plan, strategy)
         return run, None if refined.failure is None else self._why(refined.failure)
-
-    def make_room(self) -> None:
-        """Let start over what takes too much memory, between two runs."""
-        self._refiner.make_room()
-
-    def close(self) -> None:
-        """Let go of what was learned: it is of no use any more."""
-        self._refiner.close()
 
     def shrunk(self, trail: Trail) -> tuple[Trail, str]:
         """Return a short trail that leaves the spec by the same action of the actors, and why it does."""
@@ -46,16 +34,16 @@ class Held:
             failures.append(failure)
             return self._up_to(run.trail, failure)
 
-        short = shrink_while(self._refiner.tables, trail, still)
+        short = shrink_while(self.tables, trail, still)
         _, failure = self._tried(short)
         assert failure is not None
         return short, self._why(failure)
 
     def _tried(self, trail: Trail) -> tuple[Run, Failure | None]:
         """Replay the choices of a trail that are possible; return the run, and the first step that is no step."""
-        self._refiner.make_room()
-        run, trace = self._refiner.follow(Replay(self._refiner.tables, trail, loose=True))
-        return run, self._refiner.judge(trace).failure
+        self.make_room()
+        run, trace = self.follow(Replay(self.tables, trail, loose=True))
+        return run, self.judge(trace).failure
 
     def _up_to(self, trail: Trail, failure: Failure) -> Trail:
         """Return a trail without what comes after its failing step, where that still fails then.
@@ -71,7 +59,7 @@ class Held:
 
     def _why(self, failure: Failure) -> str:
         """Return in a sentence why a step is none of the spec's."""
-        explained = explain(self._refiner, failure)
+        explained = explain(self, failure)
         said = [f"step {explained.step} is no step of the spec: {explained.label}"]
         said += [f"nearest in the spec: {explained.nearest}"] if explained.nearest is not None else []
         return "; ".join([*said, *explained.why])
@@ -79,4 +67,4 @@ class Held:
 
 def held(tables: Tables) -> Held | None:
     """Return what holds runs on these tables against their spec, or None where the model names none."""
-    return None if tables.model.refinement is None else Held(Refiner(tables.model, tables, is_hasty=True))
+    return None if tables.model.refinement is None else Held(tables.model, tables, is_hasty=True)

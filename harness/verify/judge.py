@@ -168,10 +168,7 @@ class FileJudge:
         self, path: Path, kind: str, model: Model, header: Mapping[str, Any], end: Mapping[str, Any],
         events: Iterable[Event], replayed: Replayed | None,
     ) -> JudgedFile:
-        scan = Scan(model, *self._of(header, model), header)
-        for event in events:
-            scan.look(event)
-        return _judged(scan, model, path, kind, header, end, replayed)
+        return _judged(Scan(*self._of(header, model), header), events, path, kind, header, end, replayed)
 
 
 class Rejudge:
@@ -187,10 +184,8 @@ class Rejudge:
 
     def recorded(self, history: History) -> JudgedFile:
         """Judge a history without what is remembered, and remember nothing but what the tables do."""
-        scan = Scan(self.model, self.recall.tables, self.recall.refiner, history.header)
-        for event in history.events:
-            scan.look(event)
-        return _judged(scan, self.model, NO_FILE, "history", history.header, history.end, None)
+        scan = Scan(self.recall.tables, self.recall.refiner, history.header)
+        return _judged(scan, history.events, NO_FILE, "history", history.header, history.end, None)
 
     def moves(
         self, header: Mapping[str, Any], end: Mapping[str, Any],
@@ -198,7 +193,7 @@ class Rejudge:
     ) -> JudgedFile:
         """Judge a run given as the number, time, move, and failing invariants of each event, numbered from 0 on."""
         recall = self.recall
-        scan = Scan(self.model, recall.tables, recall.refiner, header)
+        scan = Scan(recall.tables, recall.refiner, header)
         take, see = scan.take, recall.see
         place: Place | None = None
         for n, at_us, move, violated in moves:
@@ -208,15 +203,17 @@ class Rejudge:
                 found = place.met.get(move)
                 seen, place = found if found is not None else see(place, move)
             take(n, at_us, move.op, violated, seen)
-        return _judged(scan, self.model, NO_FILE, "history", header, end, None)
+        return _judged(scan, (), NO_FILE, "history", header, end, None)
 
 
 def _judged(
-    scan: Scan, model: Model, path: Path, kind: str, header: Mapping[str, Any], end: Mapping[str, Any],
+    scan: Scan, events: Iterable[Event], path: Path, kind: str, header: Mapping[str, Any], end: Mapping[str, Any],
     replayed: Replayed | None,
 ) -> JudgedFile:
-    """Return the outcome of a run whose events were all looked at."""
-    refiner, tables = scan.refiner, scan.tables
+    """Look at the last events of a run, and return its outcome."""
+    for event in events:
+        scan.look(event)
+    refiner, tables, model = scan.refiner, scan.tables, scan.tables.model
     broken, differs = list(scan.broken.values()), list(scan.differences(end["verdict"]))
     unjudged: tuple[str, ...] = ()
     if replayed is not None and replayed.digest == end["digest"]:

@@ -102,7 +102,7 @@ class Refiner:
         self._served = self.refinement.served
         self._overlays = Overlays(self.tables)
         self._abstraction = Abstraction(self.tables, refinement, self._intern, MAX_REMEMBERED)
-        self._ways = SpecWays(self.spec_tables, refinement, is_hasty)
+        self.ways = SpecWays(self.spec_tables, refinement, is_hasty)
         self._barred: dict[str, frozenset[str]] = {}
         self._prints: list[list[int]] = [[] for _ in self.spec_tables.slots]
 
@@ -114,7 +114,7 @@ class Refiner:
             self._abstraction.forget()
         if self.spec_tables.used >= ROOM:
             self.spec_tables.start_over()
-            self._ways.forget()
+            self.ways.forget()
             self._abstraction.forget()
             self._prints = [[] for _ in self.spec_tables.slots]
         if len(self._abstraction.ghosts) >= MAX_GHOSTS:
@@ -124,29 +124,23 @@ class Refiner:
         """Let go of what was learned at once: nothing can be judged any more."""
         self.tables.close()
         self.spec_tables.close()
-        self._ways.forget()
+        self.ways.forget()
         self._abstraction.forget()
 
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""
         self.make_room()
-        return self.judge(self.trace(run.events if isinstance(run, History) else run))
-
-    def trace(self, events: Iterable[Event]) -> Trace:
-        """Return events, the initial one first, as this refiner takes a run."""
         states: list[Ids] = []
         steps: list[Taken] = []
-        for event in events:
+        for event in run.events if isinstance(run, History) else run:
             if states:
                 steps.append(self.taken(event))
             states.append(state_after(self.tables, states[-1] if states else None, event))
-        return Trace(states, steps)
+        return self.judge(Trace(states, steps))
 
     def taken(self, event: Event) -> Taken:
         """Return an event as a step of a run."""
-        message = event.received
-        delivered = message if message is not None and message.dest == event.process else None
-        return self._taken(event.action, event.label, delivered, event.sent, event.lost)
+        return self._taken(event.process, event.action, event.label, event.received, event.sent, event.lost)
 
     def follow(self, session: Session) -> tuple[Run, Trace]:
         """Make a run with a session over this refiner's own tables; return it and what it was."""
@@ -175,23 +169,23 @@ class Refiner:
 
     def taken_step(self, process: str, step: Step, lost: tuple[Message, ...]) -> Taken:
         """Return a step of the actors as a step of a run; `lost` is what nobody got of what it sent."""
-        message = step.consumed
-        delivered = message if message is not None and message.dest == process else None
-        return self._taken(step.action, step.label, delivered, step.sent, lost)
+        return self._taken(process, step.action, step.label, step.consumed, step.sent, lost)
 
     def first_ghost(self) -> int:
         """Return the ghost before the first state."""
         return self._abstraction.first_ghost()
 
     def _taken(
-        self, action: str, label: str, consumed: Message | None, sent: tuple[Message, ...], lost: tuple[Message, ...]
+        self, process: str, action: str, label: str, consumed: Message | None, sent: tuple[Message, ...],
+        lost: tuple[Message, ...],
     ) -> Taken:
-        """Return a step with those of its messages that are served responses."""
+        """Return a step with those of its messages that are served responses, the one that it consumed if it got it."""
         served = self._served
         if not served:
             return Taken(action, label)
+        delivered = consumed is not None and consumed.dest == process and isinstance(consumed, served)
         return Taken(
-            action, label, consumed if isinstance(consumed, served) else None,
+            action, label, consumed if delivered else None,
             tuple(message for message in sent if isinstance(message, served) and message not in lost),
         )
 
@@ -265,17 +259,13 @@ class Refiner:
     @property
     def possible(self) -> frozenset[str]:
         """The actions that the spec could take in the states that were left by judged steps."""
-        return frozenset(self._ways.possible)
+        return frozenset(self.ways.possible)
 
     def way(
         self, before: Ids | None, after: Ids, barred: frozenset[str] = frozenset(), most: int | None = None
     ) -> tuple[str, ...] | None:
         """Return the spec's actions that lead from one of its states to another one, as `SpecWays.between` does."""
-        return self._ways.between(before, after, barred, most)
-
-    def passed(self, most: int) -> list[Ids]:
-        """Return states of the spec that judged runs went through and left, the latest last; at most so many."""
-        return self._ways.left(most)
+        return self.ways.between(before, after, barred, most)
 
     def fingerprint(self, state: Ids) -> int:
         """Return a number that stands for a state of the spec, in every process the same."""

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from harness.memo.interning import Ids
-from harness.model import Model, Value, View
+from harness.model import Value, View
 from harness.record import Event
 from harness.simulate.replay import DEADLOCK
 from harness.simulate.tables import Tables
@@ -53,7 +53,7 @@ class Seen:
 class Scan:
     """Looks at the events of one run in their order, the initial one first."""
 
-    def __init__(self, model: Model, tables: Tables, refiner: Refiner | None, header: Mapping[str, Any]) -> None:
+    def __init__(self, tables: Tables, refiner: Refiner | None, header: Mapping[str, Any]) -> None:
         self.tables = tables
         self.refiner = refiner
         self.steps = -1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from operator import itemgetter
+from traceback import extract_tb
 from typing import Any
 
 from harness.memo.interning import Ids, differences
@@ -139,12 +140,8 @@ def leads(state: Ids, option: Option, after: Ids) -> bool:
 
 def where(error: Exception) -> str:
     """Return an error in one line, with the place in the code that it comes from."""
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
     place = ""
-    if at is not None:
-        code = at.tb_frame.f_code
-        name = code.co_filename.replace("\\", "/").rpartition("/")[2]
-        place = f" ({name}, line {at.tb_lineno}, in {code.co_name})"
+    for frame in extract_tb(error.__traceback__)[-1:]:
+        name = frame.filename.replace("\\", "/").rpartition("/")[2]
+        place = f" ({name}, line {frame.lineno}, in {frame.name})"
     return f"{type(error).__name__}: {error}{place}"

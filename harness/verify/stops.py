@@ -32,7 +32,7 @@ def missed(node: Comprehension, scope: Mapping[str, Any], args: tuple[str, ...])
     """
     found: list[Missed] = []
     try:
-        for why in _items(node, 0, dict(scope), {}):
+        for _, why in _items(node, 0, dict(scope), {}):
             if why is None:
                 return None
             found.append(why)
@@ -45,10 +45,10 @@ def missed(node: Comprehension, scope: Mapping[str, Any], args: tuple[str, ...])
 
 def _items(
     node: Comprehension, depth: int, scope: dict[str, Any], bound: dict[str, Any]
-) -> Iterator[Missed | None]:
-    """Yield for each item why it is left out, or None where it is not."""
+) -> Iterator[tuple[dict[str, Any], Missed | None]]:
+    """Yield for each item the variables that it binds, and why it is left out, or None where it is not."""
     if depth == len(node.generators):
-        yield None
+        yield bound, None
         return
     loop, is_empty = node.generators[depth], True
     for item in value_of(loop.iter, scope):
@@ -57,11 +57,12 @@ def _items(
         inner, bindings = {**scope, **names}, {**bound, **names}
         false = next((test for test in loop.ifs if not value_of(test, inner)), None)
         if false is not None:
-            yield Missed(false.lineno, f"if {ast.unparse(false)}", bindings)
+            yield bindings, Missed(false.lineno, f"if {ast.unparse(false)}", bindings)
         else:
             yield from _items(node, depth + 1, inner, bindings)
     if is_empty:
-        yield Missed(loop.iter.lineno, f"for {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}", bound)
+        text = f"for {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
+        yield bound, Missed(loop.iter.lineno, text, bound)
 
 
 def deciding(test: ast.expr, scope: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,20 +80,10 @@ def deciding(test: ast.expr, scope: Mapping[str, Any]) -> dict[str, Any]:
 
 def _decided(node: ast.GeneratorExp | ast.ListComp, wanted: bool, scope: dict[str, Any]) -> dict[str, Any]:
     """Return the variables of the first item for which the element is as wanted."""
-    def walk(depth: int, inner: dict[str, Any], bound: dict[str, Any]) -> dict[str, Any] | None:
-        if depth == len(node.generators):
-            return bound if bool(value_of(node.elt, inner)) is wanted else None
-        loop = node.generators[depth]
-        for item in value_of(loop.iter, inner):
-            names = _bind(loop.target, item)
-            now = {**inner, **names}
-            if all(value_of(one, now) for one in loop.ifs):
-                found = walk(depth + 1, now, {**bound, **names})
-                if found is not None:
-                    return found
-        return None
-
-    return walk(0, scope, {}) or {}
+    for bound, why in _items(node, 0, scope, {}):
+        if why is None and bool(value_of(node.elt, {**scope, **bound})) is wanted:
+            return bound
+    return {}
 
 
 def value_of(node: ast.expr, scope: dict[str, Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from functools import cache
 
 import pytest
@@ -165,7 +164,7 @@ def test_state_ahead_is_looked_at_without_going_there() -> None:
 def test_guided_finds_the_flaws(name: str) -> None:
     """Within the runs that the scenario has for a strategy."""
     scenario = scenario_of(name)
-    tried = carry_out(Task(name, "guided", scenario.runs), multiprocessing.Value("q", 0))
+    tried = carry_out((Task(name, "guided", scenario.runs),))[0]
     assert tried.found_at is not None and tried.trail is not None
     assert replay_plain(tried.trail).verdict.violated == scenario.expected
 

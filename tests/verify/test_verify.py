@@ -363,7 +363,7 @@ def test_history_is_judged_alike_where_tables_start_over(tmp_path: Path) -> None
         scans = []
         for budget in (1, 1_000_000_000):
             header, end, events = open_history(path, model)
-            scan = Scan(model, Tables(model, budget=budget), None, header)
+            scan = Scan(Tables(model, budget=budget), None, header)
             for event in events:
                 scan.look(event)
             scans.append((scan.steps, scan.broken, scan.departed, scan.odd, scan.differences(end["verdict"])))
