@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import argparse
 
+from harness.memo.interning import long_lived
 from harness.model import Faults, Model, Refusal, find_model, find_scenario, model_of
 from harness.simulate.coverage import Coverage
 from harness.simulate.guards import Guards
 from harness.simulate.plan import Plan, everything, plan_of
 from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tables import Tables
 
 STRATEGIES = ("random", "pct", "guided")
 POINTS = 10

@@ -32,12 +32,13 @@ from harness.campaign.spark_session import spark_session
 from harness.campaign.store import CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
 from harness.explore.packed.search import Search
+from harness.memo.interning import long_lived
 from harness.model import find_model
 from harness.record import Recorder
 from harness.simulate.plan import resolve
 from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tables import Tables
 
 DAY = "2026-01-01"
 WARM = 200

@@ -7,7 +7,6 @@ searches the states that stand for the others; what it reports is a run of the m
 
 from __future__ import annotations
 
-import gc
 from array import array
 from collections.abc import Callable, Collection, Sequence
 
@@ -18,7 +17,7 @@ from harness.explore.packed.look_ups import WITNESSED
 from harness.explore.packed.result import Progress, Result, Violation, ranked
 from harness.explore.reduction.quotient import Quotient
 from harness.explore.remembered import Remembered, Way
-from harness.memo.interning import Ids
+from harness.memo.interning import Ids, long_lived
 from harness.model import Model, State
 
 CHUNK = 256
@@ -104,23 +103,18 @@ class PlainSearch:
             )
         return self._quotients[frozenset(reduce)]
 
+    @long_lived()
     def run(self) -> Result:
         """Search until done, violated, interrupted, or at a limit."""
-        was_on = gc.isenabled()
-        gc.disable()
-        try:
-            for start in self.known.starts:
-                self._visit(self._stands_for(start), -1)
-            self._generated = len(self.known.starts)
-            self._sizes = [len(self._states)]
-            while not self._is_decided() and not self._has_ended() and self._has_more():
-                self._level()
-            if self.limit is not None:
-                self._look_at_rest()
-            return self._result()
-        finally:
-            if was_on:
-                gc.enable()
+        for start in self.known.starts:
+            self._visit(self._stands_for(start), -1)
+        self._generated = len(self.known.starts)
+        self._sizes = [len(self._states)]
+        while not self._is_decided() and not self._has_ended() and self._has_more():
+            self._level()
+        if self.limit is not None:
+            self._look_at_rest()
+        return self._result()
 
     def _has_more(self) -> bool:
         return self._sizes[-1] > 0 and not (self._levels and len(self._sizes) > self._levels)

@@ -5,7 +5,9 @@ Identity is by canonical text, so that `1`, `1.0` and `True` stay apart. Numbers
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from harness.model import State, Value, View, canonical_text
@@ -18,6 +20,18 @@ BYTES_PER_VALUE = 400
 T = TypeVar("T")
 Ids = tuple[int, ...]
 """A state: the id of each slot's value, in the order of the slots."""
+
+
+@contextmanager
+def long_lived() -> Iterator[None]:
+    """Keep the garbage collector from walking through tables again and again; they collect when they start over."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class Derived:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from harness.simulate.guards import package_of
 
 AROUND = ("harness", "trio", "outcome")
 """The packages whose frames stand before those of a test that they call."""
@@ -25,15 +25,10 @@ def of_the_test(error: BaseException) -> BaseException:
 def _trim(error: BaseException) -> None:
     """Take the frames away that led into the test; of an error of the harness alone, all are kept."""
     first = error.__traceback__
-    while first is not None and _is_around(first):
+    while first is not None and package_of(first.tb_frame) in AROUND:
         first = first.tb_next
     if first is not None:
         error.__traceback__ = first
     if isinstance(error, BaseExceptionGroup):
         for one in error.exceptions:
             _trim(one)
-
-
-def _is_around(entry: TracebackType) -> bool:
-    name = str(entry.tb_frame.f_globals.get("__name__", ""))
-    return name.partition(".")[0] in AROUND

@@ -9,7 +9,6 @@ condition inside an expression (`a if b else c`, a comprehension's `if`) is not 
 from __future__ import annotations
 
 import ast
-import gc
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +16,8 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import attrs
+
+from harness.memo.interning import long_lived
 
 T = TypeVar("T")
 
@@ -109,15 +110,20 @@ _SOURCES: dict[str, Source | None] = {}
 """The guards of each source file by its name, None where it is no protocol's; files do not change while they run."""
 
 
+def package_of(frame: FrameType) -> str:
+    """Return the top package whose code a frame executes."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
 def source_of(frame: FrameType) -> Source | None:
     """Return the guards of the file that a frame executes, or None where it is no protocol's."""
     name = frame.f_code.co_filename
     if name in _SOURCES:
         return _SOURCES[name]
-    module = str(frame.f_globals.get("__name__", ""))
     generated = name.startswith("<")
-    skipped = generated or module.partition(".")[0] in NOT_PROTOCOL
+    skipped = generated or package_of(frame) in NOT_PROTOCOL
     text = "" if skipped else "".join(linecache.getlines(name, frame.f_globals))
+    module = str(frame.f_globals.get("__name__", ""))
     known = _SOURCES[name] = parse(text, _shown(module, name)) if text else None
     return known
 
@@ -210,6 +216,7 @@ def trace(call: Callable[[], T]) -> tuple[T, list[Outcome]]:
     return _traced(call, lambda guard, outcome: found.append((guard, outcome))), found
 
 
+@long_lived()
 def _traced(call: Callable[[], T], note: Callable[[Guard, bool], None]) -> T:
     """Carry out a call with tracing on, and put back the trace function that there was (a debugger's, coverage's).
 
@@ -226,12 +233,9 @@ def _traced(call: Callable[[], T], note: Callable[[Guard, bool], None]) -> T:
             known = frames[frame] = _Frame(source, note)
         return known
 
-    before, collects = sys.gettrace(), gc.isenabled()
-    gc.disable()
+    before = sys.gettrace()
     sys.settrace(calling)
     try:
         return call()
     finally:
         sys.settrace(before)
-        if collects:
-            gc.enable()

@@ -22,6 +22,7 @@ from typing import Any
 
 import attrs
 
+from harness.memo.interning import long_lived
 from harness.model import Refusal, Scenario, find_scenario, scenarios, unknown
 from harness.record import HistoryFile, Trail, header_of
 from harness.record.searched import searched
@@ -33,7 +34,7 @@ from harness.simulate.run import Run
 from harness.simulate.session import Session, drive
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import Strategy
-from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tables import Tables
 from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, Task, Tried, carry_out, finish
 from harness.simulate.workers import counter, interrupts_held_back, workers
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
-from types import CodeType, TracebackType
+from traceback import walk_tb
+from types import TracebackType
 
-from harness.simulate.guards import NOT_PROTOCOL
+from harness.simulate.guards import NOT_PROTOCOL, package_of
 
 RAISED = "Exception"
 """What a run violates in which protocol code raises an exception."""
@@ -34,18 +35,12 @@ def _without_message(sentence: str | None) -> str:
 
 def _place(traceback: TracebackType | None) -> str:
     """Return the innermost line of protocol code, or of any where there is none: `in serve (log.py, line 8) [...]`."""
-    deepest: tuple[CodeType, int] | None = None
-    ours: tuple[CodeType, int] | None = None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        deepest = frame.f_code, traceback.tb_lineno
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in NOT_PROTOCOL:
-            ours = deepest
-        traceback = traceback.tb_next
-    found = ours or deepest
-    if found is None:
+    frames = list(walk_tb(traceback))
+    if not frames:
         return "nowhere"
-    code, line = found
+    ours = [each for each in frames if package_of(each[0]) not in NOT_PROTOCOL]
+    frame, line = (ours or frames)[-1]
+    code = frame.f_code
     file = code.co_filename.replace("\\", "/").rpartition("/")[2]
     text = linecache.getline(code.co_filename, line).strip()
     return f"in {code.co_name} ({file}, line {line}) [{text}]"

@@ -9,7 +9,7 @@ import attrs
 from harness.model import Model, Refusal
 from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
 from harness.record.references import References
-from harness.simulate.chance import Chance, Seeded
+from harness.simulate.chance import Chance, Led, Seeded
 from harness.simulate.nodes import Node, Option
 from harness.simulate.plan import Plan
 from harness.simulate.run import Run, Verdict
@@ -22,12 +22,12 @@ DEADLOCK = "Deadlock"
 
 
 class _Scripted:
-    """The strategy of a replay: it decides nothing itself."""
+    """The strategy of a replay: it decides nothing itself, but for the initial state that the trail has."""
 
     def __init__(self, trail: Trail) -> None:
         self.name = trail.strategy
         self.seed = trail.seed
-        self.chance: Chance = Seeded(0)
+        self.chance: Chance = Led((trail.initial,), Seeded(0))
 
     def pick(self, options: Sequence[Option]) -> int:
         raise AssertionError("a replay decides nothing")
@@ -47,15 +47,8 @@ class Replay(Session):
         self._loose = loose
         self._trail = trail
         self._references = References()
-        super().__init__(tables, plan, strategy, None)
+        super().__init__(tables, plan, strategy, recorder)
         self._timetable = None
-        self.initial = trail.initial
-        self.verdicts.clear()
-        self.node = self._started(trail.initial)
-        self.recorder = recorder
-        if recorder is not None:
-            recorder.event(0, self.at_us, tables.beginning(self.node), tables.failing_text(self.node))
-        self._judge(self.node)
 
     @property
     def at_us(self) -> int | None:

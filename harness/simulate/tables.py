@@ -7,8 +7,7 @@ here equals the reference semantics of `harness.model.Model` (a test compares th
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -48,18 +47,6 @@ BYTES_PER_OPTION = 1_500
 BYTES_PER_EDGE, BYTES_PER_NODE, BYTES_PER_SLOT, BYTES_PER_TURN = 400, 900, 16, 1_000
 BYTES_PER_HAPPENING = 700
 """What else is kept, on CPython 3.11 and rounded up; a node grows with the slots and options of its state."""
-
-
-@contextmanager
-def long_lived() -> Iterator[None]:
-    """Keep the garbage collector from walking through tables again and again; they collect when they start over."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class Tables(SlotValues):

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import attrs
 
+from harness.memo.interning import long_lived
 from harness.model import Model, Refusal, Scenario, find_scenario, model_of
 from harness.record import Trail
 from harness.simulate.guards import Guards
@@ -21,7 +22,7 @@ from harness.simulate.session import run_plain
 from harness.simulate.shrink import Shrunk, perturbing_part, shrink
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import Strategy
-from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tables import Tables
 from harness.simulate.workers import count_run
 
 REFINEMENT = "Refinement"

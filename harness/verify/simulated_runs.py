@@ -8,12 +8,13 @@ from typing import Any
 
 import attrs
 
+from harness.memo.interning import long_lived
 from harness.model import Model
 from harness.record import Trail
 from harness.simulate.guards import Guards
 from harness.simulate.plan import Plan
 from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tables import Tables
 from harness.verify.explanation import Explanation, explain
 from harness.verify.refinement import Refined, Refiner
 

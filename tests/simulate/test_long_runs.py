@@ -20,6 +20,7 @@ from support.each_kind import each_kind
 from support.endless import FAULTY, registered
 from support.paths import SUPPORT
 
+from harness.memo.interning import long_lived
 from harness.model import Faults, Refusal, Scenario, find_model, model_of, scenarios, values
 from harness.record import (
     Chosen,
@@ -44,7 +45,7 @@ from harness.simulate.replay import replay_plain
 from harness.simulate.run import Run
 from harness.simulate.session import Session, drive, run_plain
 from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import drive_on_trio
 from harness.verify.refinement import Refiner
 

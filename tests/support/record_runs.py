@@ -17,12 +17,13 @@ from typing import Any
 
 import compaction
 import kafka_proto
+from harness.memo.interning import long_lived
 from harness.model import Scenario, model_of
 from harness.record import Recorder, header_of, write_history
 from harness.simulate.plan import plan_of
 from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables, long_lived
+from harness.simulate.tables import Tables
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a program, too
 

@@ -7,7 +7,6 @@ number of attempts: `Search._attempt` says why one ended before the search was d
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from harness.explore.packed.loop import DEADLOCK, Loop, LoopOptions, PythonLoop
 from harness.explore.packed.result import Progress, Result, Violation, first_path, ranked
 from harness.explore.packed.space import Space
 from harness.explore.reduction.symmetry import Symmetry
+from harness.memo.interning import long_lived
 from harness.model import Model, Refusal, State, parts
 
 SCOUTED = 2_000
@@ -123,25 +123,20 @@ class Search:
         kernel.load()
         return "kernel"
 
+    @long_lived()
     def run(self) -> Result:
         """Search until done, violated, interrupted, or at a limit."""
-        was_on = gc.isenabled()
-        gc.disable()
-        try:
-            if self.saved is None:
-                self._scout()
-                self._fit()
-                restart = self._attempt(self._search)
-            else:
-                restart = self._attempt(partial(self._resume, self.saved))
-            while restart is not None:
-                self.restarts.append(restart)
-                self._fit()
-                restart = self._attempt(self._search)
-            return self._result()
-        finally:
-            if was_on:
-                gc.enable()
+        if self.saved is None:
+            self._scout()
+            self._fit()
+            restart = self._attempt(self._search)
+        else:
+            restart = self._attempt(partial(self._resume, self.saved))
+        while restart is not None:
+            self.restarts.append(restart)
+            self._fit()
+            restart = self._attempt(self._search)
+        return self._result()
 
     def _attempt(self, work: Callable[[], None]) -> Restart | None:
         """Do some work on packed states; return why it has to be begun again with wider fields, None where it is done.
