@@ -160,9 +160,20 @@ class ActorTasks:
         task = self.tasks[actor.name] = ActorTask(self, actor, local, turns)
         nursery.start_soon(task.run, name=actor.name)
 
+    async def _start_all(self, nursery: trio.Nursery) -> None:
+        """Start the tasks of the actors that are not down, in the present state of the run."""
+        self.task = trio.lowlevel.current_task()
+        node, model = self.hosted.node, self.hosted.model
+        for name, actor in model.actors.items():
+            for disk in actor.layout.disks.values():
+                self.disks[disk] = self.tables.value(node, disk)
+            if not model.faulty or self.tables.value(node, slot("gate", name)).status != "down":
+                self._start(nursery, actor, node)
+        await self._all_parked()
+
     async def _all_parked(self) -> None:
-        """Wait until every task has started and is parked."""
-        while any(task.task is None for task in self.tasks.values()):
+        """Wait until every task that did not crash has started and is parked."""
+        while any(task.task is None and not task.scope.cancel_called for task in self.tasks.values()):
             await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
 
@@ -206,9 +217,7 @@ class ActorTasks:
         if any(value != self.tables.value(after, where) for where, value in layout.values(local).items()):
             raise AssertionError(f"{name} restarts with another state than its disk gives it")
         self._start(nursery, actor, after)
-        while self.tasks[name].task is None:
-            await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
+        await self._all_parked()
 
     def check(self, actor: Actor[Any], turn: Turn[Any], writes: Mapping[str, Value]) -> None:
         """Check a turn that a task took for the first time, and what it writes, against the tables."""
@@ -240,24 +249,14 @@ class LiveHost(ActorTasks):
 
     async def restore(self) -> None:
         """Put the tasks into the present state of the run, where somebody brought that about by other means."""
-        node, model = self.hosted.node, self.hosted.model
-        if node is self._node:
+        if self.hosted.node is self._node:
             return
         with trio.CancelScope(shield=True):
-            await self._set_up(node, model)
-        self._node = node
-
-    async def _set_up(self, node: Node, model: Model) -> None:
-        self.task = trio.lowlevel.current_task()
-        for task in self.tasks.values():
-            task.scope.cancel()
-        while any(task.task is not None for task in self.tasks.values()):
-            await trio.lowlevel.checkpoint()
-        self.tables = self.hosted.tables
-        self.tasks.clear()
-        for name, actor in model.actors.items():
-            for disk in actor.layout.disks.values():
-                self.disks[disk] = self.tables.value(node, disk)
-            if not model.faulty or self.tables.value(node, slot("gate", name)).status != "down":
-                self._start(self._nursery, actor, node)
-        await self._all_parked()
+            for task in self.tasks.values():
+                task.scope.cancel()
+            while any(task.task is not None for task in self.tasks.values()):
+                await trio.lowlevel.checkpoint()
+            self.tables = self.hosted.tables
+            self.tasks.clear()
+            await self._start_all(self._nursery)
+        self._node = self.hosted.node

@@ -97,10 +97,6 @@ class GuidedSearch:
         self.actions: dict[str, Credit] = {}
         """Credit per step: for what was new after an action, and less for what was new soon after that."""
 
-    def run(self, seed: int) -> GuidedStrategy:
-        """Return the strategy of the next run."""
-        return GuidedStrategy(self, seed)
-
     def begin(self, tables: Tables, start: Node) -> Coverage:
         """Count a run on some tables, which begins in some state."""
         if self.coverage is None or self.coverage.tables is not tables:

@@ -63,8 +63,7 @@ class Node:
     )
 
     def __init__(
-        self, state: Ids, units: list[tuple[list[Option], int]], checks: list[Leaf],
-        names: tuple[str, ...],
+        self, state: Ids, units: list[tuple[list[Option], int]], checks: list[Leaf], failing: dict[str, str] | None
     ) -> None:
         self.state = state
         self._units = units
@@ -83,12 +82,7 @@ class Node:
         timers = sum(option.is_timer for option in options)
         if 0 < timers < len(options):
             self.untimed = [n for n, option in enumerate(options) if not option.is_timer]
-        self.failing: dict[str, str] | None = None
-        if [leaf for leaf in checks if leaf.result is not None]:
-            self.failing = {}
-            for name, leaf in zip(names, checks, strict=True):
-                if leaf.result is not None:
-                    self.failing.setdefault(name, leaf.result)
+        self.failing = failing
         self.failing_text: str | None = None
 
     def find(self, label: str) -> int | None:
@@ -97,7 +91,6 @@ class Node:
 
     def with_options(self, options: list[Option]) -> Node:
         """Return a node of the same state, of which nothing is kept, with other options."""
-        other = Node(self.state, [(options, 0)], [], ())
-        other._units, other._checks = self._units, self._checks
-        other.failing, other.failing_text = self.failing, self.failing_text
+        other = Node(self.state, [(options, 0)], self._checks, self.failing)
+        other._units, other.failing_text = self._units, self.failing_text
         return other

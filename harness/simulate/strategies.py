@@ -8,7 +8,7 @@ from __future__ import annotations
 from harness.model import Refusal, unknown
 from harness.simulate.chance import Enumerating
 from harness.simulate.coverage import Coverage, Covered, Known
-from harness.simulate.guided import GuidedSearch
+from harness.simulate.guided import GuidedSearch, GuidedStrategy
 from harness.simulate.strategy import PctStrategy, RandomStrategy, Strategy, SystematicStrategy
 from harness.simulate.tables import Tables
 
@@ -26,10 +26,8 @@ class Strategies:
         self.name = name
         self._enumerating = Enumerating(depth) if name == "systematic" else None
         self.coverage: Coverage | None = None
-        self.campaign: GuidedSearch | None = None
+        self.campaign = GuidedSearch() if name == "guided" else None
         """What guided runs have learned so far."""
-        if name == "guided":
-            self.campaign = GuidedSearch()
 
     def cover(self, tables: Tables, known: Known | None = None) -> Coverage:
         """Collect from now on what the runs on some tables reach."""
@@ -49,5 +47,5 @@ class Strategies:
         if self._enumerating is not None:
             return SystematicStrategy(self._enumerating, seed) if self._enumerating.begin() else None
         if self.campaign is not None:
-            return self.campaign.run(seed)
+            return GuidedStrategy(self.campaign, seed)
         return RandomStrategy(seed) if self.name == "random" else PctStrategy(seed)

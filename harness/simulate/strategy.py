@@ -86,17 +86,14 @@ class PctStrategy:
         return candidates[self.chance.index(len(candidates), "step of the chain")] if candidates[1:] else candidates[0]
 
 
-class SystematicStrategy:
+class SystematicStrategy(RandomStrategy):
     """Every sequence of the first k decisions, in order, each run going on at random after them."""
 
     name = "systematic"
 
     def __init__(self, enumerating: Enumerating, run: int) -> None:
         self.seed = run
-        self.chance: Chance = enumerating
-
-    def pick(self, options: Sequence[Option]) -> int:
-        return self.chance.index(len(options), "step")
+        self.chance = enumerating
 
 
 class InteractiveStrategy:

@@ -15,7 +15,6 @@ from harness.memo.interning import IdView, SlotValues
 from harness.memo.read_memo import Leaf, ReadMemo
 from harness.model import (
     Choice,
-    Effects,
     FrozenMap,
     Message,
     Model,
@@ -115,7 +114,9 @@ class Tables(SlotValues):
         return [Option(self, choice, partial(self._edge, choice.step)) for choice in choices]
 
     def _edge(self, step: Step, view: View) -> Edge:
-        return self.edge(self.model.effects(view, step))
+        self.used += BYTES_PER_EDGE
+        effects = self.model.effects(view, step)
+        return Edge(tuple((self.index[n], self.intern_value(self.index[n], v)) for n, v in effects.writes), effects)
 
     def with_input(self, node: Node, came: ChosenInput) -> Node:
         """Return a node of the same state whose only options are what input from outside makes possible there.
@@ -141,11 +142,6 @@ class Tables(SlotValues):
         self.used += BYTES_PER_OPTION + len(came.text)
         return ReadMemo(self, self._watched(lambda view: self._options(model.input_choices(process, view, value))))
 
-    def edge(self, effects: Effects) -> Edge:
-        """Return effects as ids."""
-        self.used += BYTES_PER_EDGE
-        return Edge(tuple((self.index[n], self.intern_value(self.index[n], v)) for n, v in effects.writes), effects)
-
     @property
     def is_full(self) -> bool:
         """Say whether the tables should start over as soon as nobody is in the middle of a step."""
@@ -153,14 +149,12 @@ class Tables(SlotValues):
 
     def renewed(self, node: Node) -> Node:
         """Start over, and return the new node of a node's state."""
-        state = self.state(node)
         node.succ.clear()
-        self.start_over()
-        return self._node(self.intern(state), None, 0)
+        return self.node(self.renewed_state(node.state))
 
     def renewed_state(self, state: tuple[int, ...]) -> tuple[int, ...]:
         """Start over, and return the new ids of a state."""
-        values = {name: self.values[slot][state[slot]] for slot, name in enumerate(self.slots)}
+        values = dict(IdView(self, state))
         self.start_over()
         return self.intern(values)
 
@@ -189,11 +183,11 @@ class Tables(SlotValues):
 
     def start(self, n: int = 0) -> Node:
         """Return the node of initial state n."""
-        return self._node(self._starts[n], None, 0)
+        return self.node(self._starts[n])
 
     def bare(self, n: int = 0) -> Node:
         """Return a node of initial state n from which nothing leads: where asking what does has failed."""
-        return Node(self._starts[n], [], [], ())
+        return Node(self._starts[n], [], [], None)
 
     @property
     def initial_count(self) -> int:
@@ -202,10 +196,6 @@ class Tables(SlotValues):
     def starts_in(self, state: tuple[int, ...]) -> bool:
         """Say whether a state, given as ids, is an initial one."""
         return state in self._starts
-
-    def failing(self, state: tuple[int, ...]) -> dict[str, str]:
-        """Return the invariants that fail in a state given as ids, and why."""
-        return self.said(self.checked(state))
 
     def checked(
         self, state: tuple[int, ...], before: list[Leaf] | None = None, written: int = 0
@@ -231,10 +221,6 @@ class Tables(SlotValues):
         """Return the options of the nth process of the model in a state."""
         return self._evaluate(self._units[n], state)[0]
 
-    def node(self, state: tuple[int, ...]) -> Node:
-        """Return the node of a state given as ids, however it was come by."""
-        return self._node(state, None, 0)
-
     def follow(self, node: Node, n: int) -> Node:
         """Return the node that option n of a node leads to."""
         known = node.succ[n]
@@ -251,11 +237,12 @@ class Tables(SlotValues):
                 for made in self.derived_of[slot].values() if slot in self.derived_of else ():
                     if made.number(was) != made.number(value):
                         written |= made.bit
-        found = self._node(tuple(after), node, written)
+        found = self.node(tuple(after), node, written)
         node.succ[n] = found
         return found
 
-    def _node(self, state: tuple[int, ...], parent: Node | None, written: int) -> Node:
+    def node(self, state: tuple[int, ...], parent: Node | None = None, written: int = 0) -> Node:
+        """Return the node of a state given as ids, which differs from its parent's in the slots of a bit mask only."""
         found = self._nodes.get(state)
         if found is not None:
             return found
@@ -279,7 +266,8 @@ class Tables(SlotValues):
             ]
         if self.model.constraint is not None:
             units = [([option for option in options if self._inside(state, option)], mask) for options, mask in units]
-        node = self._nodes[state] = Node(state, units, checks, self._names)
+        failing = self.said(checks) if [leaf for leaf in checks if leaf.result is not None] else None
+        node = self._nodes[state] = Node(state, units, checks, failing)
         self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 4 * len(node.options))
         return node
 
@@ -373,10 +361,5 @@ class Tables(SlotValues):
     def failing_text(self, node: Node) -> str:
         """Return the text of a history event that names the properties that fail in a node, and why."""
         if node.failing_text is None:
-            node.failing_text = f',"violated":{canonical_text_of(node.failing)}' if node.failing else ""
+            node.failing_text = f',"violated":{canonical_text(FrozenMap(node.failing))}' if node.failing else ""
         return node.failing_text
-
-
-def canonical_text_of(failing: dict[str, str] | None) -> str:
-    """Return failing properties and reasons as canonical JSON."""
-    return canonical_text(FrozenMap(failing or {}))

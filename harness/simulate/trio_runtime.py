@@ -96,14 +96,9 @@ class Host(ActorTasks):
             raise alone(group) from None
 
     async def _run(self, application: Application | None) -> Run:
-        self.task = trio.lowlevel.current_task()
         session = self.session
         async with trio.open_nursery() as nursery:
-            for actor in session.model.actors.values():
-                for disk in actor.layout.disks.values():
-                    self.disks[disk] = self.tables.value(session.node, disk)
-                self._start(nursery, actor, session.node)
-            await self._all_parked()
+            await self._start_all(nursery)
             if application is None:
                 while (n := session.decide()) >= 0:
                     await self._step(nursery, n)
@@ -220,11 +215,6 @@ async def _until_woken(waiting: dict[Any, Any], key: Any) -> None:
         return trio.lowlevel.Abort.SUCCEEDED
 
     await trio.lowlevel.wait_task_rescheduled(abandon)
-
-
-def run_on_trio(tables: Tables, plan: Plan, strategy: Strategy, recorder: Recorder | None = None) -> Run:
-    """Make one run on trio."""
-    return drive_on_trio(Session(tables, plan, strategy, recorder))
 
 
 def drive_on_trio(session: Session) -> Run:

@@ -157,7 +157,7 @@ def unusual_start(tables: Tables, state: Ids) -> str | None:
 def failing_in(tables: Tables, state: Ids) -> dict[str, str]:
     """Return the invariants that fail in a state and why; one whose check fails on the state fails too."""
     try:
-        return tables.failing(state)
+        return tables.said(tables.checked(state))
     except Exception as error:
         return {"(properties)": f"they cannot be evaluated in this state: {type(error).__name__}: {error}"}
 

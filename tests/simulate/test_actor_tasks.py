@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
+from support.on_trio import run_on_trio
 
 from harness.model import (
     Actor,
@@ -33,7 +34,7 @@ from harness.simulate.run import Run
 from harness.simulate.session import Session, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import Host, replay_on_trio, run_on_trio
+from harness.simulate.trio_runtime import Host, replay_on_trio
 from kafka_proto.transactions.coordinator_role import PRODUCER_IDS
 
 ACTORS = "transactions/repaired/actors"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.mixed_links import SYSTEM, WRITERS
+from support.on_trio import run_on_trio
 
 from harness.explore.remembered import Remembered
 from harness.model import Faults, find_model, register, unregister
@@ -15,7 +16,7 @@ from harness.simulate.replay import replay_plain
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio, run_on_trio
+from harness.simulate.trio_runtime import replay_on_trio
 
 FAULTS = Faults(drop=1, duplicate=1, delay=1, partition=2, one_way=1, crash=1, targets=("hub", "queue"))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.each_kind import each_kind
+from support.on_trio import run_on_trio
 
 from harness.model import (
     NO_FAULTS,
@@ -32,7 +33,7 @@ from harness.simulate.session import run_plain
 from harness.simulate.strategies import NAMES, Strategies
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio, run_on_trio
+from harness.simulate.trio_runtime import replay_on_trio
 
 ACTORS = "transactions/repaired/actors"
 EVERYBODY = ("b1", "b2", "c1", "c2")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.each_kind import each_kind
+from support.on_trio import run_on_trio
 
 from harness.model import (
     BAG,
@@ -39,7 +40,7 @@ from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.timing import MS, Spread, Timing
-from harness.simulate.trio_runtime import replay_on_trio, run_on_trio
+from harness.simulate.trio_runtime import replay_on_trio
 
 TIMED = [scenario for scenario in scenarios() if scenario.mode == "timed"]
 FREE = [scenario for scenario in scenarios() if scenario.mode == "free"]

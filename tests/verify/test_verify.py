@@ -12,6 +12,7 @@ import pytest
 from support import toy_refinement as toy
 from support.command_line import call
 from support.edits import compact, events_of, replays
+from support.on_trio import run_on_trio
 from support.toy_histories import Edit, Line, edited, recorded
 
 from harness.model import Faults, register, unregister
@@ -21,7 +22,6 @@ from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import run_on_trio
 from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.scan import Scan
 

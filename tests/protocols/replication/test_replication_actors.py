@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
+from support.on_trio import run_on_trio
 
 from harness.model import (
     NO_FAULTS,
@@ -29,7 +30,6 @@ from harness.simulate.session import run_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import run_on_trio
 from kafka_proto.replication import partition, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
