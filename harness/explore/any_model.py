@@ -8,7 +8,7 @@ searches the states that stand for the others; what it reports is a run of the m
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import attrs
 
@@ -31,13 +31,10 @@ ORDER = "order"
 
 @attrs.frozen
 class FirstHit:
-    """A property that answered first: on which level, why, and which steps lead there after an initial state."""
+    """A property that answered first: on which level, and why, after which steps."""
 
-    kind: str
     depth: int
-    reason: str
-    initial: int
-    labels: tuple[str, ...]
+    violation: Violation
     way: list[int]
     """The place of the initial state, and of each step among those that were possible."""
 
@@ -86,12 +83,13 @@ class PlainSearch:
         self._hits: dict[str, FirstHit] = {}
         self._fresh: dict[str, FirstHit] = {}
         self._actions: dict[str, int] = {}
-        self._states: list[Ids] = []
+        self.visited: list[Ids] = []
+        """The states that were met, in that order."""
         self._seen: set[Ids] = set()
         self._parents = array("q")
         self._generated = 0
-        self._sizes: list[int] = []
-        """States of each level."""
+        self.level_sizes: list[int] = []
+        """How many states were new on each level; all but the last one are expanded, unless a limit ended that."""
         self._done = 0
         """States that were expanded."""
 
@@ -109,7 +107,7 @@ class PlainSearch:
         for start in self.known.starts:
             self._visit(self._stands_for(start), -1)
         self._generated = len(self.known.starts)
-        self._sizes = [len(self._states)]
+        self.level_sizes = [len(self.visited)]
         while not self._is_decided() and not self._has_ended() and self._has_more():
             self._level()
         if self.limit is not None:
@@ -117,10 +115,10 @@ class PlainSearch:
         return self._result()
 
     def _has_more(self) -> bool:
-        return self._sizes[-1] > 0 and not (self._levels and len(self._sizes) > self._levels)
+        return self.level_sizes[-1] > 0 and not (self._levels and len(self.level_sizes) > self._levels)
 
     def _is_decided(self) -> bool:
-        return self._stop and any(hit.kind != "sometimes" for hit in self._hits.values())
+        return self._stop and any(hit.violation.kind != "sometimes" for hit in self._hits.values())
 
     def _has_ended(self) -> bool:
         return self.interrupted or self.limit is not None
@@ -132,28 +130,28 @@ class PlainSearch:
         """Note a state that is met for the first time, and by whose step."""
         if state not in self._seen:
             self._seen.add(state)
-            self._states.append(state)
+            self.visited.append(state)
             self._parents.append(parent)
 
     def _level(self) -> None:
         """Expand the states of the last level."""
-        depth, size = len(self._sizes), self._sizes[-1]
-        first = len(self._states) - size
+        depth, size = len(self.level_sizes), self.level_sizes[-1]
+        first = len(self.visited) - size
         end = first + size
         for begin in range(first, end, CHUNK):
             for n in range(begin, min(begin + CHUNK, end)):
                 self._expand(n, depth)
-                if self._most and len(self._states) >= self._most and n + 1 < len(self._states):
+                if self._most and len(self.visited) >= self._most and n + 1 < len(self.visited):
                     self.limit = "states"
                     break
-            self.progress(len(self._states), self._generated, depth, len(self._states) - n - 1)
+            self.progress(len(self.visited), self._generated, depth, len(self.visited) - n - 1)
             if self._memory and self.bytes() > self._memory:
                 self.limit = self.limit or "memory"
-            if self.wants_stop and self.limit is None and n + 1 < len(self._states):
+            if self.wants_stop and self.limit is None and n + 1 < len(self.visited):
                 self.interrupted = True
             if self._has_ended():
                 break
-        self._sizes.append(len(self._states) - end)
+        self.level_sizes.append(len(self.visited) - end)
         self._done = n + 1
         self._hits.update(self._fresh)
         self._fresh.clear()
@@ -178,12 +176,12 @@ class PlainSearch:
                     self._note(name, why, depth + 1, n, place)
                 continue
             seen.add(after)
-            self._states.append(after)
+            self.visited.append(after)
             self._parents.append(n)
 
     def _looked_at(self, n: int, depth: int) -> tuple[Ids, list[Way]]:
         """Return a state and the ways from it, both checked."""
-        state = self._states[n]
+        state = self.visited[n]
         self._check(state, n, depth)
         ways = self.known.ways(state)
         if not ways and self._deadlock and not without_bounds(self.model).choices(self.known.mapping(state)):
@@ -207,8 +205,8 @@ class PlainSearch:
 
     def _look_at_rest(self) -> None:
         """Check the states that were met and not expanded."""
-        for n in range(self._done, len(self._states)):
-            self._check(self._states[n], n, len(self._sizes) - (n < len(self._states) - self._sizes[-1]))
+        for n in range(self._done, len(self.visited)):
+            self._check(self.visited[n], n, len(self.level_sizes) - (n < len(self.visited) - self.level_sizes[-1]))
         self._hits.update(self._fresh)
 
     def _note(self, name: str, reason: str, depth: int, n: int, place: int | None = None) -> None:
@@ -226,13 +224,13 @@ class PlainSearch:
         chain = [n]
         while (parent := self._parents[chain[-1]]) >= 0:
             chain.append(parent)
-        targets = [self._states[each] for each in reversed(chain)]
+        targets = [self.visited[each] for each in reversed(chain)]
         starts = self.known.starts
         initial = next(at for at, start in enumerate(starts) if self._stands_for(start) == targets[0])
         labels, places, state = [], [initial], starts[initial]
         prop = self._on_steps.get(name)
         if place is not None and prop is None:
-            targets.append(self._stands_for(self.known.ways(self._states[n])[place].follow(self._states[n])))
+            targets.append(self._stands_for(self.known.ways(self.visited[n])[place].follow(self.visited[n])))
         for target in targets[1:]:
             ways = enumerate(self.known.ways(state))
             at, way = next((at, way) for at, way in ways if self._stands_for(way.follow(state)) == target)
@@ -246,36 +244,24 @@ class PlainSearch:
             places.append(at)
         elif self._least is not None and self._kinds.get(name) == "invariant":
             reason = self.known.model.why_not(self._chosen[name], self.known.view(state)) or reason
-        return FirstHit(self._kinds.get(name, "deadlock"), depth, reason, initial, tuple(labels), places)
-
-    @property
-    def visited(self) -> Sequence[Ids]:
-        """The states that were met, in that order."""
-        return self._states
-
-    @property
-    def level_sizes(self) -> Sequence[int]:
-        """How many states were new on each level; all but the last one are expanded, unless a limit ended that."""
-        return self._sizes
+        kind = self._kinds.get(name, "deadlock")
+        return FirstHit(depth, Violation(name, reason, kind, initial, tuple(labels)), places)
 
     def frontier(self, most: int) -> list[State]:
         """Return some of the states that were met and not expanded, evenly from all."""
-        rest = len(self._states) - self._done
-        return [self.known.mapping(self._states[self._done + n * rest // most]) for n in range(most) if rest]
+        rest = len(self.visited) - self._done
+        return [self.known.mapping(self.visited[self._done + n * rest // most]) for n in range(most) if rest]
 
     def bytes(self) -> int:
         """Estimate what the states, and what is remembered about the model, take."""
-        return self.known.bytes() + len(self._states) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
+        return self.known.bytes() + len(self.visited) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
 
     def _result(self) -> Result:
-        found = [
-            (Violation(name, hit.reason, hit.kind, hit.initial, hit.labels), hit.way)
-            for name, hit in self._hits.items()
-        ]
+        found = [(hit.violation, hit.way) for hit in self._hits.values()]
         violations, witnesses = ranked(found, tuple(self._kinds))
         complete = not self._has_ended() and not (violations and self._stop)
-        sizes = [size for size in self._sizes if size]
+        sizes = [size for size in self.level_sizes if size]
         return Result(
-            len(self.known.starts), len(self._states), self._generated, len(sizes), complete, violations, witnesses,
+            len(self.known.starts), len(self.visited), self._generated, len(sizes), complete, violations, witnesses,
             dict(sorted(self._actions.items())), 0, self.engine,
         )

@@ -88,8 +88,8 @@ class OrderedSearch(PlainSearch):
 
     def _visit(self, state: Ids, parent: int) -> None:
         if state not in self._numbers:
-            self._numbers[state] = len(self._states)
-            self._states.append(state)
+            self._numbers[state] = len(self.visited)
+            self.visited.append(state)
             self._parents.append(parent)
 
     def _level(self) -> None:
@@ -112,7 +112,7 @@ class OrderedSearch(PlainSearch):
         self._take(n, ways)
 
     def _take(self, n: int, ways: list[Way]) -> None:
-        state = self._states[n]
+        state = self.visited[n]
         for way in ways:
             step = way.step
             self._generated += step.ways
@@ -122,7 +122,7 @@ class OrderedSearch(PlainSearch):
     def _ahead(self, n: int, keys: list[Way]) -> Ids | None:
         """Return a state that one of some steps leads to, and from which the chosen steps do not lead back here."""
         for way in keys:
-            after = self._stands_for(way.follow(self._states[n]))
+            after = self._stands_for(way.follow(self.visited[n]))
             at = self._numbers.get(after, n + 1)
             while at in self._next:
                 at = self._next[at]
@@ -141,19 +141,19 @@ class OrderedSearch(PlainSearch):
 
     def _has_more(self) -> bool:
         """Say whether there are states to expand; where there are none, take the steps that were left out wrongly."""
-        if not self._sizes[-1]:
-            self._sizes[-1] = self._look_again()
+        if not self.level_sizes[-1]:
+            self.level_sizes[-1] = self._look_again()
         return super()._has_more()
 
     def _look_again(self) -> int:
         """Take the steps that were left out where that was wrong by what is known now; return how many states are new.
         """
-        order, before = self._order, len(self._states)
+        order, before = self._order, len(self.visited)
         order.update()
         if order.futures.version != self._version:
             self._version = order.futures.version
             for n, inside in list(self._inside.items()):
-                state = self._states[n]
+                state = self.visited[n]
                 ways = self.known.ways(state)
                 del self._next[n]
                 ahead = self._ahead(n, order.holds(state, ways, inside))
@@ -162,4 +162,4 @@ class OrderedSearch(PlainSearch):
                 else:
                     del self._inside[n]
                     self._take(n, [way for way in ways if not order.takes(way, inside)])
-        return len(self._states) - before
+        return len(self.visited) - before

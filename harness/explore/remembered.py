@@ -11,7 +11,7 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from harness.explore.packed.look_ups import WITNESSED
+from harness.explore.packed.look_ups import witnessed
 from harness.memo.interning import Derived, Ids, IdView, SlotValues, SlotView, written
 from harness.memo.read_memo import Leaf, ReadMemo
 from harness.memo.traced import FieldView
@@ -84,7 +84,7 @@ class Remembered(SlotValues):
         return self.used + (0 if self._steps_of is None else self._steps_of.bytes())
 
     def _split(self, prop: Property) -> Iterable[Any]:
-        return self.model.split(prop) if prop.is_safety else (partial(_witnessed, prop),)
+        return self.model.split(prop) if prop.is_safety else (partial(witnessed, prop),)
 
     def _asked(self, name: str, check: Any, view: SlotView) -> Any:
         why = check(view)
@@ -167,10 +167,6 @@ class Remembered(SlotValues):
         """Ask no more about some properties."""
         gone = frozenset(names)
         self._checks = [(name, check) for name, check in self._checks if name not in gone]
-
-
-def _witnessed(prop: Property, view: View) -> str | None:
-    return WITNESSED if prop.check(view) else None
 
 
 def _on_step(prop: Property, step: Step, view: View) -> bool:

@@ -61,12 +61,11 @@ class ChannelChange:
 class Channel(dict[int, int]):
     """What one step does to one channel, an address's inboxes: bits of the field -> difference to add."""
 
-    __slots__ = ("changes", "field", "ids", "serial")
+    __slots__ = ("changes", "field", "ids")
+    __hash__ = object.__hash__  # type: ignore[assignment]  # each is itself, whatever it has
 
-    def __init__(self, serial: int, field: Field, changes: tuple[ChannelChange, ...]) -> None:
+    def __init__(self, field: Field, changes: tuple[ChannelChange, ...]) -> None:
         super().__init__()
-        self.serial = serial
-        """Its number among the channels of the space: a dictionary cannot be a key."""
         self.field = field
         self.changes = changes
         self.ids: dict[int, int] = {}

@@ -56,7 +56,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-class Unavailable(Exception):
+class Unavailable(Refusal):
     """The kernel cannot be compiled or loaded here; the text says why."""
 
 
@@ -128,14 +128,6 @@ def is_available() -> bool:
     except Unavailable:
         return False
     return True
-
-
-def load() -> None:
-    """Load the kernel. Raises Refusal with the reason why it cannot be."""
-    try:
-        library()
-    except Unavailable as error:
-        raise Refusal(str(error)) from error
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from harness.explore.packed.footprints import Channel, PackedEdge
 from harness.explore.packed.kernel import MISS, library
 from harness.explore.packed.layout import Overflow
 from harness.explore.packed.look_ups import NOTHING, LookUp, TableEntry
-from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, LoopOptions
+from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, Levels, LoopOptions
 from harness.explore.packed.space import Space
 from harness.explore.packed.spool import Spool, from_words, to_words
 from harness.explore.reduction.symmetry import OrbitTable
@@ -37,10 +37,11 @@ Moved = Callable[[Callable[[int], int]], None]
 """Called when states are packed anew, with the function that does it."""
 
 
-class KernelLoop:
+class KernelLoop(Levels):
     """States as pairs of 64-bit words in the kernel; its tables mirror those of the space."""
 
     name = "kernel"
+    width = 2
     contexts: Mapping[int, int] = MappingProxyType({100_000: 500, 1_000_000: 10_000})
 
     def __init__(self, space: Space, options: LoopOptions, moved: Moved, reserve: int) -> None:
@@ -61,8 +62,7 @@ class KernelLoop:
         self.kernel = self.c.kernel_new(self.callback)
         self.c.kernel_options(self.kernel, options.symmetry is not None, options.deadlocks, options.fingerprints)
         self.position = 0
-        self.ends: list[int] = []
-        """Where each level ends among all states."""
+        self.ends = []
         self.dropped = 0
         """States that are in the spool and no more in the kernel."""
         self.spool = Spool() if options.fingerprints else None
@@ -81,10 +81,8 @@ class KernelLoop:
         self.channels: list[Channel] = []
         self.entries: list[TableEntry] = []
         self.orbits: list[OrbitTable] = []
-        self.numbers: dict[LookUp | TableEntry | OrbitTable, int] = {}
+        self.numbers: dict[LookUp | Channel | TableEntry | OrbitTable, int] = {}
         """Each one's number in the kernel among its kind."""
-        self.channel_numbers: dict[int, int] = {}
-        """The same of channels, by their serial."""
 
     @property
     def generated(self) -> int:
@@ -186,10 +184,6 @@ class KernelLoop:
         low, high = self._read(number, number + 1)
         return low | high << 64
 
-    @property
-    def width(self) -> int:
-        return 2
-
     def words(self, number: int) -> array[int]:
         if self.spool is not None and number < self.spool.count:
             return self.spool.get_words(number)
@@ -203,9 +197,6 @@ class KernelLoop:
         step = 2 * max(1, len(words) // 2 // most)
         return [low | high << 64 for low, high in zip(words[::step], words[1::step], strict=True)]
 
-    def sizes(self) -> list[int]:
-        return [end - begin for begin, end in zip([0, *self.ends], self.ends, strict=False)]
-
     def sources(self, level: int, targets: set[int]) -> list[int]:
         states = self.words(level)
         number = len(states) // 2
@@ -215,18 +206,6 @@ class KernelLoop:
         if count < 0:
             self._raise(count)
         return [states[2 * n] | states[2 * n + 1] << 64 for n in found[:count]]
-
-    @property
-    def distinct(self) -> int:
-        return self.ends[-1]
-
-    @property
-    def depth(self) -> int:
-        return len(self.ends)
-
-    def size(self, number: int) -> int:
-        number %= len(self.ends)
-        return self.ends[number] - (self.ends[number - 1] if number else 0)
 
     def outside(self) -> list[int]:
         count = self._counts()[4]
@@ -329,10 +308,10 @@ class KernelLoop:
         return number
 
     def _channel(self, channel: Channel) -> int:
-        number = self.channel_numbers.get(channel.serial)
+        number = self.numbers.get(channel)
         if number is None:
-            number = int(self.c.kernel_channel(self.kernel, channel.field.shift, channel.field.low))
-            self.channel_numbers[channel.serial] = number
+            field = channel.field
+            number = self.numbers[channel] = int(self.c.kernel_channel(self.kernel, field.shift, field.low))
             self.channels.append(channel)
         return number
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from harness.explore.packed.footprints import Answer, Delivery, PackedEdge, PackedModel, Unit, UnitResult
 from harness.explore.packed.layout import Field, Look
-from harness.model import Message, Process
+from harness.model import Message, Process, Property, View
 
 
 class TableEntry:
@@ -37,16 +37,18 @@ WITNESSED = "witnessed"
 NOTHING = TableEntry(())
 
 
+def witnessed(prop: Property, view: View) -> str | None:
+    """Return the answer of a `sometimes` property on states."""
+    return WITNESSED if prop.check(view) else None
+
+
 class ArrangedModel(PackedModel, Protocol):
     """What a look-up needs to know of the space that it belongs to."""
 
     orphans: list[LookUp]
-
-    def serial(self) -> int: ...
+    narrowed: list[LookUp]
 
     def retire(self, table: dict[int, TableEntry]) -> None: ...
-
-    def changed(self, look_up: LookUp) -> None: ...
 
     def first_look_up(self, unit: Unit, state: int) -> UnitLookUp: ...
 
@@ -60,7 +62,6 @@ class LookUp:
 
     def __init__(self, space: ArrangedModel, fields: Iterable[Field]) -> None:
         self.space = space
-        self.serial = space.serial()
         self.fields = {field.number: field for field in fields}
         self.table: dict[int, TableEntry] = {}
         self.mask = 0
@@ -136,7 +137,7 @@ class UnitLookUp(LookUp):
         self.space.orphans += self.children.values()
         self.children.clear()
         self.repack()
-        self.space.changed(self)
+        self.space.narrowed.append(self)
 
     def everything(self) -> Iterable[LookUp]:
         yield self

@@ -21,6 +21,7 @@ from harness.explore.packed.look_ups import LookUp, TableEntry
 from harness.explore.packed.space import Space
 from harness.explore.packed.spool import Spool, to_words
 from harness.explore.reduction.symmetry import Symmetry
+from harness.model import canonical_text
 
 CHUNK = 50_000
 """States that are expanded at once."""
@@ -60,7 +61,33 @@ class Arrows:
     edges: Sequence[PackedEdge]
 
 
-class Loop(Protocol):
+class Levels(Protocol):
+    """How many states each level has."""
+
+    ends: list[int]
+    """Where each level ends among all states."""
+
+    @property
+    def distinct(self) -> int:
+        """The states seen so far, within bounds."""
+        return self.ends[-1]
+
+    @property
+    def depth(self) -> int:
+        """The levels there are, one that is being made included."""
+        return len(self.ends)
+
+    def size(self, number: int) -> int:
+        """Return how many states a level has; -1 is the last one."""
+        number %= len(self.ends)
+        return self.ends[number] - (self.ends[number - 1] if number else 0)
+
+    def sizes(self) -> list[int]:
+        """Return how many states each level has."""
+        return [end - begin for begin, end in zip([0, *self.ends], self.ends, strict=False)]
+
+
+class Loop(Levels, Protocol):
     """The states seen so far, level by level, and how the next level is made."""
 
     name: str
@@ -96,20 +123,6 @@ class Loop(Protocol):
 
     def sample(self, number: int, most: int) -> Sequence[int]:
         """Return about so many states of a level, evenly spread."""
-
-    def sizes(self) -> list[int]:
-        """Return how many states each level has."""
-
-    @property
-    def distinct(self) -> int:
-        """The states seen so far, within bounds."""
-
-    @property
-    def depth(self) -> int:
-        """The levels there are, one that is being made included."""
-
-    def size(self, number: int) -> int:
-        """Return how many states a level has; -1 is the last one."""
 
     def sources(self, level: int, targets: set[int]) -> list[int]:
         """Return the states of a level from which a step leads to one of the targets (given as keys)."""
@@ -192,7 +205,7 @@ def follow(edge: PackedEdge, key: int, mask: int, states: Sequence[int]) -> list
     return after
 
 
-class PythonLoop:
+class PythonLoop(Levels):
     """States as Python integers in a set, levels as lists."""
 
     name = "python"
@@ -206,10 +219,10 @@ class PythonLoop:
             self.contexts = self.contexts_of_actors
         self.options = options
         self.generated = 0
-        self.distinct = 0
         self.position = 0
         self.seen: set[int] = set()
         self.levels: list[list[int]] = []
+        self.ends = []
         self.spool = Spool() if options.fingerprints else None
         self.settled: set[str] = set()
         self.out: list[int] = []
@@ -217,14 +230,14 @@ class PythonLoop:
     def start(self, states: Sequence[int]) -> None:
         self.generated = len(states)
         self.levels = [self._new(dict.fromkeys(states))]
-        self.distinct = len(self.levels[0])
+        self.ends = [len(self.levels[0])]
         self.out = []
 
     def restore(self, levels: Iterable[Sequence[int]], position: int, generated: int) -> None:
         for level in levels:
             self.seen.update(self._mark(state) for state in level)
             self.levels.append(list(level))
-            self.distinct += len(level)
+            self.ends.append(sum(self.ends[-1:]) + len(level))
         if self.spool is not None:
             for done in self.levels[: -2 if position else -1]:
                 self.spool.put(done, self.width)
@@ -235,6 +248,7 @@ class PythonLoop:
     def expand(self, answered: Answered) -> Iterator[int]:
         if not self.position:
             self.levels.append([])
+            self.ends.append(self.ends[-1])
         level, after = self.levels[-2], self.levels[-1]
         while self.position < len(level):
             piece = level[self.position : self.position + CHUNK]
@@ -261,7 +275,7 @@ class PythonLoop:
                 answered(DEADLOCK, dead)
             new = self._new(successors)
             after += new
-            self.distinct += len(new)
+            self.ends[-1] += len(new)
             self.position += len(piece)
             yield self.position
         self.position = 0
@@ -314,7 +328,9 @@ class PythonLoop:
         return set(marks.values())
 
     def _text(self, state: int) -> str:
-        return self.space.hidden_text(state, self.options.hidden)
+        """Return the hidden fields of a state as text, by which one of several states with one view is chosen."""
+        layout = self.space.layout
+        return canonical_text(tuple(layout.at(field, state) for field in self.space.fields_of(self.options.hidden)))
 
     def level(self, number: int) -> Sequence[int]:
         if self.spool is not None and number < self.spool.count:
@@ -331,20 +347,6 @@ class PythonLoop:
     def sample(self, number: int, most: int) -> Sequence[int]:
         states = self.level(number)
         return states[:: max(1, len(states) // most)]
-
-    def sizes(self) -> list[int]:
-        spooled = self.spool.sizes if self.spool is not None else []
-        return [*spooled, *(len(level) for level in self.levels[len(spooled) :])]
-
-    @property
-    def depth(self) -> int:
-        return len(self.levels)
-
-    def size(self, number: int) -> int:
-        number %= len(self.levels)
-        if self.spool is not None and number < self.spool.count:
-            return self.spool.sizes[number]
-        return len(self.levels[number])
 
     def sources(self, level: int, targets: set[int]) -> list[int]:
         found: set[int] = set()

@@ -120,7 +120,7 @@ class Search:
             return "python"
         if self.hides:
             raise Refusal("the kernel cannot search with a view that hides more than history; use --engine python")
-        kernel.load()
+        kernel.library()
         return "kernel"
 
     @long_lived()

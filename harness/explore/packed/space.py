@@ -18,7 +18,7 @@ from harness.explore.packed.footprints import (
     Unit,
 )
 from harness.explore.packed.layout import Field, PackedLayout
-from harness.explore.packed.look_ups import WITNESSED, Context, InboxLookUp, LookUp, TableEntry, UnitLookUp
+from harness.explore.packed.look_ups import WITNESSED, Context, InboxLookUp, LookUp, TableEntry, UnitLookUp, witnessed
 from harness.explore.packed.silent_checks import SilentGroup, silent_groups
 from harness.model import Message, Model, Process, Property, Step, View, canonical_text, slot
 
@@ -37,8 +37,8 @@ class Space:
         self.actions: dict[str, int] = {}
         self.step_witnesses = [prop for prop in properties if prop.on == "step"]
         self.checks = self._checks([prop for prop in properties if prop.on != "step"])
-        self.arrangements: dict[tuple[int, ...], list[LookUp]] = {}
-        self.groups: dict[tuple[int, ...], Context] = {}
+        self.arrangements: dict[tuple[LookUp, ...], list[LookUp]] = {}
+        self.groups: dict[tuple[int, tuple[LookUp, ...]], Context] = {}
         self.most = 0
         """Combinations of values that a context may have beyond what its look-ups have anyway."""
         self.by_value: dict[LookUp, int] = {}
@@ -53,7 +53,6 @@ class Space:
         """The same in groups; None: not decided yet; none: they are looked up with the steps."""
         self.dismissed: set[str] = set()
         """Properties whose answers are not needed any more."""
-        self.look_ups_made = 0
         self.first_look_ups: dict[Unit, UnitLookUp] = {}
         self.orphans: list[LookUp] = []
         """Look-ups that their parents dropped; contexts may still refer to them."""
@@ -70,11 +69,6 @@ class Space:
         """The first look-up of the constraint: it answers for states out of bounds."""
         self.roots: list[LookUp] = []
         """What is looked up for every state: bases and checks, each for itself or in contexts."""
-
-    def serial(self) -> int:
-        """Return a number for a new look-up."""
-        self.look_ups_made += 1
-        return self.look_ups_made
 
     def start(self, state: int) -> None:
         """Make the roots, each unit for itself, once an initial state is packed. Raises Overflow: call it again."""
@@ -185,7 +179,7 @@ class Space:
         """Put look-ups into contexts: where one reads all that others read, and where few combinations are possible."""
         if len(look_ups) < 2 and not self.most:
             return look_ups
-        key = tuple([look_up.serial for look_up in look_ups])
+        key = tuple(look_ups)
         known = self.arrangements.get(key)
         if known is not None:
             return known
@@ -228,7 +222,7 @@ class Space:
         return prod([len(field.values) for field in self.layout.fields if field.mask & mask])
 
     def _group(self, mask: int, members: list[LookUp]) -> Context:
-        key = (mask, *(member.serial for member in members))
+        key = (mask, tuple(members))
         group = self.groups.get(key)
         if group is None:
             group = self.groups[key] = Context(self, tuple(members), self.fields_of(mask))
@@ -273,10 +267,6 @@ class Space:
             action = edge.step.action
             self.actions[action] = self.actions.get(action, 0) + states * edge.step.ways
 
-    def changed(self, look_up: LookUp) -> None:
-        """Note that a look-up reads other fields now."""
-        self.narrowed.append(look_up)
-
     def delivery(self, address: str, message: Message) -> Delivery:
         """Return the unit of one message's delivery."""
         key = (address, canonical_text(message))
@@ -290,7 +280,7 @@ class Space:
         key = (field.number, canonical_text(tuple([change.key for change in changes])))
         channel = self.channels.get(key)
         if channel is None:
-            channel = self.channels[key] = Channel(len(self.channels), field, changes)
+            channel = self.channels[key] = Channel(field, changes)
         return channel
 
     def edges(self, state: int) -> list[PackedEdge]:
@@ -317,10 +307,6 @@ class Space:
             found = found.children[0].at(state)
         return found
 
-    def hidden_text(self, state: int, hidden: int) -> str:
-        """Return the hidden fields of a state as text, by which one of several states with one view is chosen."""
-        return canonical_text(tuple(self.layout.at(field, state) for field in self.fields_of(hidden)))
-
     def _checks(self, properties: list[Property]) -> list[Unit]:
         checks: list[Unit] = []
         of_messages = [prop for prop in properties if prop.on == "message" and prop.is_safety]
@@ -329,7 +315,7 @@ class Space:
             checks += [MessageCheck(self, inbox, of_messages) for inbox in inboxes]
         for prop in properties:
             if not prop.is_safety:
-                checks.append(Check(self, prop.name, partial(_witnessed, prop)))
+                checks.append(Check(self, prop.name, partial(witnessed, prop)))
             elif prop not in of_messages:
                 checks += [Check(self, prop.name, check) for check in self.model.split(prop)]
         return checks
@@ -339,7 +325,3 @@ class Space:
         return [
             (prop.name, WITNESSED) for prop in self.step_witnesses if any([prop.check(view, step) for step in steps])
         ]
-
-
-def _witnessed(prop: Property, view: View) -> str | None:
-    return WITNESSED if prop.check(view) else None

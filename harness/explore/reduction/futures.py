@@ -143,12 +143,12 @@ class Futures:
     def _image(self, k: int, actor: int, node: int, edge: SeenEdge) -> tuple[int, int, SeenEdge]:
         shapes = self._shapes
         name = self.actors[actor]
-        other = self.place[shapes.images[k].get(name, name)]
+        other = self.place[shapes.images[k].names.get(name, name)]
 
         def image(at: int) -> int:
             own = self.slots[actor]
             there = [shapes.image(k, n, shape) for n, shape in zip(own, self._shapes_of[actor][at], strict=True)]
-            return self._node(other, placed(there, [shapes.targets[k][n] for n in own], self.slots[other]))
+            return self._node(other, placed(there, [shapes.images[k].targets[n] for n in own], self.slots[other]))
 
         sent = 0
         for shape in bits(edge.sent):

@@ -157,9 +157,9 @@ class Order:
             for read in reads:
                 n, made = (read, None) if isinstance(read, int) else (read.slot, read)
                 self._seen_by.setdefault(n, []).append(made)
-                for targets in self._shapes.targets:
-                    other = None if made is None else of.derived(targets[n], made.function)
-                    self._seen_by.setdefault(targets[n], []).append(other)
+                for image in self._shapes.images:
+                    other = None if made is None else of.derived(image.targets[n], made.function)
+                    self._seen_by.setdefault(image.targets[n], []).append(other)
         own = {n for slots in self.futures.slots for n in slots}
         self._sees_beyond = any(n not in own for n in self._seen_by)
         self.futures.look_again()

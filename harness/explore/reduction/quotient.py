@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.explore.reduction.symmetry import Renaming, rename, renamings
+from harness.explore.reduction.symmetry import Renaming, rename, renamed_slot, renamings
 from harness.memo.interning import Ids, SlotValues
-from harness.model import Model, Value, parts, slot
+from harness.model import Model, Value
 from harness.model.fresh import Namespace, NumberSlots, in_order
 from harness.model.network import FIFO
 
@@ -29,8 +29,7 @@ class Quotient:
         if numbers and model.auxiliary:
             raise ValueError("what an auxiliary variable holds is not declared, so that numbers in it are not renamed")
         self._closed = ClosedNumbers(model, of) if numbers else None
-        groups = interchangeable(model) if names else ()
-        self.images = [NameImage(model, of, with_companions(model, names)) for names in renamings(groups) if names]
+        self.images = name_images(model, of) if names else []
 
     def least(self, state: Ids) -> Ids:
         """Return the state that stands for the class of a state."""
@@ -142,9 +141,10 @@ class NameImage:
 
     def __init__(self, model: Model, of: SlotValues, names: Renaming) -> None:
         self._of = of
-        self._names = names
+        self.names = names
         self._fifo = {inbox.slot for mine in model.inboxes.values() for inbox in mine if inbox.network is FIFO}
-        self._targets = [of.index[renamed_slot(name, names)] for name in of.slots]
+        self.targets = [of.index[renamed_slot(name, names)] for name in of.slots]
+        """The slot that each slot becomes."""
         self._ids: list[dict[int, int]] = [{} for _ in of.slots]
 
     def of(self, state: Ids) -> Ids:
@@ -152,15 +152,23 @@ class NameImage:
         after = list(state)
         for n, (known, value) in enumerate(zip(self._ids, state, strict=True)):
             image = known.get(value)
-            after[self._targets[n]] = self._image(n, value) if image is None else image
+            after[self.targets[n]] = self._image(n, value) if image is None else image
         return tuple(after)
 
     def _image(self, n: int, value: int) -> int:
-        of, target = self._of, self._targets[n]
-        after: Value = rename(of.values[n][value], self._names)
-        of.used += BYTES_PER_IMAGE
-        found = self._ids[n][value] = of.number(target, in_order(of.slots[target], after, of.slots[n] in self._fifo))
+        self._of.used += BYTES_PER_IMAGE
+        found = self._ids[n][value] = self._of.number(self.targets[n], self.renamed(n, self._of.values[n][value]))
         return found
+
+    def renamed(self, n: int, value: Value) -> Value:
+        """Return what a value of a slot becomes, in the slot that this one becomes."""
+        slots = self._of.slots
+        return in_order(slots[self.targets[n]], rename(value, self.names), slots[n] in self._fifo)
+
+
+def name_images(model: Model, of: SlotValues) -> list[NameImage]:
+    """Return all renamings of interchangeable names and their companions, but for the one that changes nothing."""
+    return [NameImage(model, of, with_companions(model, names)) for names in renamings(interchangeable(model)) if names]
 
 
 def with_companions(model: Model, names: Renaming) -> Renaming:
@@ -169,11 +177,6 @@ def with_companions(model: Model, names: Renaming) -> Renaming:
     for one, other in names.items():
         found |= dict(zip(model.companions.get(one, ()), model.companions.get(other, ()), strict=True))
     return found
-
-
-def renamed_slot(name: str, names: Renaming) -> str:
-    """Return the slot that a slot becomes."""
-    return slot(*(names.get(part, part) for part in parts(name)))
 
 
 def interchangeable(model: Model) -> tuple[tuple[str, ...], ...]:

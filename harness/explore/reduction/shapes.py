@@ -7,14 +7,15 @@ is a shape of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
-from harness.explore.reduction.quotient import interchangeable, ranks, renamed_slot, with_companions
-from harness.explore.reduction.symmetry import rename, renamings
+from harness.explore.reduction.quotient import name_images, ranks
+from harness.explore.reduction.symmetry import rename
 from harness.memo.interning import Ids, SlotValues
 from harness.model import Message, Model, Value, canonical_text
-from harness.model.fresh import Namespace, NumberSlots, in_order, renamed_value
-from harness.model.network import FIFO
+from harness.model.fresh import Namespace, NumberSlots, Rename, renamed_value
 
 
 class Shapes:
@@ -23,12 +24,7 @@ class Shapes:
     def __init__(self, model: Model, of: SlotValues, *, numbers: bool, names: bool) -> None:
         self._of = of
         self._slots = NumberSlots(model) if numbers else None
-        groups = interchangeable(model) if names else ()
-        self.images = [with_companions(model, names) for names in renamings(groups) if names]
-        """The renamings of names, but for the one that changes nothing."""
-        self.targets = [[of.index[renamed_slot(name, names)] for name in of.slots] for names in self.images]
-        """Of each renaming: the slot that each slot becomes."""
-        self._fifo = {inbox.slot for mine in model.inboxes.values() for inbox in mine if inbox.network is FIFO}
+        self.images = name_images(model, of) if names else []
         self._known: list[dict[int, int]] = [{} for _ in of.slots]
         self._values: list[list[Value]] = [[] for _ in of.slots]
         self._by_text: list[dict[str, int]] = [{} for _ in of.slots]
@@ -46,9 +42,7 @@ class Shapes:
 
     def _shape(self, n: int, value: Value) -> int:
         if self._slots is not None:
-            name, slots, there = self._of.slots[n], self._slots, _Noted()
-            slots.renamed(name, value, there)
-            value = slots.renamed(name, value, there.closed())
+            value = closed(partial(self._slots.renamed, self._of.slots[n], value))
         text = canonical_text(value)
         found = self._by_text[n].get(text)
         if found is None:
@@ -61,54 +55,39 @@ class Shapes:
         key = (k, n, shape)
         found = self._image_of.get(key)
         if found is None:
-            target, name = self.targets[k][n], self._of.slots[n]
-            value = in_order(self._of.slots[target], rename(self._values[n][shape], self.images[k]), name in self._fifo)
-            found = self._image_of[key] = self._shape(target, value)
+            image = self.images[k]
+            found = self._image_of[key] = self._shape(image.targets[n], image.renamed(n, self._values[n][shape]))
         return found
 
     def message(self, message: Message) -> int:
         """Return the shape of a message."""
         found = self._messages.get(message)
         if found is None:
-            closed = message
-            if self._slots is not None:
-                there = _Noted()
-                renamed_value(message, there)
-                closed = renamed_value(message, there.closed())
-            text = canonical_text(closed)
+            shape = message if self._slots is None else closed(partial(renamed_value, message))
+            text = canonical_text(shape)
             if text not in self._message_texts:
                 self._message_texts[text] = len(self.messages)
-                self.messages.append(closed)
+                self.messages.append(shape)
             found = self._messages[message] = self._message_texts[text]
         return found
 
     def message_image(self, k: int, shape: int) -> int:
         """Return what renaming `k` makes of a shape of a message."""
-        image: Message = rename(self.messages[shape], self.images[k])
+        image: Message = rename(self.messages[shape], self.images[k].names)
         return self.message(image)
 
 
-class _Noted:
-    """A renaming that changes nothing and notes what there is."""
+def closed(renamed: Callable[[Rename], Any]) -> Any:
+    """Return something with its declared numbers closed up by themselves; `renamed` renames the numbers in it."""
+    there: dict[Namespace, set[int]] = {}
 
-    def __init__(self) -> None:
-        self._there: dict[Namespace, set[int]] = {}
-
-    def __call__(self, where: Namespace, number: int) -> int:
-        self._there.setdefault(where, set()).add(number)
+    def note(where: Namespace, number: int) -> int:
+        there.setdefault(where, set()).add(number)
         return number
 
-    def closed(self) -> _Closed:
-        """Return the renaming that closes up what was noted."""
-        return _Closed({where: ranks(numbers) for where, numbers in self._there.items()})
-
-
-class _Closed:
-    def __init__(self, places: dict[Namespace, dict[int, int]]) -> None:
-        self._places = places
-
-    def __call__(self, where: Namespace, number: int) -> int:
-        return self._places[where][number]
+    renamed(note)
+    places = {where: ranks(numbers) for where, numbers in there.items()}
+    return renamed(lambda where, number: places[where][number])
 
 
 def placed(shapes: Sequence[int], targets: Sequence[int], order: Sequence[int]) -> Ids:

@@ -48,12 +48,17 @@ def rename(value: Value, names: Renaming) -> Value:
     return value
 
 
+def renamed_slot(name: str, names: Renaming) -> str:
+    """Return the slot that a slot becomes."""
+    return slot(*(names.get(part, part) for part in parts(name)))
+
+
 class Image:
     """One renaming: to which field each field goes, and to which id each id."""
 
     def __init__(self, layout: PackedLayout, names: Renaming) -> None:
         self.names = names
-        self.targets = [layout.where[_renamed_slot(field.slots[0], names)][0] for field in layout.fields]
+        self.targets = [layout.where[renamed_slot(field.slots[0], names)][0] for field in layout.fields]
         self.ids: list[dict[int, int]] = [{} for _ in layout.fields]
 
     def id(self, field: Field, at: int) -> int:
@@ -206,8 +211,3 @@ class Symmetry:
             bits, stays, node, mask, get = found
             image += bits
         return image + (state & stays) if stays else image
-
-
-def _renamed_slot(name: str, names: Renaming) -> str:
-    variable, *index = parts(name)
-    return slot(variable, *(names.get(part, part) for part in index))
