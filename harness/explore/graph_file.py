@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, pairwise
 from typing import Any
 
 import attrs
@@ -177,13 +178,8 @@ def graph_lines(
 
 def _separated(items: Iterable[str]) -> Iterator[str]:
     """Yield items with a comma after each but the last one."""
-    before = None
-    for item in items:
-        if before is not None:
-            yield before + ","
-        before = item
-    if before is not None:
-        yield before
+    for item, following in pairwise(chain(items, [None])):
+        yield f"{item}" if following is None else f"{item},"
 
 
 def _json(data: Any) -> str:

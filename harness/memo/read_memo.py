@@ -51,7 +51,7 @@ class ReadTree:
         children: dict[int, Any] | None = None
         for read, number in zip(path, ids, strict=True):
             if node is None:
-                node = _branch(read)
+                node = DerivedBranch(read) if read.__class__ is Derived else ReadBranch(read)
                 if children is None:
                     self.root = node
                 else:
@@ -64,10 +64,6 @@ class ReadTree:
         assert children is not None
         children[at] = leaf
         return new
-
-
-def _branch(read: Any) -> ReadBranch:
-    return DerivedBranch(read) if read.__class__ is Derived else ReadBranch(read)
 
 
 class Leaf:
@@ -122,9 +118,6 @@ class ReadMemo(ReadTree):
             exact |= 1 << read if isinstance(read, int) else read.bit
         leaf = Leaf(result, mask, exact)
         of.leaves += 1
-        of.used += BYTES_PER_LEAF + BYTES_PER_BRANCH * self.insert(path, _ids(path, state), leaf)
+        ids = [state[read] if isinstance(read, int) else read.number(state[read.slot]) for read in path]
+        of.used += BYTES_PER_LEAF + BYTES_PER_BRANCH * self.insert(path, ids, leaf)
         return leaf
-
-
-def _ids(path: list[int | Derived], state: Ids) -> list[int]:
-    return [state[read] if isinstance(read, int) else read.number(state[read.slot]) for read in path]

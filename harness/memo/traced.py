@@ -35,16 +35,14 @@ class FieldView(SlotView):
 
     def _traced(self, n: int, function: Callable[[Value], Any], made: Value) -> Value:
         """Return what a function makes of a slot's value, so that what is read of it is noted."""
-        if not attrs.has(type(made)):
-            self.fields[n if function is itself else self._of.derived(n, function)] = None
-            return made
-
         def read(field: str) -> Value:
             if field:
                 return self._traced(n, field_of(function, field), getattr(made, field))
             self.fields[n if function is itself else self._of.derived(n, function)] = None
-            return made  # all of it
+            return made
 
+        if not attrs.has(type(made)):
+            return read(ALL)
         cls: Any = type(made)
         found: Any = object.__new__(_traced_class(cls))
         object.__setattr__(found, "_read", read)
@@ -52,6 +50,7 @@ class FieldView(SlotView):
 
 
 ALL = ""
+"""What is read of a record where that is not one of its fields."""
 
 
 def itself(value: Value) -> Value:

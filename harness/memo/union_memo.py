@@ -26,7 +26,7 @@ class UnionMemo(Generic[T]):
         self._compute = compute
         self._most = most
         self._read: dict[int, None] = {}
-        self._key: Callable[[Ids], object] = _nothing
+        self._key: Callable[[Ids], object] = lambda state: ()
         self._known: dict[object, T] = {}
 
     def at(self, state: Ids, number: int = 0) -> T:
@@ -62,7 +62,3 @@ class UnionMemo(Generic[T]):
             self._known.clear()
         self._known[number, self._key(state)] = result
         return result
-
-
-def _nothing(state: Ids) -> object:
-    return ()

@@ -6,19 +6,20 @@ A ghost is what a mapping remembers of a run (see `harness.model.refinement`); h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from harness.memo.interning import Ids, SlotValues
+from harness.memo.interning import SlotValues
 from harness.memo.union_memo import UnionMemo
 from harness.model import Refinement, Value, View
 
 T = TypeVar("T")
 
 
-class Abstraction(Generic[T]):
-    """The mapping of a refinement; `keep` turns the slots that it gives into what is remembered.
+class Abstraction(UnionMemo[tuple[T, int]]):
+    """The mapping of a refinement: what is kept of the spec's state that a state stands for, and the ghost after it.
 
-    Whatever the mapping or `keep` raises is passed on and not remembered.
+    `keep` turns the slots that the mapping gives into what is kept. Whatever the mapping or `keep` raises is passed on
+    and not remembered.
     """
 
     def __init__(
@@ -29,31 +30,23 @@ class Abstraction(Generic[T]):
         self._keep = keep
         self.ghosts: list[Value] = []
         self._ghost_ids: dict[tuple[type, Value], int] = {}
-        self.memo = UnionMemo(of, self._compute, most)
+        super().__init__(of, self._kept, most)
 
     def first_ghost(self) -> int:
         """Return the ghost before the first state."""
         return self._ghost(self._first)
 
-    def at(self, state: Ids, ghost: int) -> tuple[T, int]:
-        """Return what is kept of the spec's state that a state stands for, and the ghost after it."""
-        return self.memo.at(state, ghost)
-
     def mapped(self, view: View, ghost: int) -> tuple[Mapping[str, Value], Value]:
         """Ask the mapping itself: the spec's slots, and the ghost after them."""
         return self._map(view, self.ghosts[ghost])
 
-    def forget(self) -> None:
-        """Forget every result."""
-        self.memo.clear()
-
     def forget_ghosts(self) -> None:
         """Forget every result and every ghost: numbers of ghosts that were given before mean nothing any more."""
-        self.memo.clear()
+        self.clear()
         self.ghosts.clear()
         self._ghost_ids.clear()
 
-    def _compute(self, view: View, ghost: int) -> tuple[T, int]:
+    def _kept(self, view: View, ghost: int) -> tuple[T, int]:
         slots, after = self.mapped(view, ghost)
         return self._keep(slots), self._ghost(after)
 

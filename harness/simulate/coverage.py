@@ -159,10 +159,10 @@ class Coverage:
         abstraction = self._abstraction
         if abstraction is None:
             return state
-        if abstraction.memo.footprint != self._footprint:  # the mapping has read slots that it did not read before
-            self._footprint = abstraction.memo.footprint
+        if abstraction.footprint != self._footprint:  # the mapping has read slots that it did not read before
+            self._footprint = abstraction.footprint
             self._visited.clear()
-        return abstraction.memo.key(state, ghost)
+        return abstraction.key(state, ghost)
 
     def _key(self, state: Ids, ghost: int) -> tuple[bytes, int]:
         """Return the digest of what a state stands for after some ghost, and the ghost then."""
@@ -185,7 +185,7 @@ class Coverage:
         self._keys.clear()
         self._visited.clear()
         if self._abstraction is not None:
-            self._abstraction.forget()
+            self._abstraction.clear()
 
     def _values(self, state: Ids, ghost: int) -> State:
         """Return the state of the spec, or the model's own, that was reached."""

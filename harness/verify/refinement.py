@@ -111,11 +111,11 @@ class Refiner:
         if self.tables.used >= ROOM:
             self.tables.start_over()
             self._overlays = Overlays(self.tables)
-            self._abstraction.forget()
+            self._abstraction.clear()
         if self.spec_tables.used >= ROOM:
             self.spec_tables.start_over()
             self.ways.forget()
-            self._abstraction.forget()
+            self._abstraction.clear()
             self._prints = [[] for _ in self.spec_tables.slots]
         if len(self._abstraction.ghosts) >= MAX_GHOSTS:
             self._abstraction.forget_ghosts()
@@ -125,7 +125,7 @@ class Refiner:
         self.tables.close()
         self.spec_tables.close()
         self.ways.forget()
-        self._abstraction.forget()
+        self._abstraction.clear()
 
     def check(self, run: History | Iterable[Event]) -> Refined:
         """Judge a run given as a history read with its model, or as its events."""

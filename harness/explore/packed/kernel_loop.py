@@ -108,7 +108,7 @@ class KernelLoop(Levels):
             self.ends.append(self._counts()[1])
         if self.spool is not None:
             for end in self.ends[: -2 if position else -1]:
-                self.spool.put_words(self._read(self.dropped, end), 2)
+                self.spool.put(self._read(self.dropped, end))
                 self.c.kernel_drop(self.kernel, end - self.dropped)
                 self.dropped = end
         self.position = position
@@ -146,7 +146,7 @@ class KernelLoop(Levels):
                 yield self.position
         self.position = 0
         if self.spool is not None:
-            self.spool.put_words(self._read(self.dropped, end), 2)
+            self.spool.put(self._read(self.dropped, end))
             self.c.kernel_drop(self.kernel, end - self.dropped)
             self.dropped = end
 
@@ -186,7 +186,7 @@ class KernelLoop(Levels):
 
     def words(self, number: int) -> array[int]:
         if self.spool is not None and number < self.spool.count:
-            return self.spool.get_words(number)
+            return self.spool.get(number)
         return self._read(self.ends[number - 1] if number else 0, self.ends[number])
 
     def level(self, number: int) -> Sequence[int]:
@@ -264,9 +264,9 @@ class KernelLoop(Levels):
         if self.spool is not None:
             dropped, self.spool = self.spool, Spool()
             for number in range(dropped.count):
-                words = dropped.get_words(number)
+                words = dropped.get(number)
                 self.c.kernel_repack_dropped(self.kernel, _at(words), len(words) // 2, *how)
-                self.spool.put_words(words, 2)
+                self.spool.put(words)
         self._forget()
         self._roots()
         self.moved(lambda state: sum(

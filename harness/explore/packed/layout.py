@@ -81,6 +81,10 @@ class Field:
         self.values = values
         self.texts = [tuple(map(canonical_text, each)) for each in values]
         self.ids = {",".join(texts): n for n, texts in enumerate(self.texts)}
+        self.place(bits, shift)
+
+    def place(self, bits: int, shift: int) -> None:
+        """Give the field a place in the packed state, and a width."""
         self.bits, self.shift = bits, shift
         self.low = (1 << bits) - 1
         self.mask = self.low << shift
@@ -123,15 +127,13 @@ class PackedLayout:
         Fields with many values stand highest: they tell packed states apart soonest.
         """
         for field in self.fields:
-            field.bits = max(1, (max(len(field.values), 1) - 1).bit_length() + slack)
+            field.bits = max(1, _bits(field) + slack)
         self._stack()
 
     def _stack(self) -> None:
         shift = 0
         for field in sorted(self.fields, key=lambda field: (len(field.values), field.number)):
-            field.low = (1 << field.bits) - 1
-            field.shift = shift
-            field.mask = field.low << shift
+            field.place(field.bits, shift)
             shift += field.bits
         self.bits = shift
 

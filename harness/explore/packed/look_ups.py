@@ -109,7 +109,10 @@ class UnitLookUp(LookUp):
         if reads[: len(self.path)] != self.path:
             self._narrow(reads)
         if len(reads) > len(self.path):
-            child = self._child(reads)
+            following = reads[len(self.path)].number
+            child = self.children.get(following)
+            if child is None:
+                child = self.children[following] = UnitLookUp(self.space, self.unit, reads)
             found = TableEntry((), (child,))
             child._put(state, result)
         elif result.steps or result.answers:
@@ -118,14 +121,6 @@ class UnitLookUp(LookUp):
             found = NOTHING
         self.table[state & self.mask] = found
         return found
-
-    def _child(self, reads: tuple[Field, ...]) -> UnitLookUp:
-        """Return the look-up that reads on."""
-        following = reads[len(self.path)].number
-        child = self.children.get(following)
-        if child is None:
-            child = self.children[following] = UnitLookUp(self.space, self.unit, reads)
-        return child
 
     def _narrow(self, reads: tuple[Field, ...]) -> None:
         """Keep only the first fields that are read in this order too; the others go to look-ups below."""

@@ -19,7 +19,7 @@ import attrs
 from harness.explore.packed.footprints import Answer, PackedEdge
 from harness.explore.packed.look_ups import LookUp, TableEntry
 from harness.explore.packed.space import Space
-from harness.explore.packed.spool import Spool, to_words
+from harness.explore.packed.spool import Spool, from_words, to_words
 from harness.explore.reduction.symmetry import Symmetry
 from harness.model import canonical_text
 
@@ -240,7 +240,7 @@ class PythonLoop(Levels):
             self.ends.append(sum(self.ends[-1:]) + len(level))
         if self.spool is not None:
             for done in self.levels[: -2 if position else -1]:
-                self.spool.put(done, self.width)
+                self.spool.put(to_words(done, self.width))
                 done.clear()
         self.position = position
         self.generated = generated
@@ -280,7 +280,7 @@ class PythonLoop(Levels):
             yield self.position
         self.position = 0
         if self.spool is not None:
-            self.spool.put(level, self.width)
+            self.spool.put(to_words(level, self.width))
             level.clear()
 
     def _new(self, states: Iterable[int]) -> list[int]:
@@ -334,7 +334,7 @@ class PythonLoop(Levels):
 
     def level(self, number: int) -> Sequence[int]:
         if self.spool is not None and number < self.spool.count:
-            return self.spool.get(number)
+            return from_words(self.spool.get(number), self.width)
         return self.levels[number]
 
     @property

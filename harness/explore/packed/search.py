@@ -162,7 +162,7 @@ class Search:
             loop = PythonLoop(self.space, LoopOptions())
             loop.start([layout.pack(state) for state in states])
             while loop.levels[-1] and len(loop.seen) < SCOUTED:
-                for _ in loop.expand(_ignore):
+                for _ in loop.expand(lambda answers, states: None):
                     pass
             self.loop = loop
 
@@ -363,7 +363,3 @@ def _hides(model: Model) -> tuple[str, ...]:
     if not model.view_hides:
         raise Refusal(f"{model.name} has no view; leave --view out")
     return tuple(name for name in model.view_hides if name != "messages_discard")
-
-
-def _ignore(answers: Sequence[Answer], states: Sequence[int]) -> None:
-    """Take no notice of answers."""

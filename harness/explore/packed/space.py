@@ -239,15 +239,10 @@ class Space:
 
     def look_ups(self) -> list[LookUp]:
         """Return every look-up there is."""
-        bases = [*self.bases, *self.asked, *([self.bounds] if self.bounds is not None else [])]
-        found = [look_up for base in bases for look_up in base.everything()]
-        found += [root for root in self.roots if isinstance(root, Context)]
-        found += self.groups.values()
-        found += [look_up for orphan in self.orphans for look_up in orphan.everything()]
-        for unit in self.deliveries.values():
-            if (first := self.first_look_ups.get(unit)) is not None:
-                found += first.everything()
-        return found
+        firsts = [self.first_look_ups.get(unit) for unit in self.deliveries.values()]
+        tops = [*self.bases, *self.asked, self.bounds, *self.orphans, *firsts]
+        found = [look_up for top in tops if top is not None for look_up in top.everything()]
+        return [*found, *(root for root in self.roots if isinstance(root, Context)), *self.groups.values()]
 
     def count(self) -> None:
         """Add up what all tables counted."""

@@ -43,8 +43,8 @@ class Spool:
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile(prefix="kafka-proto-levels-")  # noqa: SIM115  (as long as we live)
-        self.sizes: list[int] = []
         self.places: list[tuple[int, int]] = []
+        """Of each level: where it begins in the file, and how many words it has."""
 
     def __del__(self) -> None:
         self.file.close()
@@ -52,27 +52,18 @@ class Spool:
     @property
     def count(self) -> int:
         """How many levels are there."""
-        return len(self.sizes)
+        return len(self.places)
 
-    def put(self, states: Sequence[int], width: int) -> None:
-        """Add a level of states."""
-        self.put_words(to_words(states, width), width)
-
-    def put_words(self, words: array[int], width: int) -> None:
+    def put(self, words: array[int]) -> None:
         """Add a level as words."""
         self.file.seek(0, 2)
-        self.places.append((self.file.tell(), width))
-        self.sizes.append(len(words) // width)
+        self.places.append((self.file.tell(), len(words)))
         words.tofile(self.file)
 
-    def get_words(self, number: int) -> array[int]:
+    def get(self, number: int) -> array[int]:
         """Return a level as words."""
-        at, width = self.places[number]
+        at, length = self.places[number]
         self.file.seek(at)
         words = array("Q")
-        words.fromfile(self.file, self.sizes[number] * width)
+        words.fromfile(self.file, length)
         return words
-
-    def get(self, number: int) -> list[int]:
-        """Return a level."""
-        return from_words(self.get_words(number), self.places[number][1])
