@@ -16,7 +16,7 @@ from harness.explore.packed.footprints import Channel, PackedEdge
 from harness.explore.packed.kernel import MISS, library
 from harness.explore.packed.layout import Overflow
 from harness.explore.packed.look_ups import NOTHING, LookUp, TableEntry
-from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, Levels, LoopOptions
+from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, LevelSizes, LoopOptions
 from harness.explore.packed.space import Space
 from harness.explore.packed.spool import Spool, from_words, to_words
 from harness.explore.reduction.symmetry import OrbitTable
@@ -37,7 +37,7 @@ Moved = Callable[[Callable[[int], int]], None]
 """Called when states are packed anew, with the function that does it."""
 
 
-class KernelLoop(Levels):
+class KernelLoop(LevelSizes):
     """States as pairs of 64-bit words in the kernel; its tables mirror those of the space."""
 
     name = "kernel"

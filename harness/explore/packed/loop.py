@@ -61,7 +61,7 @@ class Arrows:
     edges: Sequence[PackedEdge]
 
 
-class Levels(Protocol):
+class LevelSizes(Protocol):
     """How many states each level has."""
 
     ends: list[int]
@@ -87,7 +87,7 @@ class Levels(Protocol):
         return [end - begin for begin, end in zip([0, *self.ends], self.ends, strict=False)]
 
 
-class Loop(Levels, Protocol):
+class Loop(LevelSizes, Protocol):
     """The states seen so far, level by level, and how the next level is made."""
 
     name: str
@@ -205,7 +205,7 @@ def follow(edge: PackedEdge, key: int, mask: int, states: Sequence[int]) -> list
     return after
 
 
-class PythonLoop(Levels):
+class PythonLoop(LevelSizes):
     """States as Python integers in a set, levels as lists."""
 
     name = "python"
