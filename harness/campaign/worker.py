@@ -6,7 +6,7 @@ another begin anew with each block, and what is covered is counted on tables of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from time import perf_counter_ns
 
@@ -16,7 +16,7 @@ from harness.campaign.block_rows import BlockRows
 from harness.campaign.cells import Cell
 from harness.model import Refusal
 from harness.record import Recorder, Trail
-from harness.record.events import Happening
+from harness.record.events import Happening, RunEvent
 from harness.simulate.guards import Guards
 from harness.simulate.plan import Plan
 from harness.simulate.run import Run
@@ -55,23 +55,19 @@ class EventBuffer(Recorder):
 
     def __init__(self) -> None:
         super().__init__(keep=False)
-        self.events: list[tuple[int, int | None, Happening, str]] = []
-        """Number, time, what happened, and what failed, as a recorder gets them."""
+        self.events: list[RunEvent] = []
+        self.event = self.events.append  # type: ignore[assignment, method-assign]  # as `Recorder.event`, without a call of ours
         self._joined = 0
-
-    def event(self, n: int, at_us: int | None, what: Happening, failing: str) -> None:
-        self.count += 1
-        self.events.append((n, at_us, what, failing))
 
     def digest(self) -> str:
         while self._joined < len(self.events):
             some = self.events[self._joined : self._joined + CHUNK]
-            self._joined += len(some)
-            self._sha.update("".join([
-                f'{{"n":{n},{what.text}{failing}}}\n' if at is None
-                else f'{{"n":{n},"at_us":{at},{what.text}{failing}}}\n'
-                for n, at, what, failing in some
-            ]).encode())
+            self.count = self._joined = self._joined + len(some)
+            pieces: list[str] = []
+            for n, at, what, failing in some:
+                head = f'{{"n":{n},' if at is None else f'{{"n":{n},"at_us":{at},'
+                pieces += (head, what.known_text or what.text, failing, "}\n")
+            self._sha.update("".join(pieces).encode())
         return super().digest()
 
 
@@ -138,16 +134,15 @@ class Worker:
 
     def _add(self, task: BlockTask, run: Run, buffer: EventBuffer, rows: BlockRows, wall_us: int) -> None:
         happened = [what for _, _, what, _ in buffer.events]
-        rows.actions.update([str(what.action) for what in happened[1:]])
-        faults = [what.action if what.kind in PERTURBING else None for what in happened]
+        rows.actions.update([what.action or "" for what in happened[1:]])
         keep = bool(run.violations) or is_sampled(task.keep, rows.key, run.trail.seed)
         if keep:
             rows.events(run.trail.seed, buffer.events)
         for verdict in run.violations:
             step = verdict.step or 0
             rows.violation(run.trail.seed, len(run.trail.choices), verdict, happened[step].action or None,
-                           _mix(faults[: step + 1]))
-        rows.run(run, buffer.digest(), _mix(faults), keep, task.covered, wall_us)
+                           _faults(happened[: step + 1]))
+        rows.run(run, buffer.digest(), _faults(happened), keep, task.covered, wall_us)
 
 
 def _strategies(strategies: Strategies, task: BlockTask) -> Iterator[tuple[int, Strategy]]:
@@ -167,8 +162,8 @@ def _so_far(cell: Cell, seed: int, session: Session | None) -> Trail:
     return attrs.evolve(trail, initial=session.initial, choices=tuple(session.labels), fair_from=session.fair_from)
 
 
-def _mix(faults: list[str | None]) -> list[str]:
-    return sorted({fault for fault in faults if fault is not None})
+def _faults(happened: Sequence[Happening]) -> list[str]:
+    return sorted({what.action or "" for what in happened if what.kind in PERTURBING})
 
 
 def is_sampled(keep: str, cell: str, seed: int) -> bool:

@@ -78,6 +78,10 @@ class Happening:
         return ",".join(said)
 
 
+RunEvent = tuple[int, int | None, Happening, str]
+"""An event of a run: number, virtual time, what happened, and the canonical text of what failed, which follows it."""
+
+
 def _messages(messages: Sequence[Message]) -> str:
     return "[" + ",".join([canonical_text(message) for message in messages]) + "]"
 

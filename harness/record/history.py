@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import attrs
 
 from harness.model import Gate, Kind, Message, Model, Refusal, Value, decode
-from harness.record.events import Happening
+from harness.record.events import RunEvent
 from harness.record.fields import (
     ANY,
     COUNT,
@@ -60,9 +60,10 @@ class Recorder:
         self._sha = hashlib.sha256()
         self._keep = keep
 
-    def event(self, n: int, at_us: int | None, what: Happening, failing: str) -> None:
-        """Add event n; `failing` is canonical text, too, and follows what happened."""
+    def event(self, event: RunEvent) -> None:
+        """Add an event."""
         # As `add` does, but without another call: this happens once a step.
+        n, at_us, what, failing = event
         text = what.known_text or what.text
         line = f'{{"n":{n},{text}{failing}}}' if at_us is None else f'{{"n":{n},"at_us":{at_us},{text}{failing}}}'
         self._sha.update(f"{line}\n".encode())

@@ -26,7 +26,7 @@ from harness.memo.interning import long_lived
 from harness.model import Refusal, Scenario, find_scenario, scenarios, unknown
 from harness.record import HistoryFile, Trail, header_of
 from harness.record.searched import searched
-from harness.simulate.plan import Plan, without_choices
+from harness.simulate.plan import Plan, trail_of
 from harness.simulate.raised import RAISED
 from harness.simulate.replay import replay_plain
 from harness.simulate.rows import ScoreboardRow
@@ -325,7 +325,7 @@ def record_run(
     `watch(steps)` hears how far the run is and says whether it should go on; one that is stopped is written as far as
     it went. Returns the history's path and the run. Raises Refusal, and writes nothing, where there is no room.
     """
-    header = header_of(without_choices(tables.model, plan, strategy.name, strategy.seed), tables.model, runtime)
+    header = header_of(trail_of(tables.model, plan, strategy.name, strategy.seed), tables.model, runtime)
     with long_lived(), HistoryFile(history_beside(path), header) as recorder:
         run = drive(Session(tables, plan, strategy, recorder, watch, path.parent))
         recorder.end(run.verdict.to_json())

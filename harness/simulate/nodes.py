@@ -60,6 +60,7 @@ class Node:
 
     __slots__ = (
         "_checks", "_units", "failing", "failing_text", "happenings", "options", "reached", "state", "succ", "untimed",
+        "untimed_options",
     )
 
     def __init__(
@@ -78,10 +79,12 @@ class Node:
         self.reached: list[tuple[str, ...] | None] = [None] * len(options)
         """The witnesses that taking each option reaches, once known."""
         self.untimed: list[int] | None = None
-        """The options without timers, where both kinds are there."""
+        """The places of the options without timers, where both kinds are there."""
+        self.untimed_options: list[Option] = []
         timers = sum(option.is_timer for option in options)
         if 0 < timers < len(options):
             self.untimed = [n for n, option in enumerate(options) if not option.is_timer]
+            self.untimed_options = [options[n] for n in self.untimed]
         self.failing = failing
         self.failing_text: str | None = None
 

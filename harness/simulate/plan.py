@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from harness.model import Faults, Model, Scenario, find_runnable
-from harness.record import Trail
+from harness.record import Chosen, Trail
 from harness.simulate.timing import Timing
 
 
@@ -57,7 +57,10 @@ def safety_only(plan: Plan, model: Model) -> Plan:
     return attrs.evolve(plan, claims=tuple(name for name in plan.claims if model.property(name).is_safety))
 
 
-def without_choices(model: Model, plan: Plan, strategy: str, seed: int) -> Trail:
-    """Return the trail of a run before its first step."""
-    return Trail(model.name, model.sizes, model.settings, model.network.name, model.faults, plan.claims, (), plan.mode,
-                 strategy, seed, plan.scenario)
+def trail_of(
+    model: Model, plan: Plan, strategy: str, seed: int, choices: Sequence[Chosen] = (), initial: int = 0,
+    fair_from: int | None = None, back_to: int | None = None, violates: str | None = None,
+) -> Trail:
+    """Return the trail of a run; before its first step where no choices are given."""
+    return Trail(model.name, model.sizes, model.settings, model.network.name, model.faults, plan.claims, choices,
+                 plan.mode, strategy, seed, plan.scenario, initial, fair_from, back_to, violates)

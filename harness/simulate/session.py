@@ -12,14 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from harness.model import Kind, Model, Refusal, Value
 from harness.record import Chosen, ChosenInput, Recorder, SpooledChoices
 from harness.record.fields import LONGEST_SHOWN
 from harness.simulate.ending import pending_for_ever
 from harness.simulate.nodes import Node, Option
-from harness.simulate.plan import Plan, without_choices
+from harness.simulate.plan import Plan, trail_of
 from harness.simulate.raised import KIND, RAISED, sentence
 from harness.simulate.run import Run, Verdict
 from harness.simulate.strategy import Strategy, Watcher
@@ -72,14 +70,13 @@ class Session:
         self.back_to: int | None = None
         self._timers_left = plan.timeouts
         self._timetable = Timetable(tables, plan.timing, strategy.chance) if plan.mode == "timed" else None
-        self._safety = frozenset(plan.claims) & frozenset(p.name for p in tables.invariants)
-        self.temporal = tuple(p for p in self.model.properties if p.is_temporal and p.name in plan.claims)
+        self.temporal = tuple(p for p in tables.temporal if p.name in plan.claims)
         self.witnessed: set[str] = set()
         self._turns: dict[str, int] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
         self.fair_nodes: list[Node] = []
         if recorder is not None:
-            recorder.event(0, self.at_us, tables.beginning(self.node), tables.failing_text(self.node))
+            recorder.event((0, self.at_us, tables.beginning(self.node), tables.failing_text(self.node)))
         self._judge(self.node)
 
     @property
@@ -160,7 +157,7 @@ class Session:
         self.labels.append(option.chosen if at_us is None else Chosen.of(option.label, option.choice.step, at_us))
         if self.recorder is not None:
             with suppress(Exception):  # where it was the step itself that failed there is nothing to tell of it
-                self.recorder.event(len(self.labels), at_us, self.tables.happening(self.node, n), "")
+                self.recorder.event((len(self.labels), at_us, self.tables.happening(self.node, n), ""))
         self._raised(error)
 
     def _raised(self, error: Exception) -> None:
@@ -198,7 +195,7 @@ class Session:
         if self._timetable is None and self.allowed_commands is None:
             if node.untimed is None or self._timers_left > 0:
                 return self.strategy.pick(options)
-            return node.untimed[self.strategy.pick([options[n] for n in node.untimed])]
+            return node.untimed[self.strategy.pick(node.untimed_options)]
         return self._decide_among(node)
 
     def _decide_among(self, node: Node) -> int:
@@ -255,7 +252,7 @@ class Session:
             elif node.untimed is None or self._timers_left > 0:
                 n = pick(options)
             else:
-                n = node.untimed[pick([options[m] for m in node.untimed])]
+                n = node.untimed[pick(node.untimed_options)]
             try:
                 after = node.succ[n] or follow(node, n)
                 if (reached := node.reached[n]) is None:
@@ -275,7 +272,7 @@ class Session:
             if recorder is not None:
                 if (failing := after.failing_text) is None:
                     failing = tables.failing_text(after)
-                recorder.event(len(labels), at_us, node.happenings[n] or tables.happening(node, n), failing)
+                recorder.event((len(labels), at_us, node.happenings[n] or tables.happening(node, n), failing))
             if watcher is not None:
                 watcher.took(option, after)
             node = after
@@ -285,7 +282,7 @@ class Session:
 
     def _judge(self, node: Node) -> None:
         for name, why in (node.failing or {}).items():
-            if name in self._safety and name not in self.verdicts:
+            if name in self.plan.claims and name not in self.verdicts:
                 self.verdicts[name] = Verdict(name, why, len(self.labels), "safety")
 
     def _decide_fairly(self) -> int:
@@ -346,11 +343,10 @@ class Session:
         """Return the finished run."""
         verdicts = tuple(self.verdicts.values())
         verdict = verdicts[0] if verdicts else Verdict()
-        trail = attrs.evolve(
-            without_choices(self.model, self.plan, self.strategy.name, self.strategy.seed), initial=self.initial,
-            fair_from=self.fair_from,
-            choices=self.labels if isinstance(self.labels, SpooledChoices) else tuple(self.labels),
-            back_to=self.back_to, violates=verdict.violated,
+        choices = self.labels if isinstance(self.labels, SpooledChoices) else tuple(self.labels)
+        trail = trail_of(
+            self.model, self.plan, self.strategy.name, self.strategy.seed, choices, self.initial, self.fair_from,
+            self.back_to, verdict.violated,
         )
         if self.watcher is not None:
             self.watcher.over(trail)

@@ -74,6 +74,7 @@ class Tables(SlotValues):
         """Where the trio runtime remembers the turns of its tasks, by actor."""
         self._nodes: dict[tuple[int, ...], Node] = {}
         self.invariants = tuple(p for p in model.properties if p.is_safety)
+        self.temporal = tuple(p for p in model.properties if p.is_temporal)
         self.witnesses = tuple(p for p in model.properties if p.form == "sometimes")
         self._build()
 
@@ -268,7 +269,7 @@ class Tables(SlotValues):
             units = [([option for option in options if self._inside(state, option)], mask) for options, mask in units]
         failing = self.said(checks) if [leaf for leaf in checks if leaf.result is not None] else None
         node = self._nodes[state] = Node(state, units, checks, failing)
-        self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 4 * len(node.options))
+        self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 5 * len(node.options))
         return node
 
     def _inside(self, state: tuple[int, ...], option: Option) -> bool:

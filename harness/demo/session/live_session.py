@@ -20,7 +20,7 @@ from harness.demo.session.opened import Opened, open_trail, open_what
 from harness.demo.session.spec_steps import UNKNOWN, StepJudge
 from harness.model import Kind, Refusal, Tour, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
-from harness.simulate.plan import without_choices
+from harness.simulate.plan import trail_of
 from harness.simulate.replay import DEADLOCK, replay_plain, spelled_out
 from harness.simulate.shrink import Shrunk
 
@@ -155,10 +155,8 @@ class LiveSession(InteractiveRun):
         """Return the trail of the run up to the present."""
         choices = tuple(record.chosen for record in self.branch.records[1 : self.at + 1])
         violation = self.violation
-        trail = attrs.evolve(
-            without_choices(self.model, self.plan, "interactive", 0), choices=choices, initial=self.opened.initial,
-            violates=violation.violated if violation is not None else None,
-        )
+        trail = trail_of(self.model, self.plan, "interactive", 0, choices, self.opened.initial,
+                         violates=violation.violated if violation is not None else None)
         ending = self.branch.ending
         if ending is None or ending.steps != self.at:
             return trail

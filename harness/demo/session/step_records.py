@@ -32,7 +32,7 @@ class StepRecorder:
         tables = self.tables
         state, failing = tables.state(node), node.failing or {}
         recorder = Recorder(keep=False)
-        recorder.event(0, at_us, tables.beginning(node), tables.failing_text(node))
+        recorder.event((0, at_us, tables.beginning(node), tables.failing_text(node)))
         return StepRecord(
             0, Chosen("", at_us), "", None, tuple(state.values()), self.in_flight.start(state), (), failing,
             dict.fromkeys(failing, 0), frozenset(), self._verdict(failing, 0), 0, recorder, "",
@@ -49,7 +49,7 @@ class StepRecorder:
         moved = self.in_flight.follow(number, step, effects, now)
         failing = after.failing or {}
         recorder = before.recorder.fork()
-        recorder.event(number, at_us, tables.happening(node, n), tables.failing_text(after))
+        recorder.event((number, at_us, tables.happening(node, n), tables.failing_text(after)))
         shown = as_json.step_json(
             number, at_us, self.lanes, option.process, step, option.label, moved, failing,
             changes(was, dict(effects.writes)), as_json.statuses(self.model, now),
