@@ -37,7 +37,7 @@ BLOCK = 250
 
 @attrs.frozen
 class Row:
-    """A model at a size, whom faults may hurt, and how long its runs are."""
+    """A model at a size, the actors that faults may strike, and how long its runs are."""
 
     model: str
     sizes: dict[str, int]

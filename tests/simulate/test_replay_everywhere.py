@@ -14,7 +14,7 @@ from harness.record import Recorder, read_trail
 from harness.simulate.tables import Tables
 
 PINNED = DATA / "digests.json"
-EVERY = 4
+EVERY = 8
 """In the suite, one of so many trails is replayed elsewhere."""
 
 

@@ -149,6 +149,7 @@ def test_repair_of_another_flaw_leaves_this_one(flaw: Flaw, repair: str) -> None
     assert (found.violated, found.depth, found.reason) == (flaw.violates, flaw.states, flaw.reason)
 
 
+@pytest.mark.large
 def test_s1_needs_fewer_clients_and_ids_with_an_election() -> None:
     """A deposed leader that answers about an old id sets the source back, too: three clients and two ids are enough."""
     found = searched(S1_WITH_AN_ELECTION, "")
