@@ -14,7 +14,7 @@ BLOCK = 500
 COVERAGE = 0.02
 """The part of the runs whose coverage is measured, if nothing else is said: it takes several times as long."""
 PREFIX = 0.1
-"""The part of a block that is covered where less than this is: so that a small campaign is not all coverage."""
+"""The part of the first block that is covered where less than this is, so that a small campaign is not all coverage."""
 PER_CORE, PER_TASK = 4, 16
 """Tasks for each core, at least; and the blocks of a task, at most."""
 
@@ -22,16 +22,18 @@ PER_CORE, PER_TASK = 4, 16
 def covered(manifest: Manifest, strategy: str, first: int) -> int:
     """Return up to which seed coverage is measured in the block of a seed; 0 where it is not measured.
 
-    It is every nth block, from the first on. Where few are, it is a tenth of ten times as many, but for strategies
-    whose runs learn from one another.
+    It is every nth block, from the first on. Where few are, it is the one in the middle of each n blocks and a tenth
+    of the first block, but for strategies whose runs learn from one another.
     """
     number, size = first // manifest.block, manifest.block
     if manifest.coverage <= 0:
         return 0
-    share = PREFIX if manifest.coverage < PREFIX and strategy not in IN_ORDER else 1.0
-    if number % max(1, round(share / manifest.coverage)):
-        return 0
-    return number * size + max(1, round(size * share))
+    every = max(1, round(1 / manifest.coverage))
+    if manifest.coverage >= PREFIX or strategy in IN_ORDER:
+        return 0 if number % every else (number + 1) * size
+    if number == 0:
+        return max(1, round(size * PREFIX))
+    return (number + 1) * size if number % every == every // 2 else 0
 
 
 def missing(manifest: Manifest, runs: int, committed: Iterable[Block]) -> list[BlockTask]:
