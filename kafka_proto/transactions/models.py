@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from harness.model import ModelSpec, Setting, Size
-from kafka_proto.transactions import actors, extensions
+from harness.model import Model, ModelSpec, Setting, Size
+from kafka_proto.transactions import extensions
 from kafka_proto.transactions.extensions import EXTENSIONS
 from kafka_proto.transactions.extensions.replicated_log import EXTENSIONS as ON_REPLICAS
 from kafka_proto.transactions.specs import diary_01, gist
@@ -46,11 +47,17 @@ def spec_model(version: Version, title: str, *flaws: str) -> ModelSpec:
     return ModelSpec(name, title, partial(extensions.build, version), SIZES, settings, ("unordered-set", "bag"))
 
 
+def build_actors(version: Version, *wanted: Any) -> Model:
+    from kafka_proto.transactions import actors  # a search of a spec needs nothing of them
+
+    return actors.build(version, *wanted)
+
+
 def actor_model(version: Version, title: str, *flaws: str) -> ModelSpec:
     """Return a version as actors; `flaws` are those that may be repaired."""
     settings = {"repair": repairs(*flaws)} if flaws else {}
     return ModelSpec(
-        f"transactions/{version.name}/actors", f"{title} as actors on a faulty network", partial(actors.build, version),
+        f"transactions/{version.name}/actors", f"{title} as actors on a faulty network", partial(build_actors, version),
         SIZES, settings, ("bag", "fifo"), may_fault=True,
     )
 
