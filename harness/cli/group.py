@@ -49,8 +49,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name, or refuse them with those that there are."""
-        known = self.list_commands(ctx)
-        if args[0] not in known:
+        if args[0] not in COMMANDS and args[0] not in (known := self.list_commands(ctx)):
             said = f"there is no command {args[0]!r}"
             raise click.UsageError(unknown(said, args[0], known, "the commands are"), ctx)
         return super().resolve_command(ctx, args)
