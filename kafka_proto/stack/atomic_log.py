@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import Local, Message, Parts, Turn, persisted, volatile
 from kafka_proto.replication.messages import Error
-from kafka_proto.stack.roles import Append, Log, Role
+from kafka_proto.stack.roles import Append, Effect, Log, Role
 from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
@@ -59,16 +59,15 @@ class AtomicLog(Log):
                 return self.receive_committed(local, message)
         return None
 
-    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
+    def append(self, local: Local, wanted: Append) -> Effect:
         """Append an entry to the copy and hand it to the log partition; its callback waits for the commit."""
-        p, local = wanted.partition, turn.local
+        p = wanted.partition
         copy, entry = local[COPY[p]], Entry(wanted.record.transactional_id, wanted.record.transition, wanted.callback)
         offset = len(copy.log)
         waits = copy.callbacks if entry.callback.response is None else copy.callbacks | {offset}
         local = local.put(COPY[p], attrs.evolve(copy, log=(*copy.log, entry), callbacks=waits))
         request = AppendEntry(known(local, p).leader_epoch, offset, entry, source=self.name, dest=log_name(p))
-        after = self.roles[p].appended(local, p, wanted.record)
-        return attrs.evolve(turn, local=after, sent=(*turn.sent, request), flush=self.disk)
+        return Effect(self.roles[p].appended(local, p, wanted.record), (request,), flush=self.disk)
 
     def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsrRequest) -> Turn[Local]:
         """Learn of a leader and epoch: become leader or follower, or (S2) not notice."""
@@ -135,8 +134,5 @@ class AtomicLog(Log):
         if offset not in copy.callbacks:
             return attrs.evolve(turn, local=local)
         local = local.put(COPY[p], attrs.evolve(copy, callbacks=copy.callbacks - {offset}))
-        effect = role.completed(local, p, record, entry.callback)
-        turn = attrs.evolve(turn, local=effect.local, sent=effect.sent)
-        for wanted in effect.appends:
-            turn = self.append(turn, wanted)
-        return turn
+        effect = self.carried_out(role.completed(local, p, record, entry.callback))
+        return attrs.evolve(turn, local=effect.local, sent=effect.sent)

@@ -69,12 +69,8 @@ class Broker(Actor[Local]):
 
     def carry_out(self, outcome: Outcome) -> Turn[Local]:
         """Return the turn that an outcome is, its records appended."""
-        turn = Turn(outcome.action, outcome.who, outcome.local, outcome.sent, outcome.flush)
-        for wanted in outcome.appends:
-            turn = self.log.append(turn, wanted)
-        for awaited in outcome.awaits:
-            turn = self.log.wait(turn, awaited)
-        return turn
+        done = self.log.carried_out(outcome)
+        return Turn(outcome.action, outcome.who, done.local, done.sent, done.flush)
 
     def asks(self, local: Local) -> tuple[Message, ...]:
         """Return what it sends again until it is answered."""

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Local, Parts, Turn, Value, persisted, volatile
-from kafka_proto.stack.roles import Append, Await, Log, Role
+from kafka_proto.stack.roles import Append, Await, Effect, Log, Role
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.records import LeaderAndEpoch
 
@@ -68,33 +68,28 @@ class LocalLog(Log):
             if log.under_way:
                 record, callback = log.under_way[0]
                 rest = attrs.evolve(log, under_way=log.under_way[1:])
-                turn = Turn("CommitLogEntry", (self.name, p), local.put(RECORDS[p], rest), flush=True)
-                yield self.committed(turn, p, record, callback)
+                done = self.committed(local.put(RECORDS[p], rest), p, record, callback)
+                yield Turn("CommitLogEntry", (self.name, p), done.local, done.sent, flush=True)
 
-    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
+    def append(self, local: Local, wanted: Append) -> Effect:
         p = wanted.partition
-        local = self.roles[p].appended(turn.local, p, wanted.record)
-        turn = attrs.evolve(turn, local=local, flush=True)
+        local = self.roles[p].appended(local, p, wanted.record)
         if p not in self.later:
-            return self.committed(turn, p, wanted.record, wanted.callback)
+            return Effect(local, flush=True).then(self.committed(local, p, wanted.record, wanted.callback))
         log = local[RECORDS[p]]
         waits = attrs.evolve(log, under_way=(*log.under_way, (wanted.record, wanted.callback)))
-        return attrs.evolve(turn, local=local.put(RECORDS[p], waits))
+        return Effect(local.put(RECORDS[p], waits), flush=True)
 
-    def committed(self, turn: Turn[Local], p: str, record: Value, callback: Value) -> Turn[Local]:
-        """Return a turn in which a record is committed, too."""
-        log = turn.local[RECORDS[p]]
-        local = turn.local.put(RECORDS[p], attrs.evolve(log, committed=(*log.committed, record)))
-        return self.completed(attrs.evolve(turn, local=self.roles[p].committed(local, p, record)), p, record, callback)
+    def committed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
+        """Commit a record, and run its callback."""
+        log = local[RECORDS[p]]
+        local = local.put(RECORDS[p], attrs.evolve(log, committed=(*log.committed, record)))
+        return self.completed(self.roles[p].committed(local, p, record), p, record, callback)
 
-    def wait(self, turn: Turn[Local], wanted: Await) -> Turn[Local]:
-        record = turn.local[RECORDS[wanted.partition]].committed[wanted.place]
-        return self.completed(turn, wanted.partition, record, wanted.callback)
+    def wait(self, local: Local, wanted: Await) -> Effect:
+        record = local[RECORDS[wanted.partition]].committed[wanted.place]
+        return self.completed(local, wanted.partition, record, wanted.callback)
 
-    def completed(self, turn: Turn[Local], p: str, record: Value, callback: Value) -> Turn[Local]:
-        """Return a turn in which the callback of a committed record has run, too."""
-        effect = self.roles[p].completed(turn.local, p, record, callback)
-        turn = attrs.evolve(turn, local=effect.local, sent=(*turn.sent, *effect.sent))
-        for wanted in effect.appends:
-            turn = self.append(turn, wanted)
-        return turn
+    def completed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
+        """Run the callback of a committed record."""
+        return self.carried_out(self.roles[p].completed(local, p, record, callback))

@@ -29,9 +29,6 @@ from kafka_proto.transactions.records import NOBODY, LeaderAndEpoch
 REPLICA = Parts("replica", ReplicaState)
 """By partition: the replicas that a broker hosts."""
 
-Followed = tuple[Local, tuple[Message, ...], bool]
-"""The broker's state after something, messages, and whether its persisted fields must be on disk before they leave."""
-
 
 def log_of(state: ReplicaState) -> tuple[Any, ...]:
     """Return what the records of a replica carry."""
@@ -135,11 +132,7 @@ class ReplicatedLog(Log):
         )
         return Turn(action, who, local, (heard,) if announced.again else ())
 
-    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
-        local, sent, flush = self.appended(turn.local, wanted)
-        return attrs.evolve(turn, local=local, sent=(*turn.sent, *sent), flush=turn.flush or flush)
-
-    def appended(self, local: Local, wanted: Append) -> Followed:
+    def append(self, local: Local, wanted: Append) -> Effect:
         """Produce a record with `acks=all`; the role hears of it unless the log refuses it."""
         p, state = wanted.partition, local[REPLICA[wanted.partition]]
         outcome = self.produce(self.hosts[p], state, wanted.record, wanted.callback)
@@ -147,25 +140,25 @@ class ReplicatedLog(Log):
             local = self.roles[p].appended(local, p, wanted.record)
         return self.followed(local, p, outcome)
 
-    def wait(self, turn: Turn[Local], wanted: Await) -> Turn[Local]:
+    def wait(self, local: Local, wanted: Await) -> Effect:
         """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
-        state = turn.local[REPLICA[wanted.partition]]
+        state = local[REPLICA[wanted.partition]]
         if wanted.place < state.high_watermark:
             outcome = Outcome(state, completed=(Completed(wanted.callback, ReplicationError.NONE, wanted.place),))
         else:
             waiting = (*state.callbacks, (wanted.place, wanted.callback))
             outcome = Outcome(attrs.evolve(state, callbacks=waiting))
-        local, sent, flush = self.followed(turn.local, wanted.partition, outcome)
-        return attrs.evolve(turn, local=local, sent=(*turn.sent, *sent), flush=turn.flush or flush)
+        return self.followed(local, wanted.partition, outcome)
 
     def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
         return partition.produce(k, state, record, "all", callback)
 
     def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: Outcome) -> Turn[Local]:
         """Return the turn that an outcome of a replica is, with all that follows from it at once."""
-        return Turn(action, who, *self.followed(local, p, outcome))
+        effect = self.followed(local, p, outcome)
+        return Turn(action, who, effect.local, effect.sent, effect.flush)
 
-    def followed(self, local: Local, p: str, outcome: Outcome) -> Followed:
+    def followed(self, local: Local, p: str, outcome: Outcome) -> Effect:
         """Return what follows at once from an outcome of a replica.
 
         Callbacks of records that failed run, the high watermark rises as far as it may, and the role learns what it
@@ -175,15 +168,14 @@ class ReplicatedLog(Log):
         local = local.put(part, outcome.state)
         if role.loads_at_once and partition.leads(k, outcome.state) and not role.serves(local, p):
             local = self.loaded(local, p, log_of(outcome.state), outcome.state.high_watermark)
-        local, sent, flush = self.carried_out(local, p, outcome)
-        while self.may_raise(k, local[part]):
-            raised = partition.increase_high_watermark(k, local[part])
-            local = local.put(part, raised.state)
+        effect = self.called_back(local, p, outcome)
+        while self.may_raise(k, effect.local[part]):
+            raised = partition.increase_high_watermark(k, effect.local[part])
+            local = effect.local.put(part, raised.state)
             if role.serves(local, p):
                 local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
-            local, more, flushes = self.carried_out(local, p, raised)
-            sent, flush = (*sent, *more), flush or flushes
-        return local, sent, flush
+            effect = effect.then(self.called_back(local, p, raised))
+        return effect
 
     def may_raise(self, k: Replica, state: ReplicaState) -> bool:
         """Say whether the high watermark may pass a record."""
@@ -191,22 +183,18 @@ class ReplicatedLog(Log):
             return False
         return partition.may_increase_high_watermark(k, state)
 
-    def carried_out(self, local: Local, p: str, outcome: Outcome) -> Followed:
-        """Return an outcome's messages and flush after its callbacks have run."""
-        sent, flush = outcome.sent, outcome.flush
+    def called_back(self, local: Local, p: str, outcome: Outcome) -> Effect:
+        """Return an outcome's messages and flush after the callbacks of its records, committed or failed, have run."""
+        effect, role = Effect(local, outcome.sent, flush=outcome.flush), self.roles[p]
         for done in outcome.completed:
-            effect = self.called_back(local, p, done)
-            local, sent, flush = effect.local, (*sent, *effect.sent), flush or effect.flush
-            for wanted in effect.appends:
-                local, more, flushes = self.appended(local, wanted)
-                sent, flush = (*sent, *more), flush or flushes
-        return local, sent, flush
-
-    def called_back(self, local: Local, p: str, done: Completed) -> Effect:
-        """Run the callback of a record that is committed, or failed."""
-        if done.error is not ReplicationError.NONE:
-            return self.roles[p].failed(local, p, done.callback, done.error)
-        return self.roles[p].completed(local, p, local[REPLICA[p]].log[done.offset].value, done.callback)
+            local = effect.local
+            if done.error is ReplicationError.NONE:
+                record = local[REPLICA[p]].log[done.offset].value
+                follows = role.completed(local, p, record, done.callback)
+            else:
+                follows = role.failed(local, p, done.callback, done.error)
+            effect = effect.then(self.carried_out(follows))
+        return effect
 
     def resend(self, local: Local) -> tuple[Message, ...]:
         return tuple(message for p in self.hosts for message in partition.resend(local[REPLICA[p]]))

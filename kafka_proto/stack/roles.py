@@ -42,8 +42,12 @@ class Effect:
     sent: tuple[Message, ...] = ()
     appends: tuple[Append, ...] = ()
     awaits: tuple[Await, ...] = ()
-    flush: bool = False
+    flush: bool | tuple[Part[Any], ...] = False
     """Whether what changed must be durable before anything leaves, even if nothing is appended."""
+
+    def then(self, following: Effect) -> Effect:
+        """Return two effects as one; nothing is left to be appended, and `following` begins with this one's state."""
+        return Effect(following.local, (*self.sent, *following.sent), flush=self.flush or following.flush)
 
 
 @attrs.frozen(kw_only=True)
@@ -155,13 +159,22 @@ class Log:
         """Say whether a partition takes a record here."""
         return True
 
-    def append(self, turn: Turn[Local], wanted: Append) -> Turn[Local]:
-        """Return a turn in which a record is appended, too, with all that follows from it at once."""
+    def append(self, local: Local, wanted: Append) -> Effect:
+        """Append a record, and return all that follows from it at once."""
         raise NotImplementedError
 
-    def wait(self, turn: Turn[Local], wanted: Await) -> Turn[Local]:
-        """Return a turn in which somebody waits for a record, too, with all that follows from it at once."""
+    def wait(self, local: Local, wanted: Await) -> Effect:
+        """Let somebody wait for a record, and return all that follows from it at once."""
         raise NotImplementedError
+
+    def carried_out(self, effect: Effect) -> Effect:
+        """Return an effect with its records appended, and all that follows from them at once."""
+        done = Effect(effect.local, effect.sent, flush=effect.flush)
+        for wanted in effect.appends:
+            done = done.then(self.append(done.local, wanted))
+        for awaited in effect.awaits:
+            done = done.then(self.wait(done.local, awaited))
+        return done
 
     def loaded(self, local: Local, p: str, records: Sequence[Any], committed: int) -> Local:
         """Return the state in which a role serves a partition that it loads at once."""
