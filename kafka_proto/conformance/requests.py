@@ -12,17 +12,12 @@ from kafka_proto.log import RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION, partition_index, partition_name
 
 TOPIC = "T"
-Fields = Mapping[str, Any]
-
-
-def request_of(api: str, version: int, fields: Fields, symbols: Symbols) -> object:
-    """Return the request that a record describes. Raises KeyError for a field or an API that is not there."""
-    return _REQUESTS[api](version, fields, symbols)
-
-
-def response_fields(api: str, request: object, response: Any, symbols: Symbols) -> dict[str, Any]:
-    """Return a response as a record writes it."""
-    return _RESPONSES[api](request, response, symbols)
+NAMED = {
+    "transaction_timeout": "transaction_timeout_ms", "transactional": "is_transactional", "generation": "generation_id",
+}
+"""Fields of a record's requests that are called otherwise here."""
+OF_BATCH = ("records", "base_sequence", "is_transactional", "producer_id", "producer_epoch")
+"""Fields of a record's Produce that are about its batch."""
 
 
 def name(index: int) -> str:
@@ -30,164 +25,100 @@ def name(index: int) -> str:
     return partition_name(TOPIC, index)
 
 
-def _producer(fields: Fields, symbols: Symbols) -> dict[str, Any]:
-    return {"producer_id": symbols.producer_id(fields.get("producer_id", -1)),
-            "producer_epoch": fields.get("producer_epoch", -1)}
+def request_of(api: str, version: int, fields: Mapping[str, Any], symbols: Symbols) -> object:
+    """Return the request that a record describes.
+
+    Raises KeyError for an API that is not there, TypeError for a field that is, or is not, there.
+    """
+    given = {NAMED.get(field, field): _value(field, value, symbols) for field, value in fields.items()}
+    if api == "Produce":
+        batch = RecordBatch(**{field: given.pop(field) for field in OF_BATCH if field in given})
+        return kafka.ProduceRequest(version, batch=batch, **{"acks": -1, **given})
+    if api == "AddOffsetsToTxn":
+        del given["group_id"]
+        given["partition"] = OFFSETS_PARTITION
+    if api == "DescribeTransactions":
+        (given["transactional_id"],) = given.pop("transactional_ids")
+    return _REQUESTS[api](version=version, **given)
 
 
-def _init(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.InitProducerIdRequest(version, f["transactional_id"], f["transaction_timeout"],
-                                       **_producer(f, symbols))
+def _value(field: str, value: Any, symbols: Symbols) -> Any:
+    """Return a field of a record's request as ours has it."""
+    match field:
+        case "producer_id":
+            return symbols.producer_id(value)
+        case "producer_id_filters":
+            return tuple(symbols.producer_id(producer) for producer in value)
+        case "member_id":
+            return symbols.member_id(value)
+        case "partition":
+            return name(value)
+        case "partitions":
+            return tuple(sorted(name(index) for index in value))
+        case "isolation_level":
+            return kafka.IsolationLevel(value)
+        case "records" | "state_filters":
+            return tuple(value)
+    return value
 
 
-def _add(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.AddPartitionsToTxnRequest(
-        version, f["transactional_id"], partitions=tuple(sorted(name(index) for index in f["partitions"])),
-        verify_only=f.get("verify_only", False), **_producer(f, symbols),
-    )
-
-
-def _add_offsets(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.AddOffsetsToTxnRequest(version, f["transactional_id"], partition=OFFSETS_PARTITION,
-                                        **_producer(f, symbols))
-
-
-def _end(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.EndTxnRequest(version, f["transactional_id"], committed=f["committed"], **_producer(f, symbols))
-
-
-def _produce(version: int, f: Fields, symbols: Symbols) -> object:
-    batch = RecordBatch(tuple(f["records"]), base_sequence=f.get("base_sequence", -1),
-                        is_transactional=f.get("transactional", False), **_producer(f, symbols))
-    return kafka.ProduceRequest(version, f["transactional_id"], f.get("acks", -1), name(f["partition"]), batch)
-
-
-def _write_markers(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.WriteTxnMarkersRequest(
-        version, coordinator_epoch=f["coordinator_epoch"], committed=f["committed"],
-        partitions=tuple(sorted(name(index) for index in f["partitions"])),
-        transaction_version=f.get("transaction_version", 0), **_producer(f, symbols),
-    )
-
-
-def _fetch(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.ConsumerFetchRequest(version, name(f["partition"]), f["fetch_offset"],
-                              kafka.IsolationLevel(f["isolation_level"]))
-
-
-def _list_offsets(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.ListOffsetsRequest(version, name(f["partition"]), f["timestamp"],
-                                    kafka.IsolationLevel(f["isolation_level"]))
-
-
-def _delete_records(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.DeleteRecordsRequest(version, name(f["partition"]), f["offset"])
-
-
-def _txn_offset_commit(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.TxnOffsetCommitRequest(
-        version, f["transactional_id"], f["group_id"], partition=name(f["partition"]), offset=f["offset"],
-        generation_id=f.get("generation_id", -1), member_id=symbols.member_id(f.get("member_id", "")),
-        group_instance_id=f.get("group_instance_id"), **_producer(f, symbols),
-    )
-
-
-def _offset_commit(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.OffsetCommitRequest(
-        version, f["group_id"], name(f["partition"]), f["offset"], f.get("generation", -1),
-        symbols.member_id(f.get("member_id", "")), f.get("group_instance_id"),
-    )
-
-
-def _offset_fetch(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.OffsetFetchRequest(version, f["group_id"], name(f["partition"]), f.get("require_stable", False))
-
-
-def _join(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.JoinGroupRequest(version, f["group_id"], symbols.member_id(f["member_id"]), f["group_instance_id"])
-
-
-def _leave(version: int, f: Fields, symbols: Symbols) -> object:
-    return kafka.LeaveGroupRequest(version, f["group_id"], symbols.member_id(f["member_id"]))
-
-
-def _describe(version: int, f: Fields, symbols: Symbols) -> object:
-    (transactional_id,) = f["transactional_ids"]
-    return kafka.DescribeTransactionsRequest(version, transactional_id)
-
-
-def _list(version: int, f: Fields, symbols: Symbols) -> object:
-    producers = tuple(symbols.producer_id(producer) for producer in f["producer_id_filters"])
-    return kafka.ListTransactionsRequest(version, tuple(f["state_filters"]), producers)
-
-
-_REQUESTS: dict[str, Callable[[int, Fields, Symbols], object]] = {
-    "InitProducerId": _init, "AddPartitionsToTxn": _add, "AddOffsetsToTxn": _add_offsets, "EndTxn": _end,
-    "Produce": _produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
-    "DeleteRecords": _delete_records, "TxnOffsetCommit": _txn_offset_commit, "OffsetCommit": _offset_commit,
-    "OffsetFetch": _offset_fetch, "JoinGroup+SyncGroup": _join, "LeaveGroup": _leave,
-    "DescribeTransactions": _describe, "ListTransactions": _list,
+_REQUESTS: dict[str, Callable[..., object]] = {
+    "InitProducerId": kafka.InitProducerIdRequest, "AddPartitionsToTxn": kafka.AddPartitionsToTxnRequest,
+    "AddOffsetsToTxn": kafka.AddOffsetsToTxnRequest, "EndTxn": kafka.EndTxnRequest,
+    "WriteTxnMarkers": kafka.WriteTxnMarkersRequest, "Fetch": kafka.ConsumerFetchRequest,
+    "ListOffsets": kafka.ListOffsetsRequest, "DeleteRecords": kafka.DeleteRecordsRequest,
+    "TxnOffsetCommit": kafka.TxnOffsetCommitRequest, "OffsetCommit": kafka.OffsetCommitRequest,
+    "OffsetFetch": kafka.OffsetFetchRequest, "JoinGroup+SyncGroup": kafka.JoinGroupRequest,
+    "LeaveGroup": kafka.LeaveGroupRequest, "DescribeTransactions": kafka.DescribeTransactionsRequest,
+    "ListTransactions": kafka.ListTransactionsRequest,
 }
 
 
-def _error(request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    return {"error": response.error.value}
+def response_fields(api: str, request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
+    """Return a response as a record writes it.
+
+    From version 4 on AddPartitionsToTxn has a code for the whole request, too: an error of a broker's, and there are
+    none.
+    """
+    fields = ("error",) if api == "EndTxn" and request.version < 5 else _RESPONSES[api]
+    shown = {field: _shown(field, response, symbols) for field in fields}
+    return {"error": "NONE", **shown} if api == "AddPartitionsToTxn" and request.version >= 4 else shown
 
 
-def _with_producer(request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    return {"error": response.error.value, "producer_id": symbols.producer_name(response.producer_id),
-            "producer_epoch": response.producer_epoch}
+def _shown(field: str, response: Any, symbols: Symbols) -> Any:
+    """Return a field of a response as a record has it. The transactional ids of a record are named `tid-X`."""
+    match field:
+        case "error" | "partition_error" | "sync_error":
+            return getattr(response, field).value
+        case "errors":
+            return {str(partition_index(partition)): error.value for partition, error in response.errors.items()}
+        case "producer_id":
+            return symbols.producer_name(response.producer_id)
+        case "member_id":
+            return symbols.member_name(response.member_id)
+        case "aborted_transactions" if response.aborted_transactions is not None:
+            return [{"producer_id": symbols.producer_name(txn.producer_id), "first_offset": txn.first_offset}
+                    for txn in response.aborted_transactions]
+        case "batches":
+            return [batch_row(batch, symbols) for batch in response.batches]
+        case "unknown_state_filters":
+            return list(response.unknown_state_filters)
+        case "mine":
+            return [[tid.removeprefix("tid-"), state] for tid, _, state in response.transactions]
+    return getattr(response, field)
 
 
-def _ended(request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    return (_with_producer if request.version >= 5 else _error)(request, response, symbols)
-
-
-def _errors(errors: Mapping[str, Any]) -> dict[str, str]:
-    return {str(partition_index(partition)): error.value for partition, error in errors.items()}
-
-
-def _added(request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    """From version 4 on a code for the whole request comes first; it is an error of a broker's, and there are none."""
-    whole = {"error": "NONE"} if request.version >= 4 else {}
-    return {**whole, "errors": _errors(response.errors)}
-
-
-def _fetched(request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    aborted = response.aborted_transactions
-    return {
-        "error": response.error.value, "high_watermark": response.high_watermark,
-        "last_stable_offset": response.last_stable_offset,
-        "aborted_transactions": None if aborted is None else [
-            {"producer_id": symbols.producer_name(txn.producer_id), "first_offset": txn.first_offset}
-            for txn in aborted
-        ],
-        "batches": [batch_row(batch, symbols) for batch in response.batches],
-    }
-
-
-def _joined(request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    return {"error": response.error.value, "generation": response.generation,
-            "member_id": symbols.member_name(response.member_id), "sync_error": response.sync_error.value}
-
-
-def _listed(request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
-    """The transactional ids of a record are named `tid-X`; its listing has the letter."""
-    return {"error": response.error.value, "unknown_state_filters": list(response.unknown_state_filters),
-            "mine": [[tid.removeprefix("tid-"), state] for tid, _, state in response.transactions]}
-
-
-_RESPONSES: dict[str, Callable[[Any, Any, Symbols], dict[str, Any]]] = {
-    "InitProducerId": _with_producer, "AddPartitionsToTxn": _added, "AddOffsetsToTxn": _error, "EndTxn": _ended,
-    "Produce": lambda request, r, symbols: {"error": r.error.value, "base_offset": r.base_offset},
-    "WriteTxnMarkers": lambda request, r, symbols: {"errors": _errors(dict(r.errors))},
-    "Fetch": _fetched,
-    "ListOffsets": lambda request, r, symbols: {"error": r.error.value, "offset": r.offset},
-    "DeleteRecords": lambda request, r, symbols: {"error": r.error.value, "low_watermark": r.low_watermark},
-    "TxnOffsetCommit": _error, "OffsetCommit": _error,
-    "OffsetFetch": lambda request, r, symbols: {
-        "error": r.error.value, "partition_error": r.partition_error.value, "committed_offset": r.committed_offset},
-    "JoinGroup+SyncGroup": _joined, "LeaveGroup": _error,
-    "DescribeTransactions": lambda request, r, symbols: {"error": r.error.value, "state": r.state},
-    "ListTransactions": _listed,
+_RESPONSES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("InitProducerId", "EndTxn"), ("error", "producer_id", "producer_epoch")),
+    **dict.fromkeys(("AddPartitionsToTxn", "WriteTxnMarkers"), ("errors",)),
+    **dict.fromkeys(("AddOffsetsToTxn", "TxnOffsetCommit", "OffsetCommit", "LeaveGroup"), ("error",)),
+    "Produce": ("error", "base_offset"),
+    "Fetch": ("error", "high_watermark", "last_stable_offset", "aborted_transactions", "batches"),
+    "ListOffsets": ("error", "offset"),
+    "DeleteRecords": ("error", "low_watermark"),
+    "OffsetFetch": ("error", "partition_error", "committed_offset"),
+    "JoinGroup+SyncGroup": ("error", "generation", "member_id", "sync_error"),
+    "DescribeTransactions": ("error", "state"),
+    "ListTransactions": ("error", "unknown_state_filters", "mine"),
 }
+"""What a record has of each response."""
