@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.requests import Carried, answer_of
+from kafka_proto.broker.requests import answer_of
 from kafka_proto.broker.state import Node
 from kafka_proto.broker.work import carry, refill, settle
 from kafka_proto.coordinator import role as coordinator
@@ -37,8 +37,8 @@ def new_node(version: BrokerVersion, partitions: Iterable[str], config: Coordina
 
 def handle(node: Node, request: object) -> tuple[Node, object]:
     """Answer a request, and carry on until the node is at rest. Raises TypeError for one that it does not know."""
-    carried: Carried = answer_of(refill(node), request)
-    return settle(carried.node), carried.response
+    node, response = answer_of(refill(node), request)
+    return settle(node), response
 
 
 def deliver_held(node: Node) -> tuple[Node, tuple[tuple[str, Error], ...]]:
