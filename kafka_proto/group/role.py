@@ -95,11 +95,6 @@ def leave_group(state: GroupCoordinator, request: LeaveGroupRequest) -> tuple[Gr
     return attrs.evolve(state, groups=state.groups.set(request.group_id, group)), LeaveGroupResponse(error)
 
 
-def as_it_is(error: Error) -> Error:
-    """Tell a client of a commit what went wrong."""
-    return error
-
-
 COMMIT_ERRORS = {
     Error.NETWORK_EXCEPTION: Error.COORDINATOR_LOAD_IN_PROGRESS,
     Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,

@@ -103,7 +103,3 @@ class Producer:
     def is_started(self) -> bool:
         """Whether a coordinator or leader may know of the transaction."""
         return bool(self.partitions or self.groups)
-
-    def batches_of(self, partition: str) -> tuple[Batch, ...]:
-        """Return what is not acknowledged of a partition, oldest first."""
-        return tuple(batch for batch in self.batches if batch.partition == partition)

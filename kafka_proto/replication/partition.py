@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap, Message, Value
+from harness.model import FrozenMap, Message
 from kafka_proto.replication import following, leading
+from kafka_proto.replication.leading import append as produce
 from kafka_proto.replication.leading import (
     increase_high_watermark,
     lagging,
@@ -95,11 +96,6 @@ def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> 
     after = following.become_follower(k, s, announced)
     detail = f"follows {who} epoch {announced.leader_epoch} {after.detail}"
     return then(Outcome(s, (), given_up, detail), after)
-
-
-def produce(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value) -> Outcome:
-    """Append a record for a client, or complete its callback with the error that forbids it."""
-    return leading.append(k, s, value, acks, callback)
 
 
 def resend(s: ReplicaState) -> tuple[Message, ...]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap
+from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kafka_proto.requests.error import Error
-
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 
 
 @attrs.frozen

@@ -27,12 +27,14 @@ class Error(ErrorCode):
     """Kafka's, for a coordinator that has not loaded its log or waits for a block of producer ids (actors only)."""
 
 
+ASKED, ANSWERED = (absent_if_none() | fresh("correlation", client) for client in ("source", "dest"))
+"""A client's correlation id, in what it asks and in what it is answered."""
+
+
 @attrs.frozen
 class InitProducerIdRequest(Message):
     transactional_id: str
-    correlation: int | None = attrs.field(
-        default=None, metadata=absent_if_none() | fresh("correlation", "source"), kw_only=True
-    )
+    correlation: int | None = attrs.field(default=None, metadata=ASKED, kw_only=True)
 
 
 @attrs.frozen
@@ -40,9 +42,7 @@ class InitProducerIdResponse(Message):
     error: Error
     producer_id: int = -1
     producer_epoch: int = -1
-    correlation: int | None = attrs.field(
-        default=None, metadata=absent_if_none() | fresh("correlation", "dest"), kw_only=True
-    )
+    correlation: int | None = attrs.field(default=None, metadata=ANSWERED, kw_only=True)
 
 
 @attrs.frozen
@@ -51,18 +51,14 @@ class AddPartitionsToTxnRequest(Message):
     producer_id: int
     producer_epoch: int
     partitions: frozenset[str]
-    correlation: int | None = attrs.field(
-        default=None, metadata=absent_if_none() | fresh("correlation", "source"), kw_only=True
-    )
+    correlation: int | None = attrs.field(default=None, metadata=ASKED, kw_only=True)
 
 
 @attrs.frozen
 class AddPartitionsToTxnResponse(Message):
     error: Error
     partitions: frozenset[str] = frozenset()
-    correlation: int | None = attrs.field(
-        default=None, metadata=absent_if_none() | fresh("correlation", "dest"), kw_only=True
-    )
+    correlation: int | None = attrs.field(default=None, metadata=ANSWERED, kw_only=True)
 
 
 Request = InitProducerIdRequest | AddPartitionsToTxnRequest
