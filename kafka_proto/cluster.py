@@ -24,7 +24,7 @@ from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import quorum, replica_state
 from kafka_proto.replication.topics import replica_log
 from kafka_proto.stack import controller as controllers
-from kafka_proto.stack.composition import replicated, start
+from kafka_proto.stack.composition import in_turn, replicated, start
 from kafka_proto.stack.properties import properties
 from kafka_proto.stack.refinement import refinement
 from kafka_proto.stack.replicated_log import REPLICA
@@ -77,7 +77,7 @@ def build(
         for n, b in enumerate(constants.brokers)
     }
     partitions = tuple(owners(roles[constants.brokers[0]]))
-    hosts = replicas_of(constants.brokers, partitions, sizes["replication-factor"])
+    hosts = {p: in_turn(constants.brokers, n, sizes["replication-factor"]) for n, p in enumerate(partitions)}
     controller, rules, brokers = replicated(constants.brokers, hosts, roles, sizes, settings)
     producers = [
         producer.TransactionalProducer(
@@ -108,15 +108,6 @@ def entry(record: Value) -> str:
 def loses_records(settings: Mapping[str, str]) -> bool:
     """Say whether the log may lose what is committed, which no spec of coordinators does."""
     return settings["disk"] != "flushed" or settings["election"] == "unclean"
-
-
-def replicas_of(brokers: tuple[str, ...], partitions: tuple[str, ...], factor: int) -> dict[str, tuple[str, ...]]:
-    """Return the brokers that host each log partition, the first of them preferred as leader: in turn."""
-    count = min(factor, len(brokers))
-    return {
-        p: tuple(brokers[(first + n) % len(brokers)] for n in range(count))
-        for first, p in enumerate(partitions)
-    }
 
 
 def waits_for(constants: Names, hosts: Mapping[str, tuple[str, ...]], view: View) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from kafka_proto.exactly_once.partition_leader import PartitionLeader
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.transaction_coordinator import TransactionCoordinator
 from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.composition import replicated, start
+from kafka_proto.stack.composition import in_turn, replicated, start
 from kafka_proto.stack.local_log import LocalLog
 from kafka_proto.stack.roles import Role
 from kafka_proto.versions import BrokerVersion
@@ -62,14 +62,8 @@ def with_replicated_logs(
 
 def hosts_of(placement: Placement, sizes: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     """Return the brokers that have a replica of each partition, who leads at first before the others."""
-    count = min(sizes["replication-factor"], len(placement.brokers))
-    return {p: in_turn(placement.brokers, placement.leader(p), count) for p in placement.all_partitions}
-
-
-def in_turn(brokers: tuple[str, ...], first: str, count: int) -> tuple[str, ...]:
-    """Return so many brokers, the first one and those after it."""
-    at = brokers.index(first)
-    return tuple(brokers[(at + n) % len(brokers)] for n in range(count))
+    brokers, count = placement.brokers, sizes["replication-factor"]
+    return {p: in_turn(brokers, brokers.index(placement.leader(p)), count) for p in placement.all_partitions}
 
 
 def on_disk(broker: Broker, values: Mapping[str, Value]) -> dict[str, Value]:

@@ -19,6 +19,11 @@ Rules = Mapping[str, Mapping[str, Replica]]
 """By partition and broker: the replica that it hosts."""
 
 
+def in_turn(brokers: Sequence[str], first: int, count: int) -> tuple[str, ...]:
+    """Return the brokers that host a partition: so many from a place on, as many as there are at most."""
+    return tuple(brokers[(first + n) % len(brokers)] for n in range(min(count, len(brokers))))
+
+
 def replicated(
     names: Sequence[str], hosts: Mapping[str, tuple[str, ...]], roles: Mapping[str, tuple[Role, ...]],
     sizes: Mapping[str, int], settings: Mapping[str, str],
