@@ -79,7 +79,8 @@ def serve(k: Replica, s: ReplicaState) -> Outcome:
 def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> tuple[ReplicaState, FetchResponse | None]:
     """Note how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
-    s = attrs.evolve(s, followers=s.followers.set(fetch.source, heard))
+    if s.followers.get(fetch.source) != heard:
+        s = attrs.evolve(s, followers=s.followers.set(fetch.source, heard))
     if fetch.fetch_offset < len(s.log):
         return s, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:

@@ -138,11 +138,14 @@ def strong_isr(view: View, index: tuple[str, str, str]) -> Reason:
 def acked_survives(view: View, index: tuple[str, str], home: Mapping[str, str]) -> Reason:
     """What was acknowledged to a client is in the log of whoever leads in the controller's eyes and its own."""
     c, b = index
+    known = METADATA.of(view, b).known
+    if all(presumed.leader != b for presumed in known.values()):
+        return None
     record = view.derived(c, record_of)
     if record.producer_id == -1 or record.transactional_id is None:
         return None
     p = home[record.transactional_id]
-    presumed = METADATA.of(view, b).known[p]
+    presumed = known[p]
     if presumed.leader != b:
         return None
     quorum = PARTITION[p].of(view, CONTROLLER).quorum
