@@ -30,7 +30,7 @@ from kafka_proto.stack.refinement import refinement
 from kafka_proto.stack.replicated_log import REPLICA
 from kafka_proto.stack.roles import Role, owners
 from kafka_proto.stack.state import METADATA, Metadata
-from kafka_proto.transactions import coordinator_role, messages, producer, types
+from kafka_proto.transactions import coordinator_role, messages, producer, records
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.coordinator_role import CoordinatorRole
 from kafka_proto.transactions.records import TxnRecord
@@ -60,7 +60,7 @@ SETTINGS = {
 ROLES: tuple[Callable[[str], Role], ...] = ()
 """What brokers are besides coordinators: each makes a role of the broker of a name."""
 TYPES: tuple[type, ...] = (
-    *types.TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
+    *records.TYPES, *producer.TYPES, *replication_messages.TYPES, *replica_state.TYPES, *quorum.TYPES,
     *coordinator_role.TYPES, *controllers.TYPES, Metadata, messages.FindCoordinatorRequest,
     messages.FindCoordinatorResponse, messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
 )

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import attrs
 
 from kafka_proto.log.records import MAX_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-
-
-class TxnState(StrEnum):
-    """By the names of Kafka's listings. `PrepareEpochFence` is only ever pending, `Dead` never written."""
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
-    DEAD = "Dead"
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-
+from kafka_proto.transactions.records import TxnState as TxnState
 
 PREPARED = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)
 AT_REST = (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)

@@ -13,7 +13,7 @@ from harness.model import NO_FAULTS, RELIABLE, Faults, Model, Network, Process, 
 from kafka_proto.stack.atomic_log import COPY, AtomicLog, Copy
 from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.state import METADATA, Metadata
-from kafka_proto.transactions import controller, coordinator_role, log, messages, producer, types
+from kafka_proto.transactions import controller, coordinator_role, log, messages, producer, records
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.coordinator_role import COORDINATOR, CoordinatorRole
@@ -55,7 +55,7 @@ class ActorState:
 
 
 TYPES: tuple[type, ...] = (
-    *types.TYPES, *log.TYPES, *producer.TYPES, *coordinator_role.TYPES, *controller.TYPES, Metadata, Copy,
+    *records.TYPES, *log.TYPES, *producer.TYPES, *coordinator_role.TYPES, *controller.TYPES, Metadata, Copy,
     messages.FindCoordinatorRequest, messages.FindCoordinatorResponse, messages.LeaderAndIsrRequest,
     messages.BrokerRegistrationRequest, messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse,
 )

@@ -114,6 +114,8 @@ def of_actors(action: str) -> str:
     return next(named, action)
 
 
+TYPES = tuple(CLASSES.get(cls, cls) for cls in (*records.TYPES, records.Entry))
+"""What occurs in the states and messages of the specs."""
 KEPT = frozenset({str, int, bool, type(None), *CLASSES.values()})
 """Types whose values are the specs' already."""
 

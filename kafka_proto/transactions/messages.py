@@ -6,6 +6,8 @@ the actor composition only; the specs' records do not have it.
 
 from __future__ import annotations
 
+from typing import get_args
+
 import attrs
 
 from harness.model import Message, absent_if_none, fresh
@@ -63,6 +65,7 @@ class AddPartitionsToTxnResponse(Message):
 
 Request = InitProducerIdRequest | AddPartitionsToTxnRequest
 Response = InitProducerIdResponse | AddPartitionsToTxnResponse
+TYPES = (*get_args(Request), *get_args(Response))
 
 
 def answer(request: Request, code: Error) -> Response:

@@ -7,11 +7,15 @@ from enum import StrEnum
 import attrs
 
 from harness.model import absent_if_none
+from kafka_proto.transactions import messages
 from kafka_proto.transactions.messages import Error, Response
 
 
 class TxnState(StrEnum):
-    """States of a transaction at its coordinator."""
+    """States of a transaction at its coordinator, by the names of Kafka's listings.
+
+    `PrepareEpochFence` is only ever pending, `Dead` never written.
+    """
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -125,3 +129,7 @@ class ClientRecord:
     last_error: Error | None = None
     pending_partitions: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
+
+
+TYPES: tuple[type, ...] = (*messages.TYPES, TransactionMetadata, Callback, LeaderAndEpoch, ClientRecord)
+"""What occurs in the states and messages of actors, whatever their log is."""

@@ -187,11 +187,7 @@ class Mapped:
         self, b: str, partition: Partition, naming: Naming
     ) -> tuple[Mapping[str, Value], tuple[Message, ...]]:
         """Return what the spec keeps of a broker and a partition, and the answers of the broker that count as sent."""
-        replica = partition.replica(b)
-        return self.replica_slots(b, partition.p, replica, naming), replica.late
-
-    def replica_slots(self, b: str, p: str, replica: Replica, naming: Naming) -> dict[str, Value]:
-        """Return what the spec keeps of a broker and a partition."""
+        p, replica = partition.p, partition.replica(b)
         tids = [tid for tid, home in self.home.items() if home == p]
         return {
             slot("tc_log", b, p): tuple(naming.entry(entry) for entry in (*replica.committed, *replica.tail)),
@@ -200,7 +196,7 @@ class Mapped:
             slot("serving", b, p): replica.serves,
             slot("loading", b, p): replica.loads,
             **naming.memory(b, tids, replica.metadata, replica.transitions),
-        }
+        }, replica.late
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from harness.model import Faults, Kind, Model, Network, Op, Value, View, brief_value, departed, slot
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
 from kafka_proto.transactions.correspondence import (
+    TYPES,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     ClientRecord,
@@ -33,7 +34,6 @@ from kafka_proto.transactions.specs.names import (
     initial,
     symmetric,
 )
-from kafka_proto.transactions.types import SPEC_TYPES
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.version import Version
 
@@ -328,7 +328,7 @@ def compose(
     """Compose a next-state relation over the variables of diary 02."""
     return Model(
         f"transactions/{k.version.name}", processes(next_state, k), (initial(k),), network, faults,
-        properties(k, SpecState()), FAIRNESS, history_variables, sizes, settings, types=SPEC_TYPES,
+        properties(k, SpecState()), FAIRNESS, history_variables, sizes, settings, types=TYPES,
         waits_for=lambda view: waits_for(k, view), symmetric=symmetric(k),
         view_hides=("messages_discard", "aux_coord_ctr"),
     )
