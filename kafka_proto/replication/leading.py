@@ -26,6 +26,7 @@ from kafka_proto.replication.messages import (
 from kafka_proto.replication.records import Entry, Isr, members
 from kafka_proto.replication.replica_state import (
     Completed,
+    Fetched,
     Follower,
     Outcome,
     Replica,
@@ -51,7 +52,7 @@ def ask(k: Replica, s: ReplicaState, request: Request) -> Outcome:
     newest = s.parked.get(request.source) or s.followers.get(request.source)
     if newest is not None and is_older(request, newest):
         return Outcome(s, detail="overtaken")
-    return serve(k, attrs.evolve(s, parked=s.parked.set(request.source, request)))
+    return serve(k, s, request)
 
 
 def is_older(request: Request, than: Request | Follower) -> bool:
@@ -59,53 +60,49 @@ def is_older(request: Request, than: Request | Follower) -> bool:
     return (request.broker_epoch, request.correlation) < (than.broker_epoch, than.correlation)
 
 
-def serve(k: Replica, s: ReplicaState) -> Outcome:
-    """Answer what can be answered of the parked requests."""
-    if not leads(k, s):
-        return Outcome(s)
-    sent: list[Message] = []
-    for follower, request in s.parked.items():
+def serve(k: Replica, s: ReplicaState, *new: Request) -> Outcome:
+    """Answer what can be answered of new requests and of those that are parked; the others are parked from now on."""
+    parked, followers, sent = s.parked, s.followers, list[Message]()
+    for request in new:
+        parked = parked.set(request.source, request)
+    for follower, request in parked.items() if leads(k, s) else ():
         reply: Message | None
         if isinstance(request, FetchRequest):
-            s, reply = k.version.answer_fetch(k, s, request)
+            heard, reply = k.version.answer_fetch(k, s, request)
+            followers = followers if heard in (None, followers.get(follower)) else followers.set(follower, heard)
         else:
             reply = k.version.answer_look_up(k, s, request)
         if reply is not None:
             sent.append(reply)
-            s = attrs.evolve(s, parked=s.parked.without(follower))
-    return Outcome(s, tuple(sent))
+            parked = parked.without(follower)
+    changed = new or sent or followers is not s.followers
+    return Outcome(attrs.evolve(s, parked=parked, followers=followers) if changed else s, tuple(sent))
 
 
-def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> tuple[ReplicaState, FetchResponse | None]:
-    """Note how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
+def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
+    """Hear how far a follower is, and answer its fetch if there is a record, a newer high watermark or an error."""
     heard = Follower(fetch.fetch_offset, fetch.broker_epoch, fetch.correlation)
-    if s.followers.get(fetch.source) != heard:
-        s = attrs.evolve(s, followers=s.followers.set(fetch.source, heard))
     if fetch.fetch_offset < len(s.log):
-        return s, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
+        return heard, fetched(k, s, fetch, Error.NONE, s.log[fetch.fetch_offset])
     if hw.after_fetch(s.high_watermark, fetch.fetch_offset) > fetch.high_watermark:
-        return s, fetched(k, s, fetch, Error.NONE)
-    return s, None
+        return heard, fetched(k, s, fetch, Error.NONE)
+    return heard, None
 
 
-def answer_fetch_in_epoch(
-    k: Replica, s: ReplicaState, fetch: FetchRequest
-) -> tuple[ReplicaState, FetchResponse | None]:
+def answer_fetch_in_epoch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
     """KIP-320: as above, to followers in the own epoch only; one in a newer epoch waits until that is known here."""
     if fetch.current_leader_epoch == s.leader_epoch:
         return answer_fetch(k, s, fetch)
     newer = fetch.current_leader_epoch > s.leader_epoch
-    return s, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
+    return None, None if newer else fetched(k, s, fetch, Error.FENCED_LEADER_EPOCH)
 
 
-def answer_fetch_unless_diverging(
-    k: Replica, s: ReplicaState, fetch: FetchRequest
-) -> tuple[ReplicaState, FetchResponse | None]:
+def answer_fetch_unless_diverging(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
     """KIP-320's first try: as above, unless the follower has to truncate first."""
     if not truncation.diverges(s.log, fetch.fetch_offset, fetch.last_fetched_epoch):
         return answer_fetch(k, s, fetch)
     answer = fetched(k, s, fetch, Error.DIVERGING_EPOCH)
-    return s, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
+    return None, attrs.evolve(answer, diverging_epoch=truncation.largest_epoch(s.log, fetch.last_fetched_epoch))
 
 
 def fetched(
@@ -177,9 +174,8 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
     if error is not Error.NONE:
         return Outcome(s, completed=(Completed(callback, error, -1),), detail=error)
     offset = len(s.log)
-    after = attrs.evolve(s, log=(*s.log, Entry(s.leader_epoch, value)))
-    if acks == "all":
-        after = attrs.evolve(after, callbacks=(*s.callbacks, (offset, callback)))
+    waits = ((offset, callback),) if acks == "all" else ()
+    after = attrs.evolve(s, log=(*s.log, Entry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
     done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
     return then(Outcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
 

@@ -43,7 +43,8 @@ class Version:
     answer_look_up: Callable[
         [Replica, ReplicaState, OffsetsForLeaderEpochRequest], OffsetsForLeaderEpochResponse | None
     ]
-    answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], tuple[ReplicaState, FetchResponse | None]]
+    answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], Fetched]
+    """What is heard of a follower, if it counts, and the answer, if there is one yet."""
     may_expand: Callable[[ReplicaState, str, Callable[[], int | None]], bool]
     """Whether a follower may be let into the ISR, with its end offset."""
     counted: Callable[[Isr, Isr], Isr]
@@ -74,6 +75,9 @@ class Follower:
     end_offset: int
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "key"))
     correlation: int = attrs.field(metadata=ordered("fetch", "key", "broker_epoch"))
+
+
+Fetched = tuple[Follower | None, FetchResponse | None]
 
 
 @attrs.frozen
