@@ -69,7 +69,8 @@ def serve(k: Replica, s: ReplicaState, *new: Request) -> Outcome:
         reply: Message | None
         if isinstance(request, FetchRequest):
             heard, reply = k.version.answer_fetch(k, s, request)
-            followers = followers if heard in (None, followers.get(follower)) else followers.set(follower, heard)
+            if heard is not None and heard != followers.get(follower):
+                followers = followers.set(follower, heard)
         else:
             reply = k.version.answer_look_up(k, s, request)
         if reply is not None:

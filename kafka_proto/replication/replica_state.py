@@ -44,7 +44,6 @@ class Version:
         [Replica, ReplicaState, OffsetsForLeaderEpochRequest], OffsetsForLeaderEpochResponse | None
     ]
     answer_fetch: Callable[[Replica, ReplicaState, FetchRequest], Fetched]
-    """What is heard of a follower, if it counts, and the answer, if there is one yet."""
     may_expand: Callable[[ReplicaState, str, Callable[[], int | None]], bool]
     """Whether a follower may be let into the ISR, with its end offset."""
     counted: Callable[[Isr, Isr], Isr]
@@ -78,6 +77,7 @@ class Follower:
 
 
 Fetched = tuple[Follower | None, FetchResponse | None]
+"""What a leader hears of a follower by its fetch, None where that does not count; and the answer, None for now."""
 
 
 @attrs.frozen
