@@ -67,6 +67,10 @@ class Faults:
         """Say whether a broker takes no requests."""
         return broker in self.brokers
 
+    def is_down(self, broker: int) -> bool:
+        """Say whether a broker crashed and did not start again."""
+        return any(fault.kind == "crash" for fault in self.brokers.get(broker, ()))
+
     def stalled_by(self, broker: int) -> tuple[int, int]:
         """Return which fault keeps a broker from taking requests, and until when."""
         fault = self.brokers[broker][-1]

@@ -98,7 +98,7 @@ class Host:
         self.broker = at(self.broker, given.now)
         outputs: list[Output] = []
         if isinstance(given, Opened):
-            if any(fault.kind == "crash" for fault in self.faults.brokers.get(given.broker, ())):
+            if self.faults.is_down(given.broker):
                 return [Close(given.connection, f"b{given.broker} is down")]
             self.clients[given.connection] = Client(Connection(self.offer), given.broker)
             return []

@@ -65,14 +65,34 @@ class Server:
         self._opened = 0
         self._faults = 0
         self._changed = trio.Event()
+        self._accepting: dict[int, trio.CancelScope] = {}
+        self._started = trio.Event()
+        """Set, and made anew, when a broker that was down starts."""
 
     async def serve(self, *listeners: trio.SocketListener) -> None:
         """Serve connections of each broker's listener for ever. A cancellation ends them and closes the listeners."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tick)
             for broker, listener in enumerate(listeners, 1):
-                nursery.start_soon(partial(trio.serve_listeners, partial(self._client, broker), [listener],
-                                           handler_nursery=nursery))
+                nursery.start_soon(self._accept, broker, listener, nursery)
+
+    async def _accept(self, broker: int, listener: trio.SocketListener, clients: trio.Nursery) -> None:
+        """Take a broker's clients while it is up; while it is down its port is bound, and refuses them."""
+        host, port = listener.socket.getsockname()[:2]
+        while True:
+            with trio.CancelScope() as self._accepting[broker]:
+                await trio.serve_listeners(partial(self._client, broker), [listener], handler_nursery=clients)
+            port_kept = trio.socket.socket()
+            try:
+                port_kept.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
+                await port_kept.bind((host, port))
+                while self._host.faults.is_down(broker):
+                    await self._started.wait()
+                port_kept.listen()
+            except BaseException:
+                port_kept.close()
+                raise
+            listener = trio.SocketListener(port_kept)
 
     def inject(self, kind: FaultKind, *, request: str = "", nth: int = 1, broker: int = 0, partition: str = "",
                for_ms: int | None = None) -> int:
@@ -93,6 +113,7 @@ class Server:
             self.inject(timed.kind, request=timed.request, nth=timed.nth, broker=timed.broker, for_ms=timed.for_ms)
 
     def _take(self, given: Input) -> None:
+        before = self._host.faults.brokers
         try:
             outputs = self._host.take(given)
         except Exception:
@@ -105,7 +126,17 @@ class Server:
                 outbox.put(output.data)
             elif outbox is not None and isinstance(output, Close):
                 outbox.end()
+        if self._host.faults.brokers is not before:
+            self._start_or_stop()
         self._changed.set()
+
+    def _start_or_stop(self) -> None:
+        """Let brokers listen that are up, and those not that are down."""
+        for broker, scope in self._accepting.items():
+            if self._host.faults.is_down(broker):
+                scope.cancel()
+        started, self._started = self._started, trio.Event()
+        started.set()
 
     async def _tick(self) -> None:
         """Let time pass for the broker when something is due."""
