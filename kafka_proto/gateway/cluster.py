@@ -69,6 +69,7 @@ class KafkaCluster:
         self._server: Server
         self._token: trio.lowlevel.TrioToken
         self._stop: trio.Event
+        self._tasks: trio.Nursery
         self._is_over = False
         self._allowed: tuple[str, ...] = ()
         self.bootstrap_servers = ""
@@ -114,6 +115,7 @@ class KafkaCluster:
         self._server = Server(self._host, self._see)
         self._token, self._stop = trio.lowlevel.current_trio_token(), trio.Event()
         async with trio.open_nursery() as nursery:
+            self._tasks = nursery
             nursery.start_soon(self._server.serve, *listeners)
             nursery.start_soon(self._server.inject_later, self._plan)
             self.bootstrap_servers = addresses(settings)
@@ -177,6 +179,10 @@ class KafkaCluster:
     def elect(self, partition: str = "") -> Fault:
         """Let the next broker lead a partition, as `orders-0`, or where none is named each of them."""
         return self._begin("elect", partition=partition)
+
+    def inject(self, plan: Iterable[Timed]) -> None:
+        """Begin the faults of a plan at their times from now on, as those that are drawn by chance."""
+        self.on_server(lambda server: self._tasks.start_soon(server.inject_later, tuple(plan)))
 
     def _broker(self, name: str) -> int:
         known = {f"b{number}": number for number in self._settings.brokers}

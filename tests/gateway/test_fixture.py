@@ -18,7 +18,10 @@ from support.paths import ROOT
 
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain
+from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.inputs import Timed
+from kafka_proto.gateway.offer import METADATA
 
 EXAMPLES = ROOT / "docs" / "examples" / "gateway"
 REPLAY = "from harness.cli import main; main()"
@@ -156,3 +159,14 @@ def test_clusters_start_and_stop_and_refuse_what_they_do_not_have() -> None:
             cluster.delay("EndTxn")
     with pytest.raises(ValueError, match="no release 4;"), KafkaCluster(release="4"):
         pass
+
+
+def test_a_plan_of_faults_begins_while_the_cluster_runs() -> None:
+    """The second Metadata request from then on is dropped; the first one is answered."""
+    with KafkaCluster({"t": 1}) as cluster:
+        cluster.inject([Timed(0, "drop", "Metadata", 2)])
+        host, port = cluster.bootstrap_servers.split(":")
+        with Client(host, int(port)) as client:
+            assert [topic["name"] for topic in client.ask(METADATA, 9, {"topics": None})["topics"]] == ["t"]
+            with pytest.raises(ConnectionError):
+                client.ask(METADATA, 9, {"topics": None})
