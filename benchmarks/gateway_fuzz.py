@@ -1,15 +1,19 @@
 """Random and mutated requests to a broker behind the wire: no exception, no growth.
 
-    python benchmarks/gateway_fuzz.py [REQUESTS] [SEED]
+    python benchmarks/gateway_fuzz.py [REQUESTS] [SEED] [--sessions FOLDER]
 
-The corpus is a request of every API in every version that is offered, with fields that mean something, and each request
-is sent as it is, mutated in a few bytes, or as noise. A connection that was closed is opened anew; a broker that has
-many topics, groups or records is begun anew, so what is kept stays bounded. The first exception ends the run, with the
-seed and the number of the request.
+Requests have three sources, in turn: a corpus with a request of every API in every version that is offered, with fields
+that mean something; sessions that Hypothesis draws by the schemas of the messages, with faults; recorded sessions, that
+of librdkafka in the tests' data and those of a folder, as `client_sessions.py --keep` leaves them. Requests are sent as
+they are, mutated in a few bytes, or as noise; recorded ones are also left out and sent twice. A connection that was
+closed is opened anew; a broker that has many topics, groups or records is begun anew, so what is kept stays bounded.
+The first exception ends the run, with the seed and what was sent.
 """
 
 from __future__ import annotations
 
+import argparse
+import gzip
 import random
 import resource
 import sys
@@ -18,12 +22,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from support.drawn_requests import BROKERS, session
 from support.wire import request_bytes
 
+from harness.record import read_trail, trail_of_text
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.inputs import Input, Settings, Started
 from kafka_proto.gateway.records import Record, write_batch
 
 BATCH = write_batch([Record(b"k", b"v")], producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True)
@@ -47,6 +56,7 @@ MESSAGE: dict[str, Any] = {
 PLAIN = {"topics": ({**TOPIC, "partitions": (0,)},), "v3_and_below_topics": ({**TOPIC, "partitions": (0,)},),
          "transactions": ({**OWNER, "topics": ({**TOPIC, "partitions": (0,)},)},)}
 NASTY = (b"\0", b"\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x80\x80\x80\x80", b"\x80\0\0\0\0\0\0\0")
+RECORDED = Path(__file__).resolve().parent.parent / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
 MOST_KEPT = 300
 EACH = 5_000
 """Requests before a broker is looked at, and begun anew where it has much."""
@@ -88,47 +98,132 @@ def has_much(host: Host) -> bool:
     return max(map(len, (host.broker.topics, host.broker.groups, host.broker.node.leaders))) > MOST_KEPT
 
 
-def fuzz(requests: int, seed: int) -> Counter[str]:
-    """Send requests, and count what became of them."""
-    chance, counts = random.Random(seed), Counter[str]()
-    host, connection, now, broker_from = Host(Settings(), {"t": 1}, 0), 0, 0, 0
-    frames = corpus(host)
-    host.take(Opened(0, now))
-    for number in range(requests):
+@attrs.define
+class Fuzz:
+    """A broker that is sent things, and counts of what became of them."""
+
+    host: Host = attrs.field(factory=lambda: new_host(0))
+    requests: int = 0
+    counts: Counter[str] = attrs.field(factory=Counter)
+
+    def take(self, given: Input) -> bool:
+        """Hand an input to the broker, and open a connection that it closes anew; say whether it closed one."""
+        closed = False
+        if isinstance(given, Arrived):
+            self.requests += 1
+        for output in self.host.take(given):
+            self.counts["answers"] += isinstance(output, Write)
+            if isinstance(output, Close):
+                self.counts["connections closed"] += 1
+                closed = True
+                self.host.take(Opened(output.connection, given.now))
+        return closed
+
+
+def new_host(now: int, brokers: int = 1) -> Host:
+    return Host(Settings(ports=(0,) * brokers), {"t": 1}, now)
+
+
+def of_corpus(fuzz: Fuzz, count: int, chance: random.Random) -> None:
+    """Send requests of the corpus."""
+    now, frames = 0, corpus(fuzz.host)
+    fuzz.host.take(Opened(0, now))
+    for number in range(count):
         now += chance.choice((0, 0, 0, 1, 50))
-        data = mutated(chance, chance.choice(frames))
-        try:
-            outputs = host.take(Arrived(connection, data, now))
-            outputs += host.take(Passed(now)) if now % 7 == 0 else []
-        except Exception:
-            print(f"request {number} of seed {seed} raised", file=sys.stderr)
-            raise
-        counts["answered"] += sum(isinstance(output, Write) for output in outputs)
-        ended = any(isinstance(output, Close) for output in outputs)
-        counts["closed"] += ended
-        if ended or chance.random() < 0.05:
-            if not ended:
-                host.take(Gone(connection, now))
-            connection += 1
-            host.take(Opened(connection, now))
-        if number - broker_from >= EACH and has_much(host):
-            counts["brokers"] += 1
-            host, connection, broker_from = Host(Settings(), {"t": 1}, now), 0, number
-            host.take(Opened(0, now))
-    return counts
+        closed = fuzz.take(Arrived(0, mutated(chance, chance.choice(frames)), now))
+        if now % 7 == 0:
+            fuzz.take(Passed(now))
+        if not closed and chance.random() < 0.05:
+            fuzz.take(Gone(0, now))
+            fuzz.host.take(Opened(0, now))
+        if number % EACH == 0 and has_much(fuzz.host):
+            fuzz.counts["brokers"] += 1
+            fuzz.host = new_host(now)
+            fuzz.host.take(Opened(0, now))
+
+
+def of_hypothesis(fuzz: Fuzz, count: int, chance: random.Random) -> None:
+    """Play sessions that Hypothesis draws, each against new brokers."""
+    until = fuzz.requests + count
+    offer = new_host(0).offer
+
+    @seed(chance.randrange(2**32))
+    @settings(max_examples=max(1, count // 8), deadline=None, database=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))
+    @given(session(offer, 30))
+    def play(drawn: list[Input]) -> None:
+        if fuzz.requests >= until:
+            return
+        now, fuzz.host = 0, new_host(0, BROKERS)
+        fuzz.counts["drawn sessions"] += 1
+        for connection in range(3):
+            fuzz.host.take(Opened(connection, 0, 1 + connection % BROKERS))
+        for given_ in drawn:
+            now += given_.now
+            fuzz.take(attrs.evolve(given_, now=now))
+        fuzz.host.problems()
+
+    while fuzz.requests < until:
+        play()
+
+
+def of_sessions(fuzz: Fuzz, count: int, chance: random.Random, known: list[list[Input]]) -> None:
+    """Play recorded sessions, with requests that are mutated, left out, and sent twice."""
+    until = fuzz.requests + count
+    while fuzz.requests < until:
+        started, *inputs = chance.choice(known)
+        assert isinstance(started, Started)
+        fuzz.counts["recorded sessions"] += 1
+        fuzz.host = Host(started.settings, started.topics, started.now)
+        for given_ in inputs:
+            if isinstance(given_, Arrived):
+                what = chance.random()
+                data = given_.data if what < 0.7 else mutated(chance, given_.data)
+                for _ in range(0 if what < 0.03 else 2 if what < 0.06 else 1):
+                    fuzz.take(attrs.evolve(given_, data=data))
+            elif not isinstance(given_, Gone) or chance.random() < 0.8:
+                fuzz.take(given_)
+        fuzz.host.problems()
+
+
+def recorded(folder: Path | None) -> list[list[Input]]:
+    """Return the inputs of the sessions that were recorded."""
+    texts = [("librdkafka", gzip.decompress(RECORDED.read_bytes()).decode())]
+    trails = [trail_of_text(*each) for each in texts]
+    trails += [read_trail(path) for path in sorted(folder.glob("*.trail.jsonl"))] if folder is not None else []
+    types = {cls.__name__: cls for cls in trails[0].build().types}
+    return [[chosen.input.decoded(types) for chosen in trail.choices if chosen.input is not None] for trail in trails]
+
+
+def fuzz_all(requests: int, number: int, known: list[list[Input]]) -> Fuzz:
+    """Send requests of all sources, and return what became of them."""
+    fuzz, chance = Fuzz(), random.Random(number)
+    try:
+        of_corpus(fuzz, requests * 2 // 5, chance)
+        of_sessions(fuzz, requests * 2 // 5, chance, known)
+        of_hypothesis(fuzz, requests // 5, chance)
+    except Exception:
+        print(f"request {fuzz.requests} of seed {number} raised", file=sys.stderr)
+        raise
+    return fuzz
 
 
 def main() -> None:
-    requests = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    fuzz(min(requests, 20_000), seed)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("requests", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("seed", nargs="?", type=int, default=1)
+    parser.add_argument("--sessions", type=Path, metavar="FOLDER")
+    given_ = parser.parse_args()
+    known = recorded(given_.sessions)
+    fuzz_all(min(given_.requests, 20_000), given_.seed, known)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.process_time()
-    counts = fuzz(requests, seed)
+    fuzz = fuzz_all(given_.requests, given_.seed, known)
     spent = time.process_time() - begun
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"{requests:,} requests in {spent:.0f} s of CPU: {counts['answered']:,} answers, {counts['closed']:,} "
-          f"connections closed, no exception; memory grew by {grown:.0f} MiB after the first 20,000")
+    counts = ", ".join(f"{count:,} {what}" for what, count in fuzz.counts.items())
+    print(f"{fuzz.requests:,} requests in {spent:.0f} s of CPU, of {len(known)} recorded sessions: {counts}, no "
+          f"exception; memory grew by {grown:.0f} MiB after the first 20,000")
 
 
 if __name__ == "__main__":
