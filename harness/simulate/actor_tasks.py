@@ -177,11 +177,10 @@ class ActorTasks:
             await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
 
-    async def _step(self, nursery: trio.Nursery, n: int) -> None:
-        """Take option n: by its actor's task, or, for the environment and for spec models, as a transaction."""
-        node = self.hosted.node
-        option = node.options[n]
-        after = node.succ[n] or self.tables.follow(node, n)
+    async def _step(self, nursery: trio.Nursery, n: int, after: Node) -> None:
+        """Take option n, which leads to `after`: by its actor's task, or, for environment and specs, as a transaction.
+        """
+        option = self.hosted.node.options[n]
         task = self.tasks.get(option.process)
         if task is not None:
             if option.message is not None:
@@ -243,8 +242,9 @@ class LiveHost(ActorTasks):
 
     async def take(self, n: int) -> None:
         """Take option n of the present state; nothing cancels the caller in the middle of it."""
+        node = self.hosted.node
         with trio.CancelScope(shield=True):
-            await self._step(self._nursery, n)
+            await self._step(self._nursery, n, node.succ[n] or self.tables.follow(node, n))
         self._node = self.hosted.node
 
     async def restore(self) -> None:

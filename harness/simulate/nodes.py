@@ -81,10 +81,10 @@ class Node:
         self.untimed: list[int] | None = None
         """The places of the options without timers, where both kinds are there."""
         self.untimed_options: list[Option] = []
-        timers = sum(option.is_timer for option in options)
-        if 0 < timers < len(options):
-            self.untimed = [n for n, option in enumerate(options) if not option.is_timer]
-            self.untimed_options = [options[n] for n in self.untimed]
+        untimed = [n for n, option in enumerate(options) if not option.is_timer]
+        if 0 < len(untimed) < len(options):
+            self.untimed = untimed
+            self.untimed_options = [options[n] for n in untimed]
         self.failing = failing
         self.failing_text: str | None = None
 

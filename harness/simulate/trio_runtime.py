@@ -101,15 +101,12 @@ class Host(ActorTasks):
             await self._start_all(nursery)
             if application is None:
                 while (n := session.decide()) >= 0:
-                    await self._step(nursery, n)
+                    if (after := session.follow(n)) is not None:
+                        await self._step(nursery, n, after)
             else:
                 await self._with_application(nursery, application)
             nursery.cancel_scope.cancel()
         return session.finish()
-
-    async def _step(self, nursery: trio.Nursery, n: int) -> None:
-        if self.session.follow(n) is not None:
-            await super()._step(nursery, n)
 
     async def command(self, process: str, label: str) -> Value:
         """Carry out a command of an application: wait until its operation ends."""
@@ -180,7 +177,8 @@ class Host(ActorTasks):
             if n >= 0:
                 option = session.node.options[n]
                 under_way |= {process: self._pending[process] for process in wanted if option.label == wanted[process]}
-                await self._step(nursery, n)
+                if (after := session.follow(n)) is not None:
+                    await self._step(nursery, n, after)
                 op = option.choice.step.op
                 if op is not None and op.outcome != "invoke":
                     begun = under_way.pop(op.process, None)
