@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import pytest
+
 from support import edits
 from support.edits import Edit, Lines
 
@@ -15,6 +17,8 @@ RUNS: Mapping[str, tuple[str, int, int]] = {
     "cluster": ("stack-happy-path", 1, 25),
 }
 """Model to scenario, seed, and the steps before the fair ending."""
+EACH_RUN = tuple(pytest.param(name, marks=[pytest.mark.large] if name == "cluster" else []) for name in RUNS)
+"""The models, as parameters: the stack takes longest, and is large."""
 ORDER: Mapping[str, Callable[[Lines], list[Edit]]] = {
     "swapped": edits.swapped, "dropped": edits.dropped, "doubled": edits.doubled,
 }

@@ -17,7 +17,7 @@ import attrs
 import pytest
 from support import edits
 from support.edits import Edit, Lines, events_of, put_right, replays, written
-from support.history_runs import CONTENT, ORDER, RIGHT, RUNS
+from support.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
 
 from harness.model import Model, find_scenario, model_of, parts
 from harness.record import Recorder, header_of, write_history
@@ -70,7 +70,7 @@ class Recorded:
         return one
 
 
-@pytest.fixture(params=RUNS)
+@pytest.fixture(params=EACH_RUN)
 def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Recorded:
     """A run of each model in which nothing is wrong."""
     name, seed, steps = RUNS[request.param]

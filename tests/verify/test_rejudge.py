@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 from support.edits import Edit, Lines, compact, events_of, written
-from support.history_runs import CONTENT, ORDER, RIGHT, RUNS
+from support.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
 
 from support.edits import put_right  # isort: skip
 from harness.campaign import judging
@@ -62,7 +62,7 @@ def with_initial(first: Mapping[str, Any]) -> dict[str, Any]:
     return {**first, "initial": {**initial, one: initial[other], other: initial[one]}}
 
 
-@pytest.fixture(scope="module", params=RUNS)
+@pytest.fixture(scope="module", params=EACH_RUN)
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """Three runs of each model, the first one short, as the tests of edited histories have it."""
     name, seed, steps = RUNS[request.param]

@@ -130,7 +130,13 @@ def test_repair_flaw_is_found_in_the_spec_as_written(flaw: Flaw) -> None:
     assert len(found.path) == flaw.states - 1
 
 
-@pytest.mark.parametrize("spot", sorted({(flaw.id, flaw.model) for flaw in FLAWS}), ids="-".join)
+@pytest.mark.parametrize(
+    "spot",
+    [
+        pytest.param(spot, id="-".join(spot), marks=[pytest.mark.large] if spot == ("S3", "transactions/gist") else [])
+        for spot in sorted({(flaw.id, flaw.model) for flaw in FLAWS})
+    ],
+)
 def test_repair_removes_its_own_flaw(spot: tuple[str, str]) -> None:
     """With the flaw's repair alone, a complete search finds none of its violations."""
     here = [flaw for flaw in FLAWS if (flaw.id, flaw.model) == spot]
