@@ -335,7 +335,9 @@ def test_a_search_that_begins_again_says_which_field_was_too_narrow(monkeypatch:
 
 
 @KERNEL
-@pytest.mark.parametrize("name", ["diary-02", "diary-02-S2", "gist", "repaired"])
+@pytest.mark.parametrize("name", [
+    "diary-02", "gist", *(pytest.param(name, marks=pytest.mark.large) for name in ("diary-02-S2", "repaired")),
+])
 def test_variables_share_fields_where_states_are_too_wide(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With fewer bits the kernel does it by shared fields, with fewer still Python takes over: results are equal."""
     model = made(MODELS[name])

@@ -48,7 +48,7 @@ def made_once(name: str) -> tuple[Strategies, list[Run]]:
     return campaign(name, 60 if name == LONG else 25)
 
 
-@pytest.mark.parametrize("name", ["fencing", "three-brokers", LONG])
+@pytest.mark.parametrize("name", ["fencing", "three-brokers", pytest.param(LONG, marks=pytest.mark.large)])
 def test_campaign_made_again_makes_the_same_runs(name: str) -> None:
     """Run n is known by its number in the campaign; in free and in timed mode, with one initial state or several."""
     first, again = made_once(name)[1][:25], campaign(name, 25)[1]

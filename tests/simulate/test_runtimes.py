@@ -179,11 +179,12 @@ def test_no_actor_reads_another_actors_slot(name: str) -> None:
             assert view.reads() and set(view.reads()) <= set(model.actors[choice.process].layout.slots)
 
 
+@pytest.mark.parametrize("runs", [2, pytest.param(4, marks=pytest.mark.large)])
 @pytest.mark.parametrize("scenario", each_kind(scenarios()))
-def test_both_runtimes_give_one_digest(scenario: Scenario) -> None:
+def test_both_runtimes_give_one_digest(scenario: Scenario, runs: int) -> None:
     """A run of a seed is the same on both runtimes, and so are its replays, whichever runtime made the trail."""
     tables, plan = Tables(model_of(scenario)), plan_of(scenario)
-    for seed in range(4):
+    for seed in range(runs):
         name = NAMES[seed % 2]
 
         def strategy(name: str = name, seed: int = seed) -> Strategy:

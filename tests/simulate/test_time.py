@@ -233,11 +233,12 @@ def test_any_scenario_may_be_timed(scenario: Scenario) -> None:
     assert replay_plain(run.trail, Recorder(), tables).digest == run.digest
 
 
+@pytest.mark.parametrize("runs", [2, pytest.param(6, marks=pytest.mark.large)])
 @pytest.mark.parametrize("scenario", each_kind(TIMED))
-def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: Scenario) -> None:
+def test_times_of_the_trail_are_those_of_the_history_in_every_replay(scenario: Scenario, runs: int) -> None:
     """A replay draws no time: in both runtimes the history gets the times of the trail, event by event."""
     tables = Tables(model_of(scenario))
-    for seed in range(6):
+    for seed in range(runs):
         run = run_of(scenario, seed, "pct" if seed % 2 else "random")
         assert event_times(run.recorder) == times(run.trail)
         for replay in (replay_plain, replay_on_trio):

@@ -36,7 +36,7 @@ def runs_of(scenario: Scenario, strategy: str, count: int) -> Iterator[Run]:
 @pytest.mark.parametrize("scenario", SILENT, ids=lambda scenario: scenario.name)
 def test_scenario_is_silent(scenario: Scenario, strategy: str) -> None:
     """Whatever a scenario lets happen, what it claims holds in every run, the fair ending included."""
-    for run in runs_of(scenario, strategy, 3 if scenario in MOVING else 15):
+    for run in runs_of(scenario, strategy, 3 if scenario in MOVING else 8):
         assert run.verdict.ok, (scenario.name, strategy, run.trail.seed, run.verdict)
 
 
