@@ -45,6 +45,7 @@ def test_search_at_the_terminal_shows_how_far_it_is_and_is_given_up(tmp_path: Pa
         person.wait("of 1,000,000 runs,", "a second, at most", "Ctrl-C gives up")
         person.type(INTERRUPT)
         person.wait("gave up looking for a violation")
+        assert person.still_sees("gave up looking for a violation", 1), "what was given up does not report any more"
         person.say("1")
         person.wait("step 1,")
         person.say("quit")

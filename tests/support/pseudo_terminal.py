@@ -78,6 +78,13 @@ class Person:
         """Wait until all these texts are on the screen."""
         self.wait_until(lambda: self.sees(*texts), f"for {texts}")
 
+    def still_sees(self, text: str, seconds: float) -> bool:
+        """Say whether a text is on the screen after a time, too."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._read(0.1)
+        return self.sees(text)
+
     def wait_until(self, true: Callable[[], bool], what: str = "") -> None:
         """Wait until something is true of the screen."""
         end = time.monotonic() + PATIENCE_S

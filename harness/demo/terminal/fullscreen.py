@@ -199,8 +199,10 @@ class FullScreen:
     async def _work(self, job: LongJob) -> None:
         """Do a job in a thread, and show its result, unless it was given up or another one was begun."""
         done = asyncio.get_running_loop().run_in_executor(None, job.work)
-        while job.progress is not None and self._job is job and not done.done():
+        while job.progress is not None and not done.done():
             await asyncio.wait([done], timeout=TELL)
+            if self._job is not job:
+                break
             self.screen.note = ("good", f"{job.says}: {job.progress()}; Ctrl-C gives up")
             self.app.invalidate()
         with suppress(Refusal):
