@@ -34,6 +34,7 @@ from harness.explore.any_model import ORDER, PlainSearch
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
+from harness.memo.interning import long_lived
 from harness.model import Model, Refusal, unknown
 
 if TYPE_CHECKING:
@@ -124,10 +125,11 @@ def check(
             fingerprints=fingerprints, engine=engine, states=most, memory=most_bytes,
             checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
         )
-    with _progress(not as_json, most) as report, _stopping(search):
+    with long_lived(), _progress(not as_json, most) as report, _stopping(search):
         watch = Watch(search, report, looks=not most)
         search.progress = watch.progress
         result = search.run()
+        gc.freeze()  # what the search knows is needed to the end: the collector need not walk through it
         search_cpu = time.process_time() - cpu
         watch.look_back()
     lassos = _lassos(search, temporal, fairness) if isinstance(search, Search) and temporal and result.complete else {}
