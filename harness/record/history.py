@@ -66,7 +66,8 @@ class Recorder:
         n, at_us, what, failing = event
         text = what.known_text or what.text
         line = f'{{"n":{n},{text}{failing}}}' if at_us is None else f'{{"n":{n},"at_us":{at_us},{text}{failing}}}'
-        self._sha.update(f"{line}\n".encode())
+        self._sha.update(line.encode())
+        self._sha.update(b"\n")
         self.count += 1
         if self._keep:
             self._put(line)
