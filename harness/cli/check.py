@@ -34,7 +34,6 @@ from harness.explore.any_model import ORDER, PlainSearch
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
-from harness.memo.interning import long_lived
 from harness.model import Model, Refusal, unknown
 
 if TYPE_CHECKING:
@@ -125,11 +124,10 @@ def check(
             fingerprints=fingerprints, engine=engine, states=most, memory=most_bytes,
             checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
         )
-    with long_lived(), _progress(not as_json, most) as report, _stopping(search):
+    with _kept(), _progress(not as_json, most) as report, _stopping(search):
         watch = Watch(search, report, looks=not most)
         search.progress = watch.progress
         result = search.run()
-        gc.freeze()  # what the search knows is needed to the end: the collector need not walk through it
         search_cpu = time.process_time() - cpu
         watch.look_back()
     lassos = _lassos(search, temporal, fairness) if isinstance(search, Search) and temporal and result.complete else {}
@@ -154,6 +152,19 @@ def check(
     if summary["verdict"] == "limited":
         raise Refusal(ended_by(summary, checkpoint))
     return 1 if summary["violated"] else 0
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Keep the collector from ever walking through what the search finds out: it is needed to the end."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_on:
+            gc.enable()
 
 
 def _plain(reduce: tuple[str, ...]) -> type[PlainSearch]:

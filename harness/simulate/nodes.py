@@ -15,8 +15,8 @@ class Option:
     """A choice as the tables know it: its label, and the memo of what it does."""
 
     __slots__ = (
-        "_edges", "action", "choice", "chosen", "is_timer", "key", "kind", "label", "message", "name", "process",
-        "witnesses",
+        "_at", "_edge", "_edges", "action", "choice", "chosen", "is_timer", "key", "kind", "label", "message", "name",
+        "process", "witnesses",
     )
 
     def __init__(self, of: SlotValues, choice: Choice, does: Callable[[View], Edge]) -> None:
@@ -32,12 +32,17 @@ class Option:
         self.message = message = choice.step.consumed
         self.key = f"{message.source}->{message.dest}" if message is not None else choice.process
         self._edges = ReadMemo(of, does)
+        self._at: Ids | None = None
+        self._edge: Edge
+        """What it does in the state that was asked of last: whoever follows an option records it next."""
         self.witnesses: ReadMemo | None = None
         """The names of the witnesses on steps that taking it is, once somebody has asked."""
 
     def edge(self, state: Ids) -> Edge:
         """Return what taking this choice does in a state."""
-        return self._edges.at(state).result  # type: ignore[no-any-return]
+        if state is not self._at:
+            self._edge, self._at = self._edges.at(state).result, state
+        return self._edge
 
     def after(self, state: Ids) -> Ids:
         """Return the state that this choice leads to, without going there."""

@@ -76,6 +76,7 @@ class Tables(SlotValues):
         self.invariants = tuple(p for p in model.properties if p.is_safety)
         self.temporal = tuple(p for p in model.properties if p.is_temporal)
         self.witnesses = tuple(p for p in model.properties if p.form == "sometimes")
+        self._on_states = tuple(p for p in self.witnesses if p.on != "step")
         self._build()
 
     def _build(self) -> None:
@@ -90,6 +91,10 @@ class Tables(SlotValues):
                 self._check_names.append(prop.name)
                 self._checks.append(ReadMemo(self, check))
         self._names = tuple(self._check_names)
+        self._read_by_check = [0] * len(self._checks)
+        """What each check has ever read, as a bit mask."""
+        self._touched: dict[int, list[int]] = {}
+        """The checks that may have read some of the slots of a bit mask."""
         self._predicates: dict[str, ReadMemo] = {}
 
     def _unit(self, process: Process) -> tuple[ReadMemo, ReadMemo | None]:
@@ -206,7 +211,10 @@ class Tables(SlotValues):
         That one differs from this one in the slots of the bit mask `written` only.
         """
         if before is None:
-            return [memo.at(state) for memo in self._checks]
+            leaves = [memo.at(state) for memo in self._checks]
+            for n, leaf in enumerate(leaves):
+                self._has_read(n, leaf)
+            return leaves
         return [leaf if not leaf.mask & written else memo.at(state)
                 for leaf, memo in zip(before, self._checks, strict=True)]
 
@@ -255,22 +263,37 @@ class Tables(SlotValues):
                 parent = None
         if parent is None:
             units = [self._evaluate(unit, state) for unit in self._units]
-            checks = [memo.at(state) for memo in self._checks]
+            checks = self.checked(state)
         else:
             units = [
                 old if not old[1] & written else self._evaluate(unit, state)
                 for old, unit in zip(parent._units, self._units, strict=True)
             ]
-            checks = [
-                leaf if not leaf.exact & written else memo.at(state)
-                for leaf, memo in zip(parent._checks, self._checks, strict=True)
-            ]
+            checks = self._checked_after(parent._checks, state, written)
         if self.model.constraint is not None:
             units = [([option for option in options if self._inside(state, option)], mask) for options, mask in units]
         failing = self.said(checks) if [leaf for leaf in checks if leaf.result is not None] else None
         node = self._nodes[state] = Node(state, units, checks, failing)
         self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 5 * len(node.options))
         return node
+
+    def _checked_after(self, before: list[Leaf], state: tuple[int, ...], written: int) -> list[Leaf]:
+        """Return what each check says of a state, as `checked` does, without a look at those that cannot differ."""
+        touched = self._touched.get(written)
+        if touched is None:
+            touched = [n for n, read in enumerate(self._read_by_check) if read & written]
+            self._touched[written] = touched
+        checks = before.copy()
+        for n in touched:
+            if checks[n].exact & written:
+                leaf = checks[n] = self._checks[n].at(state)
+                if leaf.exact & ~self._read_by_check[n]:
+                    self._has_read(n, leaf)
+        return checks
+
+    def _has_read(self, n: int, leaf: Leaf) -> None:
+        self._read_by_check[n] |= leaf.exact
+        self._touched.clear()
 
     def _inside(self, state: tuple[int, ...], option: Option) -> bool:
         """Say whether an option leads to a state within the model's constraint."""
@@ -329,9 +352,10 @@ class Tables(SlotValues):
         if option.witnesses is None:
             option.witnesses = ReadMemo(self, partial(self._on_step, option.choice.step))
         names: frozenset[str] = option.witnesses.at(node.state).result
-        found = tuple(
-            [p.name for p in self.witnesses if (p.name in names if p.on == "step" else self.predicate(p, after))]
-        )
+        for prop in self._on_states:
+            if self.predicate(prop, after):
+                names = names | {prop.name}
+        found = tuple([p.name for p in self.witnesses if p.name in names]) if names else ()
         node.reached[n] = found
         return found
 
