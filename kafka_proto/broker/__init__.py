@@ -2,8 +2,9 @@
 
 from kafka_proto.broker.node import deliver_held, elect, handle, new_node, next_deadline, pass_time
 from kafka_proto.broker.state import Node, NodeState, running, state_of
+from kafka_proto.broker.work import carry
 
 __all__ = [
-    "Node", "NodeState", "deliver_held", "elect", "handle", "new_node", "next_deadline", "pass_time", "running",
-    "state_of",
+    "Node", "NodeState", "carry", "deliver_held", "elect", "handle", "new_node", "next_deadline", "pass_time",
+    "running", "state_of",
 ]

@@ -75,6 +75,8 @@ def _ask_about(node: Node, request: ProduceRequest | TxnOffsetCommitRequest, nam
                producer: tuple[int, int]) -> tuple[Node, Error]:
     """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
     assert request.transactional_id is not None
+    if not node.reaches_coordinator:
+        return node, node.version.leader.unverified(Error.NETWORK_EXCEPTION, asks)
     node, response = _add_partitions(node, verification_request(asks, request.transactional_id, *producer, name))
     return node, node.version.leader.unverified(response.errors[name], asks)
 

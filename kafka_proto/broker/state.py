@@ -36,6 +36,8 @@ class Node(NodeState):
     """A node's state with the decisions of its version."""
 
     version: BrokerVersion = attrs.field(kw_only=True)
+    reaches_coordinator: bool = attrs.field(default=True, kw_only=True)
+    """Whether the leader that is asked reaches the coordinator of the transaction."""
 
 
 FIELDS = tuple(field.name for field in attrs.fields(NodeState))

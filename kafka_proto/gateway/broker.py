@@ -24,6 +24,8 @@ from kafka_proto.versions import version_of
 
 Token = tuple[int, int]
 """A connection and the number of its request: who is answered."""
+Pair = tuple[int, int]
+"""Two brokers, the lower number first."""
 MOST_PARTITIONS = 10_000
 MOST_GROUPS = 10_000
 
@@ -47,6 +49,8 @@ class Broker:
     """By partition, how far its leadership was moved on."""
     leader_epoch: int = 0
     """Of all partitions: how many elections there were."""
+    cut: frozenset[Pair] = frozenset()
+    """Brokers that do not hear each other."""
 
     @property
     def now(self) -> int:

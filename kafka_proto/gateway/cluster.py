@@ -168,9 +168,18 @@ class KafkaCluster:
         """Let a broker, as `b1`, crash: its connections end, others lead, until the fault ends."""
         return self._begin("crash", broker=self._broker(broker), for_ms=for_ms)
 
-    def partition(self, broker: str, for_ms: int | None = None) -> Fault:
-        """Cut a broker off from clients and the others: it takes nothing, others lead, until the fault ends."""
-        return self._begin("partition", broker=self._broker(broker), for_ms=for_ms)
+    def partition(self, broker: str, other: str | None = None, for_ms: int | None = None) -> Fault:
+        """Cut a broker off from clients and the others, and let others lead; or cut two from each other.
+
+        Of two brokers clients reach both, and both lead what they led, but neither hears the other: a marker waits,
+        and a leader cannot ask the coordinator about a transaction.
+        """
+        one = self._broker(broker)
+        if other is None:
+            return self._begin("partition", broker=one, for_ms=for_ms)
+        if other == broker:
+            raise ValueError(f"{broker} cannot be cut off from itself; name another broker, or this one alone")
+        return self._begin("partition", broker=one, other=self._broker(other), for_ms=for_ms)
 
     def pause(self, broker: str, for_ms: int | None = None) -> Fault:
         """Let a broker take nothing, until the fault ends; it stays the leader of what it leads."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.gateway.broker import Token
+from kafka_proto.gateway.broker import Pair, Token
 from kafka_proto.gateway.inputs import Injected
+from kafka_proto.gateway.links import pair
 
 FOREVER = -1
 
@@ -50,6 +51,8 @@ class Faults:
     parked: tuple[Parked, ...] = ()
     brokers: FrozenMap[int, tuple[Injected, ...]] = FrozenMap()
     """Faults of each broker that do not let it take requests."""
+    links: tuple[Injected, ...] = ()
+    """Faults between two brokers."""
 
     def hit(self, name: str) -> tuple[Faults, tuple[Injected, ...]]:
         """Count a request for each rule of its name, and return the faults that hit it."""
@@ -84,13 +87,20 @@ class Faults:
     def deadline(self) -> int | None:
         """Return when something is over."""
         times = [each.until for each in self.held] + [each.until for each in self.parked]
-        times += [until(fault) for faults in self.brokers.values() for fault in faults]
+        times += [until(fault) for fault in self._lasting()]
         return min((at for at in times if at != FOREVER), default=None)
 
     def over(self, now: int) -> tuple[int, ...]:
         """Return the numbers of faults of brokers whose time is over."""
-        return tuple(fault.number for faults in self.brokers.values() for fault in faults
-                     if until(fault) != FOREVER and until(fault) <= now)
+        return tuple(fault.number for fault in self._lasting() if until(fault) != FOREVER and until(fault) <= now)
+
+    @property
+    def cut(self) -> frozenset[Pair]:
+        """Return the brokers that do not hear each other."""
+        return frozenset(pair(fault.broker, fault.other) for fault in self.links)
+
+    def _lasting(self) -> tuple[Injected, ...]:
+        return (*(fault for faults in self.brokers.values() for fault in faults), *self.links)
 
 
 def until(fault: Injected) -> int:

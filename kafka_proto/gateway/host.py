@@ -35,6 +35,7 @@ from kafka_proto.gateway.inputs import (
     Started,
     Write,
 )
+from kafka_proto.gateway.links import delivered, with_cut
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, handled
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.placement import again_with, moved_on, without
@@ -114,6 +115,7 @@ class Host:
         self._let_go(given.now, outputs)
         before = self.broker.node
         self.broker, answers = due(self.broker, given.now)
+        self.broker = delivered(self.broker)
         self.observed = handled(self.observed, None, NOBODY, before, self.broker.node)
         self._answer(answers, outputs)
         self._serve_fetches(outputs)
@@ -208,12 +210,16 @@ class Host:
 
     def _begin(self, fault: Injected, outputs: list[Output]) -> None:
         """Begin a fault."""
-        self.said.append(f"{fault.kind} {fault.request or fault.partition or f'b{fault.broker}'}")
+        other = f" b{fault.other}" if fault.other else ""
+        self.said.append(f"{fault.kind} {fault.request or fault.partition or f'b{fault.broker}'}{other}")
         if fault.kind in OF_REQUESTS:
             self.faults = attrs.evolve(self.faults, rules=(*self.faults.rules, Rule(fault)))
             return
         if fault.kind == "elect":
-            self.broker = moved_on(self.broker, fault.partition)
+            self._place(moved_on(self.broker, fault.partition))
+            return
+        if fault.other:
+            self._link((*self.faults.links, fault))
             return
         now = (*self.faults.brokers.get(fault.broker, ()), fault)
         self.faults = attrs.evolve(self.faults, brokers=self.faults.brokers.set(fault.broker, now))
@@ -224,12 +230,24 @@ class Host:
             parked = tuple(each for each in self.faults.parked if each.broker != fault.broker)
             self.faults = attrs.evolve(self.faults, parked=parked)
         if fault.kind != "pause":
-            self.broker = without(self.broker, fault.broker)
+            self._place(without(self.broker, fault.broker))
+
+    def _link(self, cut: tuple[Injected, ...]) -> None:
+        """Let faults between brokers be these."""
+        self.faults = attrs.evolve(self.faults, links=cut)
+        self._place(with_cut(self.broker, self.faults.cut))
+
+    def _place(self, broker: Broker) -> None:
+        """Let leaders or links be others: markers that waited may arrive."""
+        before, self.broker = self.broker.node, delivered(broker)
+        self.observed = handled(self.observed, None, NOBODY, before, self.broker.node)
 
     def _end(self, number: int, outputs: list[Output]) -> None:
         """End a fault, whatever it is."""
         self.faults = attrs.evolve(
             self.faults, rules=tuple(rule for rule in self.faults.rules if rule.fault.number != number))
+        if any(fault.number == number for fault in self.faults.links):
+            self._link(tuple(fault for fault in self.faults.links if fault.number != number))
         for broker, faults in self.faults.brokers.items():
             left = tuple(fault for fault in faults if fault.number != number)
             if len(left) == len(faults):
@@ -237,7 +255,7 @@ class Host:
             brokers = self.faults.brokers.set(broker, left) if left else self.faults.brokers.without(broker)
             self.faults = attrs.evolve(self.faults, brokers=brokers)
             if broker in self.broker.absent and all(fault.kind == "pause" for fault in left):
-                self.broker = again_with(self.broker, broker)
+                self._place(again_with(self.broker, broker))
             if not left:
                 self._resume(broker, outputs)
         self._release(lambda each: each.number == number, outputs)

@@ -83,6 +83,7 @@ class Injected:
 
     `lose` lets a request be processed and closes the connection in place of the answer; `drop` closes it before. Of
     brokers: for a time or until it ends. `elect` lets the next broker lead a partition, or where none is named all.
+    `partition` cuts a broker off from everybody, or where there is an `other` one these two from each other.
     """
 
     number: int
@@ -93,6 +94,7 @@ class Injected:
     broker: int = 0
     partition: str = ""
     for_ms: int | None = None
+    other: int = 0
 
 
 @attrs.frozen
@@ -105,6 +107,8 @@ class Timed:
     nth: int = 1
     broker: int = 0
     for_ms: int | None = None
+    partition: str = ""
+    other: int = 0
 
 
 @attrs.frozen

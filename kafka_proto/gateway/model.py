@@ -29,7 +29,7 @@ from harness.model import (
 )
 from kafka_proto.broker import NodeState, running, state_of
 from kafka_proto.gateway import inputs
-from kafka_proto.gateway.broker import Broker, Token, WaitingFetch
+from kafka_proto.gateway.broker import Broker, Pair, Token, WaitingFetch
 from kafka_proto.gateway.connection import Connection, Kept
 from kafka_proto.gateway.faults import Faults as HostFaults
 from kafka_proto.gateway.host import Client, Host
@@ -70,6 +70,7 @@ class Rest:
     absent: frozenset[int] = frozenset()
     moved: FrozenMap[str, int] = FrozenMap()
     leader_epoch: int = 0
+    cut: frozenset[Pair] = frozenset()
 
 
 @attrs.frozen
@@ -94,7 +95,7 @@ def slots_of(host: Host) -> Slots:
     broker = host.broker
     fetches = FrozenMap((token, (each.until, each.broker)) for token, each in broker.fetches.items())
     rest = Rest(broker.topics, broker.member_ids, fetches, broker.asked, broker.absent, broker.moved,
-                broker.leader_epoch)
+                broker.leader_epoch, broker.cut)
     clients = FrozenMap((number, KeptClient(
         client.connection.kept, client.broker, client.asked is not None, client.ends, client.loses, client.unsent,
         FrozenMap((str(place), name) for place, name in client.transactions.items())))
@@ -122,7 +123,7 @@ def host_of(slots: Slots) -> Host:
                    attrs.evolve(slots.node, leaders=slots.leaders))
     fetches = FrozenMap((token, WaitingFetch(requests[token], *each)) for token, each in rest.fetches.items())
     host.broker = Broker(settings, node, rest.topics, slots.groups, rest.member_ids, fetches, rest.asked, rest.absent,
-                         rest.moved, rest.leader_epoch)
+                         rest.moved, rest.leader_epoch, rest.cut)
     host.faults, host.observed = slots.faults, slots.observed
     return host
 

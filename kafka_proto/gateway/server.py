@@ -95,10 +95,10 @@ class Server:
             listener = trio.SocketListener(port_kept)
 
     def inject(self, kind: FaultKind, *, request: str = "", nth: int = 1, broker: int = 0, partition: str = "",
-               for_ms: int | None = None) -> int:
+               for_ms: int | None = None, other: int = 0) -> int:
         """Begin a fault, and return the number by which it ends."""
         self._faults += 1
-        self._take(Injected(self._faults, kind, self._clock(), request, nth, broker, partition, for_ms))
+        self._take(Injected(self._faults, kind, self._clock(), request, nth, broker, partition, for_ms, other))
         return self._faults
 
     def end(self, number: int) -> None:
@@ -110,7 +110,8 @@ class Server:
         begun = trio.current_time()
         for timed in sorted(faults, key=lambda timed: timed.at_ms):
             await trio.sleep_until(begun + timed.at_ms / 1000)
-            self.inject(timed.kind, request=timed.request, nth=timed.nth, broker=timed.broker, for_ms=timed.for_ms)
+            self.inject(timed.kind, request=timed.request, nth=timed.nth, broker=timed.broker,
+                        partition=timed.partition, for_ms=timed.for_ms, other=timed.other)
 
     def _take(self, given: Input) -> None:
         before = self._host.faults.brokers

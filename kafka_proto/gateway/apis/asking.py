@@ -10,6 +10,7 @@ import attrs
 from kafka_proto.broker import handle
 from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, code, has_partition
 from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.links import can_verify, delivered
 from kafka_proto.gateway.placement import coordinator_of, leader_of
 from kafka_proto.requests import Error, partition_index, partition_name, topic_of
 
@@ -18,8 +19,12 @@ NO_ERROR = 0
 
 def ask(broker: Broker, request: object) -> tuple[Broker, Any]:
     """Let the node answer a request. What it adds to its time with each is put back: here a clock counts."""
-    node, response = handle(broker.node, request)
-    return attrs.evolve(broker, node=attrs.evolve(node, now=broker.now)), response
+    if not broker.cut:
+        node, response = handle(broker.node, request)
+        return attrs.evolve(broker, node=attrs.evolve(node, now=broker.now)), response
+    node, response = handle(attrs.evolve(broker.node, reaches_coordinator=can_verify(broker, request)), request)
+    node = attrs.evolve(node, now=broker.now, reaches_coordinator=True)
+    return delivered(attrs.evolve(broker, node=node)), response
 
 
 def wrong_place(broker: Broker, topic: str, index: int) -> int:
