@@ -16,10 +16,10 @@ import attrs
 import trio
 
 from harness.model import FrozenMap
-from kafka_proto.gateway.drawn import draw, read_budget
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, Timed
 from kafka_proto.gateway.offer import LEVELS
+from kafka_proto.gateway.plans import read_plan
 from kafka_proto.gateway.recording import Recording
 from kafka_proto.gateway.server import Server, addresses, listening, wall_clock_ms
 
@@ -48,8 +48,9 @@ class Fault:
 class KafkaCluster:
     """Brokers of a release of Kafka: `with KafkaCluster({"orders": 2}) as cluster: ...`.
 
-    `faults` and `seed` draw a plan of faults, as `delay=2,crash=1`. Raises OSError where no port is free, ValueError
-    for a release and level that there is not.
+    `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1 at_ms=500`, faults that are drawn from `seed`, as
+    `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises OSError where no port is free, ValueError for a
+    release and level that there is not, Refusal for a plan that cannot be.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class KafkaCluster:
         level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
         self._settings = Settings(release, level, ports=(0,) * brokers)
         self._topics = FrozenMap(topics or {})
-        self._plan: Iterable[Timed] = draw(read_budget(faults), seed, brokers) if faults else ()
+        self._plan: Iterable[Timed] = read_plan(faults, seed, self._settings) if faults else ()
         self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
         self._ready = threading.Event()
         self._failed: BaseException | None = None

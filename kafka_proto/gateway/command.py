@@ -13,15 +13,19 @@ from harness.model.protocol_command import CommandOption
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})=([1-9][0-9]{0,3})")
 NEWEST = "4.4.0"
 MOST_BROKERS = 9
+FROM_STDIN = "-"
+VIOLATING = Path("out") / "serve.trail.jsonl"
+"""Where the session of a violation is left when nobody asked for its trail."""
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
     """Serve until SIGTERM or SIGINT; what clients want to know is printed once they can connect."""
     try:
-        from kafka_proto.gateway.drawn import draw, read_budget
         from kafka_proto.gateway.host import Host
         from kafka_proto.gateway.inputs import Settings, Started
+        from kafka_proto.gateway.lines import Lines
         from kafka_proto.gateway.offer import LEVELS, RELEASES
+        from kafka_proto.gateway.plans import read_plan
         from kafka_proto.gateway.recording import Recording, check_writable
         from kafka_proto.gateway.served import Served
         from kafka_proto.gateway.server import Seen, serve_until_signal
@@ -34,33 +38,39 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     level = _number(options["--transaction-version"], "--transaction-version", LEVELS[release][-1], LEVELS[release][-1])
     brokers = _number(options["--brokers"], "--brokers", 1, MOST_BROKERS, lowest=1)
     first = _number(options["--port"], "--port", 0, 65_536 - brokers)
-    ports = tuple(first + n if first else 0 for n in range(brokers))
-    plan = draw(read_budget(options["--faults"]), _number(options["--seed"], "--seed", 0, 10**9), brokers) if options[
-        "--faults"] else []
+    settings = Settings(release, level, ports=tuple(first + n if first else 0 for n in range(brokers)))
+    seed, faults = _number(options["--seed"], "--seed", 0, 10**9 - 1), options["--faults"]
+    plan = read_plan(faults, seed, settings) if faults not in (None, FROM_STDIN) else []
     path = Path(options["--trail"]) if options["--trail"] else None
     if path is not None:
         check_writable(path)
+    topics = _topics(arguments)
     served, recordings = Served(), list[Recording]()
 
     def watch(host: Host, started: Started) -> Seen:
-        recordings.extend([Recording(host, started)] if path is not None else [])
+        recordings.append(Recording(host, started))
         return served.watching(recordings)
 
-    topics = _topics(arguments)
     try:
-        host = serve_until_signal(Settings(release, level, ports=ports), topics, _announce, watch, plan)
+        host = serve_until_signal(settings, topics, _announce, watch, plan,
+                                  Lines(settings, seed) if faults == FROM_STDIN else None)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
         raise Refusal(f"port {first} of 127.0.0.1 cannot be listened on ({error.strerror}); leave --port out for a "
                       "free one") from None
     finally:
-        for recording in recordings:
-            assert path is not None
+        for recording in recordings if path is not None else ():
             recording.write(path)
-    problems = host.problems()
+    problems, unwritten = host.problems(), list[str]()
+    if problems and path is None:
+        try:
+            recordings[0].write(VIOLATING)
+            path = VIOLATING
+        except Refusal as refused:
+            unwritten = [str(refused)]
     lines = [f"ended after {served.connections} connections and {served.received} bytes received"]
-    lines += [f"{name} is violated: {why}" for name, why in problems.items()]
+    lines += [f"{name} is violated: {why}" for name, why in problems.items()] + unwritten
     lines += [f"kafka-proto replay {shlex.quote(str(path))}"] if path is not None else []
     data = {"connections": served.connections, "received": served.received, "violated": problems,
             "trail": None if path is None else str(path)}
@@ -94,15 +104,17 @@ serve = ProtocolCommand(
 
     The first line on stdout is `bootstrap.servers=...`, once clients can connect; SIGTERM or Ctrl-C ends it. Brokers
     are on 127.0.0.1; topics are those of the arguments and those that clients make. Without --release: {NEWEST}. At
-    the end the properties P1 to P11 are checked on what happened, and the exit code is 1 where one fails.
+    the end the properties P1 to P11 are checked on what happened. Where one fails, the session is left as a trail,
+    the command that replays it is printed, and the exit code is 1. The rest is in docs/gateway.md.
     """,
     run, "[TOPIC=PARTITIONS]...", (
         CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),
         CommandOption("--transaction-version", "N", "The level of the feature; without it, the release's newest."),
         CommandOption("--brokers", "N", "How many brokers there are, each with a port; without it, one."),
         CommandOption("--port", "N", "The first broker's port, the others have the next ones; without it, free ones."),
-        CommandOption("--faults", "KIND=N,...", "Faults by chance, as delay=2,crash=1; docs/gateway.md has all."),
-        CommandOption("--seed", "S", "Which of the plans of these faults (default: 0)."),
+        CommandOption("--faults", "PLAN", "Verbs, as 'delay EndTxn for_ms=2500; crash b2 at_ms=500', by chance, as "
+                      "delay=2,crash=1, a scenario's, as late-end; with - verbs come as lines on stdin."),
+        CommandOption("--seed", "S", "Which of the plans of faults by chance (default: 0)."),
         CommandOption("--trail", "FILE", "Record the session; `replay FILE` then replays it without clients."),
     ),
 )

@@ -5,10 +5,12 @@ Sizes and counts are bounded: connections, bytes of a request, requests under wa
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Protocol
 
 import attrs
 import trio
@@ -105,13 +107,20 @@ class Server:
         """End a fault."""
         self._take(Ended(number, self._clock()))
 
-    async def inject_later(self, faults: Iterable[Timed]) -> None:
-        """Begin faults at their times, in milliseconds from now."""
+    @property
+    def begun(self) -> int:
+        """Return how many faults have begun; they are numbered from 1."""
+        return self._faults
+
+    async def inject_later(self, faults: Iterable[Timed], say: Callable[[int, Timed], None] | None = None) -> None:
+        """Begin faults at their times, in milliseconds from now; `say` is handed each with its number."""
         begun = trio.current_time()
         for timed in sorted(faults, key=lambda timed: timed.at_ms):
             await trio.sleep_until(begun + timed.at_ms / 1000)
-            self.inject(timed.kind, request=timed.request, nth=timed.nth, broker=timed.broker,
-                        partition=timed.partition, for_ms=timed.for_ms, other=timed.other)
+            number = self.inject(timed.kind, request=timed.request, nth=timed.nth, broker=timed.broker,
+                                 partition=timed.partition, for_ms=timed.for_ms, other=timed.other)
+            if say is not None:
+                say(number, timed)
 
     def _take(self, given: Input) -> None:
         before = self._host.faults.brokers
@@ -218,11 +227,33 @@ Watch = Callable[[Host, Started], Seen]
 """Is handed the host before anything comes, and returns who sees every input."""
 
 
+class Obeys(Protocol):
+    """What is done about lines on stdin."""
+
+    def take(self, server: Server, line: str) -> Iterable[Timed]:
+        """Do what a line says, or return the faults that it begins."""
+
+    def begun(self, number: int, timed: Timed) -> None:
+        """A fault has begun, which is ended by its number."""
+
+
+async def obey(server: Server, obeys: Obeys, later: trio.Nursery) -> None:
+    """Take lines from stdin, as they come, until it ends."""
+    waiting = b""
+    while data := await trio.to_thread.run_sync(os.read, 0, RECEIVED_AT_ONCE, abandon_on_cancel=True):
+        *lines, waiting = (waiting + data).split(b"\n")
+        for line in lines:
+            later.start_soon(server.inject_later, obeys.take(server, line.decode(errors="replace")), obeys.begun)
+    later.start_soon(server.inject_later, obeys.take(server, waiting.decode(errors="replace")), obeys.begun)
+
+
 def serve_until_signal(
     settings: Settings, topics: Mapping[str, int], announce: Callable[[str], None], watch: Watch,
-    faults: Iterable[Timed] = (),
+    faults: Iterable[Timed] = (), obeys: Obeys | None = None,
 ) -> Host:
     """Serve brokers until SIGTERM or SIGINT; `announce` is told their addresses once clients can connect.
+
+    Lines on stdin are taken where somebody obeys them.
 
     Raises OSError where a port is taken, ValueError for a release and level that no version stands for.
     """
@@ -241,6 +272,8 @@ def serve_until_signal(
                 nursery.start_soon(server.serve, *listeners)
                 nursery.start_soon(server.inject_later, faults)
                 announce(addresses(here))
+                if obeys is not None:
+                    nursery.start_soon(obey, server, obeys, nursery)
                 await anext(signals)
                 nursery.cancel_scope.cancel()
         return host

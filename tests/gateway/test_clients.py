@@ -6,10 +6,8 @@ import asyncio
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.serving import serving
 from support.wire import request_bytes, responses
 
 from harness.model import Refusal
@@ -25,12 +24,6 @@ from harness.simulate.replay import replay_plain
 from kafka_proto.gateway.command import serve
 from kafka_proto.gateway.offer import METADATA
 
-SERVE = """
-from harness.cli.plugged import as_click
-from kafka_proto.gateway.command import serve
-
-as_click("serve", serve)()
-"""
 ASKED = request_bytes(METADATA, 9, {"topics": None})
 CLUSTERS = [("3.5.2", 0), ("3.9.2", 1), ("4.4.0", 2)]
 
@@ -41,18 +34,6 @@ def served(request: pytest.FixtureRequest) -> Iterator[str]:
     release, level = request.param
     with serving("--release", release, "--transaction-version", str(level)) as (address, _):
         yield address
-
-
-@contextmanager
-def serving(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run the command, and yield the address that its first line has."""
-    with subprocess.Popen([sys.executable, "-c", SERVE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True) as process:
-        assert process.stdout is not None
-        name, _, address = process.stdout.readline().strip().partition("=")
-        assert name == "bootstrap.servers", process.communicate()
-        yield address, process
-        process.terminate()
 
 
 def test_serve_ends_in_order_when_it_is_told_to() -> None:

@@ -42,11 +42,6 @@ class Scripted:
         """Ask a broker by its number."""
         return self._clients[broker - 1].ask(api, version, message)
 
-    def reconnect(self, broker: int) -> None:
-        """Connect to a broker anew; the old connection stays open until the end."""
-        host, port = self._servers[broker - 1]
-        self._clients[broker - 1] = self._open.enter_context(Client(host, int(port)))
-
     def init(self, timeout_ms: int = 60_000) -> int:
         """Get a producer id, and return the error code."""
         got = self.ask(self.coordinator, offer.INIT_PRODUCER_ID, 4, {
@@ -85,6 +80,16 @@ class Scripted:
         if version >= 5 and got["error_code"] == 0:
             self.owner = {"producer_id": got["producer_id"], "producer_epoch": got["producer_epoch"]}
         return int(got["error_code"])
+
+    def end_and_give_up(self, committed: bool) -> None:
+        """Ask for the end on a connection of its own, and close that without an answer. Raises AssertionError."""
+        host, port = self._servers[self.coordinator - 1]
+        with Client(host, int(port), timeout_seconds=0.2) as client:
+            try:
+                client.ask(offer.END_TXN, 1, {"transactional_id": self.tid, "committed": committed, **self.owner})
+            except TimeoutError:
+                return
+        raise AssertionError("it was answered")
 
     def state(self) -> str:
         """Return the state that the coordinator has of the transaction."""

@@ -1,0 +1,76 @@
+"""Plans of faults through the command line: verbs, a scenario by its name, lines while it runs; and a violation."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.command_line import call
+from support.scripted import Scripted
+from support.serving import serving
+
+from harness.record import read_trail
+from harness.simulate.replay import replay_plain
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, list[str], str]:
+    """End the command, and return its exit code, the lines that it prints then, and what is on stderr."""
+    process.send_signal(signal.SIGTERM)
+    said, errors = process.communicate(timeout=20)
+    return process.returncode, said.splitlines(), errors
+
+
+def tell(process: subprocess.Popen[str], line: str) -> str:
+    """Write a line to the command, and return what it says about that."""
+    assert process.stdin is not None and process.stderr is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    return process.stderr.readline().strip()
+
+
+def test_faults_come_as_lines_and_a_violation_is_left_as_a_trail_that_replays(tmp_path: Path) -> None:
+    """KAFKA-17754 by hand: the first EndTxn is held until `end 1`; P1 is named, and the printed command finds it."""
+    with serving("t=2", "--faults", "-", folder=tmp_path) as (address, process), Scripted(address) as producer:
+        assert tell(process, "delay EndTxm") == (
+            "kafka-proto: --faults 'delay EndTxm': clients send no request 'EndTxm'; did you mean EndTxn?")
+        assert tell(process, "end 1") == "kafka-proto: there is no fault 1; 0 began so far"
+        assert tell(process, "delay EndTxn") == "fault 1: delay EndTxn nth=1"
+        assert (producer.init(), producer.write(0, b"a")) == (0, 0)
+        producer.end_and_give_up(True)
+        assert (producer.end(True), producer.write(1, b"b"), producer.end(False), producer.write(0, b"x")) == (0,) * 4
+        assert producer.read(0) == [b"a"]
+        assert tell(process, "end 1\nelect t-0") == "fault 2: elect t-0"
+        assert producer.state() == "CompleteCommit"
+        code, lines, errors = ended(process)
+    assert (code, errors) == (1, "")
+    assert lines[1:] == [
+        "MarkerAttribution is violated: the commit marker of t-0 at offset 3 was caused by app#1, but ends offset 2 of "
+        "app#3", "kafka-proto replay out/serve.trail.jsonl"]
+    replayed = call("replay", tmp_path / "out" / "serve.trail.jsonl")
+    assert replayed.code == 1 and "MarkerAttribution" in replayed.out
+
+
+def test_a_plan_has_verbs_and_the_faults_of_a_scenario(tmp_path: Path) -> None:
+    """An end is late, then its markers wait between brokers; the trail has each fault, and replays."""
+    path = tmp_path / "plan.trail.jsonl"
+    links = "partition b1 b2 for_ms=900; partition b1 b3 for_ms=900\npartition b2 b3 for_ms=900"
+    with serving("t=3", "--brokers", "3", "--release", "3.5.2", "--faults", f"late-end timeout_ms=400;{links}",
+                 "--trail", str(path)) as (address, process), Scripted(address) as producer:
+        assert (producer.init(), [producer.write(n, b"a") for n in range(3)]) == (0, [0, 0, 0])
+        producer.end_and_give_up(True)
+        assert producer.state() == "Ongoing"
+        producer.until("PrepareCommit")
+        producer.until("CompleteCommit")
+        assert [producer.read(n) for n in range(3)] == [[b"a"]] * 3
+        code, lines, errors = ended(process)
+    assert (code, lines[1:], errors) == (0, [f"kafka-proto replay {path}"], "")
+    trail = read_trail(path)
+    assert [chosen.label for chosen in trail.choices if chosen.label.startswith("Injected")] == [
+        "Injected(f1) delay EndTxn", "Injected(f2) partition b1 b2", "Injected(f3) partition b1 b3",
+        "Injected(f4) partition b2 b3"]
+    assert replay_plain(trail).verdict.ok
