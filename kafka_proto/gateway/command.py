@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from harness.model.protocol_command import CommandOption
 
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})=([1-9][0-9]{0,3})")
 NEWEST = "4.4.0"
+LOOPBACK = "127.0.0.1"
 MOST_BROKERS = 9
 FROM_STDIN = "-"
 VIOLATING = Path("out") / "serve.trail.jsonl"
@@ -38,7 +41,8 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     level = _number(options["--transaction-version"], "--transaction-version", LEVELS[release][-1], LEVELS[release][-1])
     brokers = _number(options["--brokers"], "--brokers", 1, MOST_BROKERS, lowest=1)
     first = _number(options["--port"], "--port", 0, 65_536 - brokers)
-    settings = Settings(release, level, ports=tuple(first + n if first else 0 for n in range(brokers)))
+    host = _host(options["--host"])
+    settings = Settings(release, level, host, ports=tuple(first + n if first else 0 for n in range(brokers)))
     seed, faults = _number(options["--seed"], "--seed", 0, 10**9 - 1), options["--faults"]
     plan = read_plan(faults, seed, settings) if faults not in (None, FROM_STDIN) else []
     path = Path(options["--trail"]) if options["--trail"] else None
@@ -52,17 +56,17 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
         return served.watching(recordings)
 
     try:
-        host = serve_until_signal(settings, topics, _announce, watch, plan,
+        served_by = serve_until_signal(settings, topics, _announce, watch, plan,
                                   Lines(settings, seed) if faults == FROM_STDIN else None)
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
-        raise Refusal(f"port {first} of 127.0.0.1 cannot be listened on ({error.strerror}); leave --port out for a "
-                      "free one") from None
+        raise Refusal(f"port {first} of {host} cannot be listened on ({error.strerror}); leave --port out for a free "
+                      "one, and --host for 127.0.0.1") from None
     finally:
         for recording in recordings if path is not None else ():
             recording.write(path)
-    problems, unwritten = host.problems(), list[str]()
+    problems, unwritten = served_by.problems(), list[str]()
     if problems and path is None:
         try:
             recordings[0].write(VIOLATING)
@@ -79,6 +83,20 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
 
 def _announce(address: str) -> None:
     print(f"bootstrap.servers={address}", flush=True)
+
+
+def _host(given: str | None) -> str:
+    """Return the address to listen on, after a warning where others can reach it."""
+    try:
+        address = ipaddress.IPv4Address(given or LOOPBACK)
+    except ValueError:
+        address = None
+    if address is None or address.is_unspecified or address.is_multicast:
+        raise Refusal(f"--host should be an IPv4 address of this machine, by which clients find it, not {given!r}")
+    if not address.is_loopback:
+        print(f"kafka-proto: warning: whoever reaches {address} can write and read here; there are no passwords and no "
+              "encryption", file=sys.stderr, flush=True)
+    return str(address)
 
 
 def _number(given: str | None, option: str, default: int, highest: int, lowest: int = 0) -> int:
@@ -103,7 +121,7 @@ serve = ProtocolCommand(
     f"""Serve brokers to real clients over Kafka's wire protocol.
 
     The first line on stdout is `bootstrap.servers=...`, once clients can connect; SIGTERM or Ctrl-C ends it. Brokers
-    are on 127.0.0.1; topics are those of the arguments and those that clients make. Without --release: {NEWEST}. At
+    are on {LOOPBACK}; topics are those of the arguments and those that clients make. Without --release: {NEWEST}. At
     the end the properties P1 to P11 are checked on what happened. Where one fails, the session is left as a trail,
     the command that replays it is printed, and the exit code is 1. The rest is in docs/gateway.md.
     """,
@@ -111,6 +129,7 @@ serve = ProtocolCommand(
         CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),
         CommandOption("--transaction-version", "N", "The level of the feature; without it, the release's newest."),
         CommandOption("--brokers", "N", "How many brokers there are, each with a port; without it, one."),
+        CommandOption("--host", "ADDRESS", f"Where it listens, and clients find it; without it, {LOOPBACK}."),
         CommandOption("--port", "N", "The first broker's port, the others have the next ones; without it, free ones."),
         CommandOption("--faults", "PLAN", "Verbs, as 'delay EndTxn for_ms=2500; crash b2 at_ms=500', by chance, as "
                       "delay=2,crash=1, a scenario's, as late-end; with - verbs come as lines on stdin."),

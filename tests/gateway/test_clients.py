@@ -77,6 +77,8 @@ def test_a_served_session_is_a_whole_trail_when_it_ends(told: signal.Signals, tm
     (("--release", "4.4"), "there is no release '4.4'; expected one of 3.5.2, 3.9.2, 4.0.0, 4.2.0, 4.4.0"),
     (("--release", "3.5.2", "--transaction-version", "1"), "--transaction-version should be a number from 0 to 0"),
     (("--port", "70000"), "--port should be a number from 0 to 65535, not '70000'"),
+    (("--host", "0.0.0.0"), "--host should be an IPv4 address of this machine"),
+    (("--host", "here"), "--host should be an IPv4 address of this machine, by which clients find it, not 'here'"),
     (("--brokers", "0"), "--brokers should be a number from 1 to 9, not '0'"),
     (("--faults", "delay"), "--faults 'delay' is no fault and how often, as delay=2"),
     (("--trail", "/"), "/ is a folder; give --trail a file"),

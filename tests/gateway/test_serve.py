@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -14,8 +15,10 @@ from support.command_line import call
 from support.scripted import Scripted
 from support.serving import serving
 
+from harness.model import Refusal
 from harness.record import read_trail
 from harness.simulate.replay import replay_plain
+from kafka_proto.gateway.command import serve
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, list[str], str]:
@@ -31,6 +34,14 @@ def tell(process: subprocess.Popen[str], line: str) -> str:
     process.stdin.write(f"{line}\n")
     process.stdin.flush()
     return process.stderr.readline().strip()
+
+
+def test_another_address_than_loopback_comes_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    """The warning is there before anybody could connect; an address that this machine does not have is refused."""
+    options = dict.fromkeys(option.name for option in serve.options)
+    with pytest.raises(Refusal, match=re.escape("port 0 of 192.0.2.1 cannot be listened on")):
+        serve.run((), {**options, "--host": "192.0.2.1"})
+    assert "warning: whoever reaches 192.0.2.1 can write and read here" in capsys.readouterr().err
 
 
 def test_faults_come_as_lines_and_a_violation_is_left_as_a_trail_that_replays(tmp_path: Path) -> None:
@@ -60,7 +71,8 @@ def test_a_plan_has_verbs_and_the_faults_of_a_scenario(tmp_path: Path) -> None:
     path = tmp_path / "plan.trail.jsonl"
     links = "partition b1 b2 for_ms=900; partition b1 b3 for_ms=900\npartition b2 b3 for_ms=900"
     with serving("t=3", "--brokers", "3", "--release", "3.5.2", "--faults", f"late-end timeout_ms=400;{links}",
-                 "--trail", str(path)) as (address, process), Scripted(address) as producer:
+                 "--trail", str(path), "--host", "127.0.0.2") as (address, process), Scripted(address) as producer:
+        assert address.count("127.0.0.2:") == 3, "loopback, too, so there is no warning"
         assert (producer.init(), [producer.write(n, b"a") for n in range(3)]) == (0, [0, 0, 0])
         producer.end_and_give_up(True)
         assert producer.state() == "Ongoing"
