@@ -25,8 +25,8 @@ BETWEEN = re.compile(r"[;\n]")
 PARTITION = re.compile(r"[a-zA-Z0-9._-]{1,249}-[0-9]{1,4}")
 NUMBERS: Mapping[str, int] = {"nth": 1_000_000, "for_ms": LONGEST_MS, "at_ms": LONGEST_MS, "timeout_ms": LONGEST_MS}
 """What may be said by number, and the highest."""
-MODEL_TIMEOUT_MS, CLIENT_TIMEOUT_MS = 100, 1_000
-"""After how long a client gives a request up: as scenarios have it, and where a plan does not say."""
+MODEL_TIMEOUT_MS, CLIENT_TIMEOUT_MS = 80, 1_000
+"""After how long a client gives a request up: at most in scenarios, and where a plan does not say."""
 ELSEWHERE = ("reorder", "one_way", "skew")
 """Faults of scenarios that no connection of a real client has: TCP keeps the order and works both ways."""
 

@@ -25,8 +25,8 @@ BROKERS = Settings(ports=(0, 0, 0))
     ("crash b2 at_ms=5 for_ms=90\n pause b1 ;", [Timed(5, "crash", broker=2, for_ms=90), Timed(0, "pause", broker=1)]),
     ("partition b3; partition b1 b3", [Timed(0, "partition", broker=3), Timed(0, "partition", broker=1, other=3)]),
     ("elect; elect orders-1", [Timed(0, "elect"), Timed(0, "elect", partition="orders-1")]),
-    ("late-end", [Timed(0, "delay", "EndTxn", for_ms=1100)]),
-    ("hanging-transaction timeout_ms=30000", [Timed(0, "delay", "Produce", for_ms=60_000)]),
+    ("late-end", [Timed(0, "delay", "EndTxn", for_ms=1375)]),
+    ("hanging-transaction timeout_ms=30000", [Timed(0, "delay", "Produce", for_ms=75_000)]),
     ("fenced-by-own-duplicate", [Timed(0, "duplicate", "InitProducerId")]),
 ])
 def test_a_plan_is_the_faults_that_it_says(text: str, plan: list[Timed]) -> None:
