@@ -17,9 +17,9 @@ import trio
 
 from harness.model import FrozenMap
 from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import FaultKind, Input, Output, Settings, Started, Timed
+from kafka_proto.gateway.inputs import OF_REQUESTS, FaultKind, Input, Output, Settings, Started, Timed
 from kafka_proto.gateway.offer import LEVELS
-from kafka_proto.gateway.plans import read_plan
+from kafka_proto.gateway.plans import no_request, read_plan
 from kafka_proto.gateway.recording import Recording
 from kafka_proto.gateway.server import Server, addresses, listening, wall_clock_ms
 
@@ -137,6 +137,8 @@ class KafkaCluster:
         return trio.from_thread.run_sync(action, self._server, trio_token=self._token)
 
     def _begin(self, kind: FaultKind, **what: Any) -> Fault:
+        if kind in OF_REQUESTS and (wrong := no_request(what["request"], self._settings)) is not None:
+            raise ValueError(wrong)
         event = threading.Event()
 
         def begin(server: Server) -> int:

@@ -48,6 +48,13 @@ def written(timed: Timed) -> str:
     return " ".join((timed.kind, *filter(None, (timed.request, timed.partition)), *brokers, *numbers))
 
 
+def no_request(name: str, settings: Settings) -> str | None:
+    """Return what is wrong with the name of a request; None where the release takes such requests."""
+    offer = offer_of(settings.release, settings.transaction_version, TABLE)
+    known = [api_name(api, last) for api, (_, last) in offer.ranges.items()]
+    return None if name in known else unknown(f"clients send no request {name!r}", name, known, "there are")
+
+
 class _Part:
     """A part of a plan that is read."""
 
@@ -103,15 +110,9 @@ class _Part:
         one, *other = map(self._broker, about)
         return Timed(at, kind, broker=one, for_ms=lasts, other=other[0] if other else 0)
 
-    def _requests(self) -> list[str]:
-        """Return the names of the requests that the release takes."""
-        offer = offer_of(self._settings.release, self._settings.transaction_version, TABLE)
-        return [api_name(api, last) for api, (_, last) in offer.ranges.items()]
-
     def _request(self, name: str) -> str:
-        known = self._requests()
-        if name not in known:
-            raise self._wrong(unknown(f"clients send no request {name!r}", name, known, "there are"))
+        if (wrong := no_request(name, self._settings)) is not None:
+            raise self._wrong(wrong)
         return name
 
     def _broker(self, name: str) -> int:
@@ -149,7 +150,7 @@ class _Part:
 
     def _sent_by_clients(self, rule: Rule) -> str:
         name = rule.message.removesuffix("Request").removesuffix("Response")
-        if name == "WriteTxnMarkers" or name not in self._requests():
+        if name == "WriteTxnMarkers" or no_request(name, self._settings) is not None:
             raise self._wrong(f"{rule.message} is between brokers, where no single message can be hit; "
                               "`partition b1 b2` cuts two of them off from each other")
         return name

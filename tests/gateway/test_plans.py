@@ -91,6 +91,8 @@ def test_the_fixture_takes_a_scenario_by_its_name() -> None:
             assert (producer.state(), producer.read(0)) == ("Ongoing", [])
             producer.until("CompleteCommit")
             assert producer.read(0) == [b"a"]
+        with pytest.raises(ValueError, match="clients send no request 'EndTxm'; did you mean EndTxn"):
+            cluster.delay("EndTxm")
     assert cluster.verdict() is None
     with pytest.raises(Refusal, match="there is no broker 'b2'; there are b1"):
         KafkaCluster(faults="crash b2")
