@@ -64,8 +64,9 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
         raise Refusal(f"port {first} of {host} cannot be listened on ({error.strerror}); leave --port out for a free "
                       "one, and --host for 127.0.0.1") from None
     finally:
-        for recording in recordings if path is not None else ():
-            recording.write(path)
+        if path is not None:
+            for recording in recordings:
+                recording.write(path)
     problems, unwritten = served_by.problems(), list[str]()
     if problems and path is None:
         try:
