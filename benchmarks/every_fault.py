@@ -6,6 +6,7 @@ of its kind can promise under faults); where it has a refinement, each step is h
 
     python benchmarks/every_fault.py                       # 10,000 runs of each
     python benchmarks/every_fault.py cluster --runs 200    # of those whose names contain this
+    python benchmarks/every_fault.py cluster --runs 200 --first 100    # as many more: 100 of each mode were made
 """
 
 from __future__ import annotations
@@ -108,12 +109,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="parts of model names (default: all)")
     parser.add_argument("--runs", type=int, default=10_000, help="runs of each model (default: 10,000)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run of each mode (default: 0)")
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     rows = [row for row in ROWS if not given.names or any(name in row.model for name in given.names)]
-    if not rows or given.runs < 2:
+    if not rows or given.runs < 2 or given.first < 0:
         known = ", ".join(row.model for row in ROWS)
-        print(f"name parts of {known}, and 2 runs or more, not {given.names} and {given.runs}", file=sys.stderr)
+        print(f"name parts of {known}, 2 runs or more, and a first seed from 0 on, not {given.names}, {given.runs} and "
+              f"{given.first}", file=sys.stderr)
         return 2
     bad = 0
     print("| model | mode | runs | steps | violated | leave the spec | stutters | extensions | CPU s |")
@@ -122,7 +125,8 @@ def main() -> int:
         for row in rows:
             for mode, runs in (("free", given.runs // 2), ("timed", given.runs - given.runs // 2)):
                 total = Sum()
-                tasks = [(row, mode, seed, min(BLOCK, runs - seed)) for seed in range(0, runs, BLOCK)]
+                end = given.first + runs
+                tasks = [(row, mode, seed, min(BLOCK, end - seed)) for seed in range(given.first, end, BLOCK)]
                 for done in reported(pool.map(block, tasks), f"{row.model} {mode}", runs):
                     total.add(done)
                 refined = find_model(row.model).make().refinement is not None

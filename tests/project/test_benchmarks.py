@@ -29,6 +29,16 @@ def test_every_fault_holds_actors_against_claims_and_spec() -> None:
     ]
 
 
+def test_runs_of_every_fault_add_up() -> None:
+    """What was made on two occasions are the runs of one."""
+
+    def steps(*arguments: str) -> int:
+        lines = ran("every_fault.py", "compaction/pulsar/", *arguments).stdout.splitlines()[2:]
+        return sum(int(line.split("|")[4].replace(",", "")) for line in lines)
+
+    assert steps("--runs", "8") == steps("--runs", "4") + steps("--runs", "4", "--first", "2") > 0
+
+
 def test_exhibits_are_found_by_each_strategy() -> None:
     """The first run that finds it, its steps, and those that are left; and the length in the spec."""
     done = ran("exhibits.py", "pc-01", "--runs", "10")
