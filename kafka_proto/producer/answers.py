@@ -164,8 +164,15 @@ def _produced(family: Family, producer: Producer, request: ProduceRequest, error
 
 
 def _place_of(producer: Producer, request: ProduceRequest) -> int | None:
-    wanted = request.partition, request.batch.base_sequence
-    found = (n for n, batch in enumerate(producer.batches) if (batch.partition, batch.base_sequence) == wanted)
+    """Return the place of the batch that a request carried, None where it was given up since.
+
+    Kafka's client knows its batches as objects; what two of them agree in here a leader takes for one batch, too.
+    """
+    data = request.batch
+    if (data.producer_id, data.producer_epoch) != (producer.producer_id, producer.producer_epoch):
+        return None
+    wanted = request.partition, data.base_sequence, data.records
+    found = (n for n, b in enumerate(producer.batches) if (b.partition, b.base_sequence, b.records) == wanted)
     return next(found, None)
 
 

@@ -12,6 +12,7 @@ from kafka_proto.log.records import MAX_SEQUENCE
 from kafka_proto.producer import (
     FAMILIES,
     Batch,
+    Ended,
     Family,
     Producer,
     ProducerStatus,
@@ -315,3 +316,15 @@ def test_error_of_one_request_keeps_the_epoch_and_error_while_aborting_goes_on()
     assert (given_up.status, given_up.batches, given_up.needs_new_epoch) == (aborting.status, (), True)
     assert [delivery_timed_out(family, in_flight(family, "T-0 a")).needs_new_epoch
             for family in (JAVA, JAVA39, NEW, OLD)] == [True, True, False, False]
+
+
+def test_answer_is_taken_only_for_the_batch_that_its_request_carried() -> None:
+    """Not for one of the next epoch with its sequence, of another partition, or with other records."""
+    producer = send(send(BEGUN, "T-0", "a", adds_partitions=False), "T-1", "a", adds_partitions=False)
+    sent = dict(next_produces(NEW, producer, "tid1", 5))
+    for place, request in sent.items():
+        producer = sent_batch(producer, place, request)
+    answer = ProduceResponse(Error.NONE, 0)
+    assert [batch.partition for batch in answered(NEW, producer, sent[1], answer).producer.batches] == ["T-0"]
+    for other in (attrs.evolve(producer, producer_epoch=1), in_flight(NEW, "T-0 b"), BEGUN):
+        assert answered(NEW, other, sent[0], answer) == Ended(other, Verdict.DONE)
