@@ -50,7 +50,16 @@ def answered(family: Family, producer: Producer, request: Any, response: Any) ->
         return Ended(SUCCESSES[type(request)](family, producer, request, response), known)
     if known is Verdict.FATAL or not _can_go_on(family, producer, error):
         return Ended(failed(producer, error), Verdict.FATAL, error)
+    if isinstance(request, EndTxnRequest) and producer.status is ProducerStatus.ABORTING_TRANSACTION:
+        return _abort_refused(producer, known, error)
     return Ended(_abortable(family, producer, error), known, error)
+
+
+def _abort_refused(producer: Producer, known: Verdict, error: Error) -> Ended:
+    """Go on where a new epoch was to be asked for anyway; else nothing follows: the abort fails, for good."""
+    if producer.needs_new_epoch:
+        return Ended(attrs.evolve(producer, is_ended=True), known, error)
+    return Ended(failed(producer, error), Verdict.FATAL, error)
 
 
 def _error_of(response: Any) -> Error:

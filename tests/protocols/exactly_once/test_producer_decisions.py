@@ -328,3 +328,17 @@ def test_answer_is_taken_only_for_the_batch_that_its_request_carried() -> None:
     assert [batch.partition for batch in answered(NEW, producer, sent[1], answer).producer.batches] == ["T-0"]
     for other in (attrs.evolve(producer, producer_epoch=1), in_flight(NEW, "T-0 b"), BEGUN):
         assert answered(NEW, other, sent[0], answer) == Ended(other, Verdict.DONE)
+
+
+@pytest.mark.parametrize("error", [E.INVALID_PRODUCER_ID_MAPPING, E.UNKNOWN_PRODUCER_ID, E.TRANSACTION_ABORTABLE])
+def test_abort_that_is_refused_is_not_asked_for_again(error: Error) -> None:
+    """A new epoch is asked for where that was to follow; else the producer can only be closed."""
+    aborting = attrs.evolve(BEGUN, status=ProducerStatus.ABORTING_TRANSACTION, partitions=("T-0",))
+    for needs, after in ((False, ProducerStatus.FATAL_ERROR), (True, ProducerStatus.ABORTING_TRANSACTION)):
+        producer = attrs.evolve(aborting, needs_new_epoch=needs)
+        end = next_call(JAVA, producer, "tid1")
+        assert isinstance(end, EndTxnRequest)
+        refused = answered(JAVA, sent_call(producer, end), end, EndTxnResponse(error)).producer
+        assert refused.status is after
+        following = next_call(JAVA, refused, "tid1")
+        assert following == (InitProducerIdRequest(4, "tid1", 60_000, 7, 0) if needs else None)
