@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model import Process, Value, durable
+from kafka_proto.exactly_once.epochs import used_up
 from kafka_proto.exactly_once.group_coordinator import GroupCoordinator
 from kafka_proto.exactly_once.look_ups import LookUps
 from kafka_proto.exactly_once.other_brokers import OtherBrokers
 from kafka_proto.exactly_once.partition_leader import PartitionLeader
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.transaction_coordinator import TransactionCoordinator
+from kafka_proto.exactly_once.transaction_log import TransactionRecord
 from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.composition import in_turn, replicated, start
-from kafka_proto.stack.local_log import LocalLog
+from kafka_proto.stack.local_log import RECORDS, LocalLog, Records
 from kafka_proto.stack.roles import Role
 from kafka_proto.versions import BrokerVersion
 
 
-def roles_of(name: str, version: BrokerVersion, placement: Placement, *, times_out: bool) -> tuple[Role, ...]:
-    """Return what a broker is made of."""
+def roles_of(
+    name: str, version: BrokerVersion, placement: Placement, *, times_out: bool,
+    begun: Mapping[str, tuple[TransactionRecord, ...]],
+) -> tuple[Role, ...]:
+    """Return what a broker is made of; `begun` is what the transaction log holds at the start."""
     others = OtherBrokers(name, placement)
     return (
         others,
-        TransactionCoordinator(name, version, placement, others, times_out=times_out),
+        TransactionCoordinator(name, version, placement, others, times_out=times_out, begun=begun),
         PartitionLeader(name, version, placement.partitions, others),
         GroupCoordinator(name, version, others),
         LookUps(name, placement),
@@ -40,12 +45,14 @@ def with_local_logs(
     """Return brokers that lead their partitions for good; entries of the transaction log may commit later."""
     leaders = {p: placement.leader(p) for p in placement.all_partitions}
     later = frozenset(placement.transaction_partitions if settings["log"] == "later" else ())
+    begun = used_up(placement, sizes["epochs"])
     brokers, initial = [], dict[str, Value]()
     for b in placement.brokers:
         log = LocalLog(b, roles[b], leaders, later)
         broker = Broker(b, log, roles[b], asks_again=False)
         brokers.append(broker)
-        initial |= on_disk(broker, broker.layout.values(broker.started(log.known(0))))
+        held = {RECORDS[p]: Records(begun[p]) for p in log.led if p in begun}
+        initial |= on_disk(broker, broker.layout.values(broker.started(log.known(0), held)))
     return tuple(brokers), initial
 
 

@@ -15,16 +15,19 @@ from kafka_proto.coordinator.outcome import Answer, Outcome
 from kafka_proto.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.exactly_once import (
+    administrator,
     broker_state,
     client,
     composition,
     ghosts,
+    idempotent_client,
     look_ups,
     messages,
     reader,
     transaction_coordinator,
     transaction_log,
 )
+from kafka_proto.exactly_once.epochs import used_up
 from kafka_proto.exactly_once.logs import LocalLogs, ReplicatedLogs
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.properties import properties
@@ -37,7 +40,7 @@ from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.log.chunks import Chunks
 from kafka_proto.log.producer_state import ProducerState, RememberedBatch
 from kafka_proto.log.transactions import AbortedTransaction, EndedTransaction, OpenTransaction
-from kafka_proto.producer import FAMILIES, Batch, Call, Producer
+from kafka_proto.producer import FAMILIES, Batch, Call, Producer, idempotent
 from kafka_proto.producer.state import OffsetsToCommit
 from kafka_proto.replication import messages as replication_messages
 from kafka_proto.replication import quorum, replica_state
@@ -49,18 +52,21 @@ from kafka_proto.transactions.records import LeaderAndEpoch
 from kafka_proto.versions import BrokerVersion
 
 SIZES = {
-    "producers": Size(1, maximum=4, doc="transactional producers"),
+    "producers": Size(1, minimum=0, maximum=4, doc="transactional producers"),
+    "idempotent-producers": Size(0, minimum=0, maximum=4, doc="producers that write without transactions"),
     "brokers": Size(2, maximum=5, doc="brokers: coordinators, and leaders of partitions"),
     "partitions": Size(2, maximum=4, doc="partitions of the topic"),
     "transactional-ids": Size(1, maximum=4, doc="transactional ids, which the producers have in turn"),
     "transactions": Size(2, maximum=9, doc="transactions that a producer begins"),
-    "records": Size(2, maximum=9, doc="records that it writes in each, at most"),
+    "records": Size(2, maximum=9, doc="records that it writes in each, at most; or in all, without transactions"),
     "offsets": Size(0, minimum=0, maximum=9, doc="offsets that it commits with each, at most"),
     "in-flight": Size(1, maximum=5, doc="batches of a partition that may be under way"),
     "consumers": Size(0, minimum=0, maximum=4, doc="consumers of all partitions"),
     "replication-factor": Size(2, maximum=5, doc="replicas of each log with log=replicated, at most one per broker"),
     "min-insync-replicas": Size(1, maximum=5, doc="how large their ISR must be for a write"),
     "elections": Size(0, minimum=0, maximum=6, doc="spurious elections of their leaders (0: none)"),
+    "deletions": Size(0, minimum=0, maximum=4, doc="times that records are deleted, up to a high watermark"),
+    "epochs": Size(0, minimum=0, maximum=9, doc="epochs that the transactional ids have left (0: all 32,767)"),
 }
 TIMEOUTS = ("request", "delivery", "transaction")
 LOGS = ("at-once", "later", "replicated")
@@ -70,7 +76,9 @@ TYPES: tuple[type, ...] = (
     LeaderAndEpoch, *controller.TYPES, Records, transaction_log.TransactionRecord,
     transaction_coordinator.EntryCallback, look_ups.Leaders, messages.MetadataRequest,
     messages.FindCoordinatorRequest, messages.LeaderResponse, messages.Request, messages.Response,
-    client.ClientState, client.Sent, client.Written, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,
+    client.ClientState, client.Sent, client.Written, idempotent_client.IdempotentState, idempotent_client.Carried,
+    idempotent_client.Placed, idempotent.IdempotentProducer, idempotent.IdempotentBatch, idempotent.Sequences,
+    administrator.AdministratorState, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,
     Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause, role.Coordinator, role.CoordinatorConfig, role.Waiting,
     role.Logged, role.Markers, Outcome, Answer, ProducerIds, Block, CachedTransaction, TransactionMetadata,
     PartitionLog, RecordBatch, Chunks, ProducerState,
@@ -111,11 +119,13 @@ def build(
     timeouts = frozenset(settings["timeouts"].split(","))
     replicated = settings["log"] == "replicated"
     roles = {
-        b: composition.roles_of(b, releases[settings["release"]], placement, times_out="transaction" in timeouts)
+        b: composition.roles_of(
+            b, releases[settings["release"]], placement, times_out="transaction" in timeouts,
+            begun=used_up(placement, sizes["epochs"]),
+        )
         for b in placement.brokers
     }
-    if not replicated:
-        refuse_moving(sizes, settings)
+    refuse(sizes, settings, replicated=replicated)
     compose = composition.with_replicated_logs if replicated else composition.with_local_logs
     processes, initial = compose(placement, roles, sizes, settings)
     clients = [
@@ -125,22 +135,40 @@ def build(
         )
         for c in placement.producers
     ]
+    family = FAMILIES[settings["client"]]
+    plain = [
+        idempotent_client.IdempotentClient(
+            i, family, placement, records=sizes["records"], in_flight=sizes["in-flight"], timeouts=timeouts,
+            looks_up=replicated,
+        )
+        for i in placement.idempotent_producers
+    ]
+    admins = [administrator.Administrator(placement, sizes["deletions"])] if sizes["deletions"] else []
     readers = [reader.Reader(r, placement, IsolationLevel(settings["isolation"])) for r in placement.consumers]
     logs = ReplicatedLogs(composition.hosts_of(placement, sizes)) if replicated else LocalLogs(placement)
     return Model(
-        name, (*clients, *processes, *readers), (initial,), network, faults, properties(placement, network, logs),
+        name, (*clients, *plain, *processes, *readers, *admins), (initial,), network, faults,
+        properties(placement, network, logs),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
     )
 
 
-def refuse_moving(sizes: Mapping[str, int], settings: Mapping[str, str]) -> None:
-    """Raise Refusal where something is asked for that only replicated logs have."""
-    asked = [name for name in ("disk", "election") if settings[name] != SETTINGS[name].default]
-    if sizes["elections"]:
-        asked.append("elections")
+def refuse(sizes: Mapping[str, int], settings: Mapping[str, str], *, replicated: bool) -> None:
+    """Raise Refusal where something is asked for that logs of the other kind have, or that nobody would do."""
+    if replicated:
+        asked = [name for name in ("deletions", "epochs") if sizes[name]]
+        said = "replicated logs do not have that; leave it out, or log=replicated"
+    else:
+        asked = [name for name in ("disk", "election") if settings[name] != SETTINGS[name].default]
+        asked += ["elections"] if sizes["elections"] else []
+        said = "only replicated logs have that; set log=replicated too, or leave it out"
     if asked:
-        raise Refusal(f"{', '.join(asked)}: only replicated logs have that; set log=replicated too, or leave it out")
+        raise Refusal(f"{', '.join(asked)}: {said}")
+    if sizes["deletions"] and sizes["consumers"]:
+        raise Refusal("deletions: a consumer here looks up no log's start; leave it out, or consumers")
+    if not sizes["producers"] and not sizes["idempotent-producers"]:
+        raise Refusal("producers: nobody writes; ask for some, or for idempotent-producers")
 
 
 def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
@@ -149,6 +177,9 @@ def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
     for c in placement.producers:
         state: client.ClientState = view[c]
         found += [f"{c} waits for {asked.dest} ({type(asked.request).__name__})" for asked in state.asked.values()]
+    for i in placement.idempotent_producers:
+        writing: idempotent_client.IdempotentState = view[i]
+        found += [f"{i} waits for {asked.dest} ({type(asked.request).__name__})" for asked in writing.asked.values()]
     return tuple(found)
 
 
@@ -167,7 +198,9 @@ def model(name: str, title: str, clients: tuple[str, ...], **releases: BrokerVer
 
 
 MODELS = (
-    model("kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka",), v2_3=versions.KIP_98),
+    model(
+        "kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka", "java23"), v2_3=versions.KIP_98,
+    ),
     model(
         "kip-360", "whole transactions with brokers as Kafka 2.5 to 3.5", ("java35", "rdkafka", "aiokafka"),
         v3_5=versions.KIP_360,

@@ -29,6 +29,8 @@ from kafka_proto.requests import (
     AddPartitionsToTxnResponse,
     ConsumerFetchRequest,
     ConsumerFetchResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
     Error,
     IsolationLevel,
     ProduceRequest,
@@ -57,6 +59,7 @@ class PartitionLeader(Role):
         self.parts = tuple(LEADER[p] for p in partitions)
         self.handlers: dict[type, Handler] = {
             ProduceRequest: self.produce, WriteTxnMarkersRequest: self.write_markers, ConsumerFetchRequest: self.fetch,
+            DeleteRecordsRequest: self.delete_records,
         }
 
     def started(self, local: Local) -> Local:
@@ -184,6 +187,8 @@ class PartitionLeader(Role):
         if found.error is not Error.NONE:
             return self.failed(local, p, message, found.error)
         if found.duplicate_at is not None:
+            if found.duplicate_at < log.high_watermark:
+                return self.reply(local, message, self.response(message.request, Error.NONE, found.duplicate_at))
             place = next(n for n, known in enumerate(log.batches) if known.base_offset == found.duplicate_at)
             return Effect(local, awaits=(Await(p, place, message),))
         placed = attrs.evolve(batch, base_offset=log.log_end_offset)
@@ -214,3 +219,12 @@ class PartitionLeader(Role):
         if news <= at <= log.log_end_offset:
             return None
         return self.reply(local, message, fetching.fetch(log, request))
+
+    def delete_records(self, local: Local, message: Request, request: DeleteRecordsRequest) -> Effect:
+        """Move the start of the log; only its checkpoint would survive a crash, and there is none here."""
+        where = LEADER[request.partition]
+        mine = local[where]
+        if not mine.serves:
+            return self.reply(local, message, DeleteRecordsResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        shorter, answer = fetching.delete(mine.log, request, self.version.leader.after_deletion)
+        return self.reply(local.put(where, attrs.evolve(mine, log=shorter)), message, answer)

@@ -17,6 +17,8 @@ from kafka_proto.requests import OFFSETS_PARTITION, TRANSACTION_TOPIC, partition
 class Placement:
     brokers: tuple[str, ...]
     producers: tuple[str, ...]
+    """The transactional ones."""
+    idempotent_producers: tuple[str, ...]
     consumers: tuple[str, ...]
     partitions: tuple[str, ...]
     """Those of the topic T."""
@@ -28,6 +30,7 @@ class Placement:
         return cls(
             tuple(f"b{n + 1}" for n in range(sizes["brokers"])),
             tuple(f"c{n + 1}" for n in range(sizes["producers"])),
+            tuple(f"i{n + 1}" for n in range(sizes["idempotent-producers"])),
             tuple(f"r{n + 1}" for n in range(sizes["consumers"])),
             tuple(partition_name("T", n) for n in range(sizes["partitions"])),
             tuple(f"tid{n + 1}" for n in range(sizes["transactional-ids"])),

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 
 from harness.model import FrozenMap, Network, Property, Reason, View, always, eventually, sometimes
 from kafka_proto.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
-from kafka_proto.exactly_once import moves
+from kafka_proto.exactly_once import moves, plain_records
 from kafka_proto.exactly_once.broker_state import COORDINATOR, GROUPS, LEADER, CoordinatorState, GroupState, LeaderState
 from kafka_proto.exactly_once.client import ClientState
+from kafka_proto.exactly_once.epochs import is_on_another_id
 from kafka_proto.exactly_once.ghosts import Span, committed_offsets, transaction_of
 from kafka_proto.exactly_once.logs import Logs, ReplicatedLogs, all_entries
 from kafka_proto.exactly_once.messages import Response
@@ -29,7 +30,7 @@ INVARIANTS = (
 )
 LIVENESS = ("OperationsEnd", "NothingStaysOpen")
 WITNESSES = ("TransactionCommitted", "TransactionAborted", "RequestRepeated", "ProducerBumped", "ProducerIsFenced",
-             "AbortedRecordSkipped", "MarkersUnderWay", "OffsetStaged")
+             "AbortedRecordSkipped", "MarkersUnderWay", "OffsetStaged", "EpochsRanOut", "EpochTakenUnasked")
 
 
 def offsets_of(state: GroupState) -> Offsets:
@@ -120,9 +121,10 @@ class Facts:
         committed = frozenset[str]().union(
             *(self.logs.ghosts(view, p).committed for p in self.placement.transaction_partitions)
         )
+        plain = self.placement.idempotent_producers
         for partition, seen in state.seen.items():
             for text in seen:
-                if transaction_of(text) not in committed:
+                if transaction_of(text) not in committed and transaction_of(text) not in plain:
                     return f"{r} got {text} of {partition}, but no commit of {transaction_of(text)} was decided"
         return None
 
@@ -156,7 +158,7 @@ class Facts:
                 ):
                     return f"{before} was acknowledged before {written.record}, but is after it in {partition}"
                 before = written.record
-        return None
+        return plain_records.written_once(self.placement, view, partition, self.log(view, partition))
 
     def fenced(self, view: View, c: str) -> Reason:
         """P7: a producer fails for good only where its coordinator has another epoch for its transactional id.
@@ -243,6 +245,9 @@ class Facts:
         waiting = [c for c in self.placement.producers if self.client(view, c).operation]
         if waiting:
             return ", ".join(f"{c} waits for {self.client(view, c).operation}" for c in waiting)
+        unanswered = plain_records.waits(self.placement, view)
+        if unanswered is not None:
+            return unanswered
         prepared = [entry for entry in self.entries(view) if entry.state in PREPARED]
         return f"producer id {prepared[0].producer_id} stays in {prepared[0].state}" if prepared else None
 
@@ -314,6 +319,8 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
             GROUPS.derived(view, b, offsets_of).staged for b in placement.brokers
         )),
         sometimes("MarkersUnderWay", lambda view: any(e.state in PREPARED for e in facts.entries(view))),
+        sometimes("EpochsRanOut", lambda view: any(map(is_on_another_id, facts.entries(view)))),
+        sometimes("EpochTakenUnasked", lambda view: plain_records.took_next_epoch(placement, view)),
         *(moves.witnesses(placement, logs, some(lambda state: state.leaders.asked > 0))
           if isinstance(logs, ReplicatedLogs) else ()),
     )

@@ -52,7 +52,14 @@ LATE_MARKER = row(
     APART, Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
     runs=400, expected="MarkerAttribution", repaired="late-marker-repaired",
 )
-FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER)
+PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
+SENT_AGAIN = row(
+    "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
+    "kip-98", {**PLAIN, "deletions": 2}, Faults(rules=(Rule("delay", message="ProduceRequest", nth=2, delay_ms=200),)),
+    ("AcknowledgedOnce", "OperationsEnd"), mode="timed", runs=400, settings={"client": "java23"},
+    expected="AcknowledgedOnce", repaired="record-sent-again-repaired",
+)
+FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN)
 REFUSES_LATE_MARKERS = {"release": "4.2"}
 TWINS = (
     attrs.evolve(
@@ -71,6 +78,11 @@ TWINS = (
     attrs.evolve(
         LATE_MARKER, name="late-marker-repaired", title="a marker's epoch must be above the producer's (KIP-1228)",
         settings=REFUSES_LATE_MARKERS, expected=None, repaired=None,
+    ),
+    attrs.evolve(
+        SENT_AGAIN, name="record-sent-again-repaired",
+        title="a producer is known as long as it is used (KAFKA-7190), and goes on in another epoch (KIP-360)",
+        model="exactly-once/kip-360", settings={}, expected=None, repaired=None,
     ),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")
@@ -114,5 +126,16 @@ SCENARIOS: tuple[Scenario, ...] = (
         settings={"timeouts": "request,transaction", "release": "4.4"}, witnesses=("ProducerIsFenced",)),
     row("exactly-once-crashes", "brokers crash in each state of a transaction, whose log is slow", "kip-890",
         TWO, Faults(crash=2, targets=("b1", "b2")), timeouts=3, settings={"log": "later"}, witnesses=ENDED),
+    row("exactly-once-epochs-run-out", "transactional ids have few epochs left, and go on with another producer id",
+        "kip-890", {**TWO, "epochs": 2, "transactions": 4, "records": 1}, Faults(delay=1), timeouts=2,
+        settings={"timeouts": "request,transaction", "release": "4.4"}, witnesses=(*ENDED, "EpochsRanOut")),
+    row("idempotent-late-answers", "records without transactions: batches are late or lost, asked again or given up",
+        "kip-890", {**PLAIN, "brokers": 2}, Faults(delay=2, drop=1), timeouts=4,
+        settings={"timeouts": "request,delivery"}, witnesses=("EpochTakenUnasked",)),
+    row("idempotent-in-flight", "three batches of a partition are in flight, and connections are given up", "kip-890",
+        {**PLAIN, "brokers": 2, "records": 5, "in-flight": 3}, timeouts=4),
+    row("idempotent-beside-transactions", "two producers write to the same partitions, one of them in transactions",
+        "kip-890", {**TWO, "idempotent-producers": 1, "consumers": 1}, Faults(delay=1), timeouts=1,
+        witnesses=(*ENDED, "AbortedRecordSkipped")),
     *FAILING, *TWINS, *MOVING,
 )

@@ -6,15 +6,16 @@ leader epoch of the partition of the transaction log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from harness.model import Local, Message, Value
+from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.coordinator import role
 from kafka_proto.coordinator.answers import response
 from kafka_proto.coordinator.loading import load
 from kafka_proto.coordinator.outcome import Answer
+from kafka_proto.coordinator.outcome import Outcome as RoleOutcome
 from kafka_proto.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Effect, Logged, Markers, Waiting
 from kafka_proto.coordinator.transaction import AT_REST, TxnState
@@ -57,25 +58,34 @@ class EntryCallback:
     request: CoordinatorRequest | None
 
 
+def block_of(broker: str, placement: Placement, count: int) -> Block:
+    """Return a broker's block of producer ids, by how many it had before: no other broker has it."""
+    brokers = placement.brokers
+    return Block((brokers.index(broker) + count * len(brokers)) * BLOCK_SIZE, BLOCK_SIZE)
+
+
 class TransactionCoordinator(stack.Role):
     """The coordinator of one broker, of the transactional ids whose partitions it leads."""
 
     def __init__(
-        self, name: str, version: BrokerVersion, placement: Placement, others: OtherBrokers, *, times_out: bool
+        self, name: str, version: BrokerVersion, placement: Placement, others: OtherBrokers, *, times_out: bool,
+        begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(),
     ) -> None:
         self.name = name
         self.version = version
         self.placement = placement
         self.others = others
         self.times_out = times_out
+        self.begun = begun
+        """What its partitions hold at the start; the producer ids there are of its first block."""
         self.partitions = placement.transaction_partitions
         self.parts = (*(COORDINATOR[p] for p in self.partitions), BLOCKS)
 
     def started(self, local: Local) -> Local:
         for p in self.partitions:
             if known(local, p).leader == self.name:
-                local = self.loaded(local, p, ())
-        return local
+                local = self.loaded(local, p, self.begun.get(p, ()))
+        return local.put(BLOCKS, GivenBlocks(1)) if self.begun else local
 
     def serves(self, local: Local, p: str) -> bool:
         return not local[COORDINATOR[p]].cache.loading
@@ -115,6 +125,8 @@ class TransactionCoordinator(stack.Role):
     def decided(self, local: Local, message: Request) -> stack.Effect:
         """Return what is decided about a request."""
         request = message.request
+        if request.transactional_id is None:
+            return self.given(local, message)
         p = self.placement.transaction_partition(request.transactional_id)
         verifies = isinstance(request, AddPartitionsToTxnRequest) and request.verify_only
         if known(local, p).leader != self.name:
@@ -140,10 +152,24 @@ class TransactionCoordinator(stack.Role):
         cache = local[COORDINATOR[p]].cache
         if cache.loading or cache.ids.next_id is not None:
             return local
-        brokers, count = self.placement.brokers, local[BLOCKS].count
-        block = Block((brokers.index(self.name) + count * len(brokers)) * BLOCK_SIZE, BLOCK_SIZE)
-        local = local.put(BLOCKS, GivenBlocks(count + 1))
+        local, block = self.next_block(local)
         return self.cached(local, p, attrs.evolve(cache, ids=ProducerIds(block)))
+
+    def next_block(self, local: Local) -> tuple[Local, Block]:
+        """Return a block of producer ids of its own, and the state in which it is given."""
+        count = local[BLOCKS].count
+        block = block_of(self.name, self.placement, count)
+        return local.put(BLOCKS, GivenBlocks(count + 1)), block
+
+    def given(self, local: Local, message: Request) -> stack.Effect:
+        """Give a producer without transactional id an id, the first of a block: any broker does, and keeps nothing."""
+        local, block = self.next_block(local)
+        outcome = self.version.coordinator.init_producer_id(
+            message.request, None, producer_id=block.first, now=NOW,
+            max_timeout_ms=CoordinatorConfig().transaction_max_timeout_ms,
+        )
+        assert isinstance(outcome, RoleOutcome)
+        return self.reply(local, message, response(message.request, outcome.answer))
 
     def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
         """Do what is unfinished: markers of what was prepared before an election, entries that the log refused."""

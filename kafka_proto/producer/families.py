@@ -42,6 +42,7 @@ FAMILIES = {
         Family("java35", "Java 2.8 to 3.7, kafka-python 3.0", 4, 9, 3, 3, 3, 3),
         Family("rdkafka", "librdkafka 2.16", 4, 9, 1, 3, 0, 0),
         Family("aiokafka", "aiokafka 0.14", 0, 7, 0, 0, 0, 0),
+        Family("java23", "Java 2.1 to 2.3", 1, 7, 1, 2, 1, 1),
     )
 }
-"""By name. What each speaks was seen on the wire against released brokers."""
+"""By name. What each speaks was seen on the wire against released brokers; `java23` has the newest versions of 2.3."""

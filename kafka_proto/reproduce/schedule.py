@@ -152,6 +152,10 @@ class _Reading:
             self._check(n, step)
         lates = {n: self._late(n) for n in range(len(self.steps)) if self._is_late(n)}
         requests = [request for step in self.steps for request in self._requests(step)]
+        plain = sorted({asked.source for asked in requests if getattr(asked.request, "transactional_id", "") is None})
+        if plain:
+            raise Unplayable(f"{plain[0]} writes without transactions; producers with transactions are all that can be "
+                             "had there")
         tids = {request.source: str(request.request.transactional_id) for request in requests
                 if hasattr(request.request, "transactional_id")}
         events = tuple(self._events(lates))
