@@ -2,8 +2,8 @@
 
 `commands` is what an application may ask for, `sending` what is sent next, `answers` what follows from an answer or a
 time-out, `idempotent` all of this for a producer without transactions, `verdicts` the one table of what an error code
-means, `families` which versions of requests a client speaks. Connections, time and correlation ids belong to whoever carries
-the requests.
+means, `families` which versions of requests a client speaks. Connections, time and correlation ids belong to
+whoever carries the requests.
 """
 
 from kafka_proto.producer.answers import Ended, answered, broker_lost
