@@ -85,6 +85,11 @@ def fence(cached: CachedTransaction) -> Fenced:
     return Fenced(attrs.evolve(cached, pending_state=TxnState.PREPARE_EPOCH_FENCE), epoch)
 
 
+def keep_epoch(cached: CachedTransaction) -> Fenced:
+    """Return the epoch that an open transaction is aborted with where its owner is not fenced (0.11, KAFKA-6119)."""
+    return Fenced(cached, cached.metadata.producer_epoch)
+
+
 def _begin(request: InitProducerIdRequest, now: int) -> dict[str, object]:
     return {"state": TxnState.EMPTY, "timeout_ms": request.transaction_timeout_ms, "partitions": (),
             "start_timestamp": -1, "last_update_timestamp": now}

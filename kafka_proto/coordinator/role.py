@@ -49,6 +49,8 @@ class CoordinatorDecisions:
     recovered: Callable[[TransactionMetadata], TransactionMetadata]
     """What of an entry a coordinator has that reads it from the log."""
     marker_version: int = 1
+    fence_timed_out: Callable[[CachedTransaction], Fenced] = fence
+    """The epoch with which a transaction is aborted that is open for too long."""
 
 
 @attrs.frozen
@@ -239,7 +241,9 @@ def time_out(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, n
     if cached.pending_state is not None or cached.metadata.state is not TxnState.ONGOING:
         return state, ()
     try:
-        outcome = decisions.abort_fenced(fence(cached), answer=Answer(), producer_id=state.ids.next_id, now=now)
+        outcome = decisions.abort_fenced(
+            decisions.fence_timed_out(cached), answer=Answer(), producer_id=state.ids.next_id, now=now
+        )
     except IllegalTransition:
         return state, ()
     return _carry(state, tid, Waiting(None, None, outcome))

@@ -200,6 +200,7 @@ def model(name: str, title: str, clients: tuple[str, ...], **releases: BrokerVer
 MODELS = (
     model(
         "kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka", "java23"), v2_3=versions.KIP_98,
+        v0_11=versions.KIP_98_0_11,
     ),
     model(
         "kip-360", "whole transactions with brokers as Kafka 2.5 to 3.5", ("java35", "rdkafka", "aiokafka"),

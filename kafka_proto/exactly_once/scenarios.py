@@ -59,7 +59,13 @@ SENT_AGAIN = row(
     ("AcknowledgedOnce", "OperationsEnd"), mode="timed", runs=400, settings={"client": "java23"},
     expected="AcknowledgedOnce", repaired="record-sent-again-repaired",
 )
-FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN)
+GOES_ON = row(
+    "late-producer-goes-on", "a transaction times out, and its producer goes on in the same epoch (KAFKA-6119)",
+    "kip-98", {**TWO, "transactions": 1}, claims=("Atomicity", "OperationsEnd"), timeouts=1, runs=400,
+    settings={"timeouts": "transaction", "release": "0.11"}, expected="Atomicity",
+    repaired="late-producer-goes-on-repaired",
+)
+FAILING = (LATE_END, HANGING, JOINING, LATE_MARKER, SENT_AGAIN, GOES_ON)
 REFUSES_LATE_MARKERS = {"release": "4.2"}
 TWINS = (
     attrs.evolve(
@@ -83,6 +89,10 @@ TWINS = (
         SENT_AGAIN, name="record-sent-again-repaired",
         title="a producer is known as long as it is used (KAFKA-7190), and goes on in another epoch (KIP-360)",
         model="exactly-once/kip-360", settings={}, expected=None, repaired=None,
+    ),
+    attrs.evolve(
+        GOES_ON, name="late-producer-goes-on-repaired", title="a time-out fences who began the transaction",
+        settings={"timeouts": "transaction"}, expected=None, repaired=None,
     ),
 )
 ENDED = ("TransactionCommitted", "TransactionAborted")

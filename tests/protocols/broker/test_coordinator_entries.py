@@ -30,7 +30,7 @@ from kafka_proto.requests import (
     ListTransactionsResponse,
     WriteTxnMarkersRequest,
 )
-from kafka_proto.versions import KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
+from kafka_proto.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
 
 S = TxnState
 OPEN = TransactionMetadata(7, S.ONGOING, 3, 2, 6, -1, ("T-0",), 50, 10, 20, 0)
@@ -208,3 +208,22 @@ def test_what_time_does_and_when() -> None:
     loading = coordinator(DONE, loading=True)
     assert role.receive(KIP_360.coordinator, loading, INIT, now=30, token="me") == (
         loading, (Answered("me", INIT, Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)),))
+
+
+@pytest.mark.parametrize(("version", "epoch", "answer"), [
+    (KIP_98_0_11, 3, Error.NONE), (KIP_98, 4, Error.PRODUCER_FENCED), (KIP_360, 4, Error.PRODUCER_FENCED),
+])
+def test_time_out_fences_who_began_the_transaction_but_in_0_11(
+    version: BrokerVersion, epoch: int, answer: Error
+) -> None:
+    """There the abort has the epoch that its producer has, who may go on with it (KAFKA-6119)."""
+    _, (effect,) = role.time_out(version.coordinator, coordinator(OPEN), "tid", now=30)
+    assert isinstance(effect, Logged) and effect.entry is not None
+    assert (effect.entry.state, effect.entry.producer_epoch) == (S.PREPARE_ABORT, epoch)
+    aborted = attrs.evolve(effect.entry, state=S.COMPLETE_ABORT, partitions=())
+    going_on = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-1",))
+    _, (effect,) = role.receive(version.coordinator, coordinator(aborted), going_on, now=40)
+    found = effect.answer.error if isinstance(effect, Answered) else Error.NONE
+    assert found is answer
+    _, (effect,) = role.receive(version.coordinator, coordinator(OPEN), INIT, now=30)
+    assert isinstance(effect, Logged) and effect.entry is not None and effect.entry.producer_epoch == 4
