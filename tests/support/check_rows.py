@@ -153,6 +153,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("hanging-transaction", "NoHangingTransaction", 14, 9_613, timers="1"),
     Exhibit("late-batch-joins", "AcknowledgedOutcome", 27, 92_176, timers="2", is_large=True),
     Exhibit("late-marker", "MarkerAttribution", 22, 5_072, timers="1"),
+    Exhibit("record-sent-again", "AcknowledgedOnce", 11, 6_092, {"deletions": 1}, "2"),
+    Exhibit("late-producer-goes-on", "Atomicity", 20, 3_154, timers="1"),
     Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_423,
             {"topic-partitions": 1, "elections": 1}, "1", "none"),
     Exhibit("stack-one-replica-is-enough", "AckedTransactionsSurvive", 15, 3_887_295, ONE_LOG, SHRINK, "crash=1",
