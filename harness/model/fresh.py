@@ -14,7 +14,7 @@ import attrs
 
 from harness.model.local_state import survivor
 from harness.model.model import Model
-from harness.model.network import FIFO
+from harness.model.network import Network
 from harness.model.values import FrozenMap, Value, canonical_sort
 from harness.model.view import State, parts
 
@@ -34,9 +34,9 @@ class Number:
     ordered: bool
     """Whether it counts which of two is greater, or equality only; a new number is greater than all either way."""
     per: tuple[str, ...] = ()
-    """Whose they are: `self` (the actor in whose state they stand), `key` (of the map in which they or their record
-    stand), `beside` (the text that begins their tuple; others stay), or fields of their record that say so, as
-    `source` and `dest` of a message; none for one namespace."""
+    """Whose they are: `self` (the actor in whose state they stand), `part` (the key of the part of that state), `key`
+    (of the map in which they or their record stand), `beside` (the text that begins their tuple; others stay), or
+    fields of their record that say so, as `source` and `dest` of a message; none for one namespace."""
 
 
 def fresh(sort: str, *per: str) -> dict[str, Any]:
@@ -82,24 +82,36 @@ class NumberSlots:
         for actor in model.actors.values():
             self._owners |= dict.fromkeys(actor.layout.slots, actor.name)
             self._disks |= {disk: where for where, disk in actor.layout.disks.items()}
-        self._fifo = {inbox.slot for mine in model.inboxes.values() for inbox in mine if inbox.network is FIFO}
+        self._networks = networks(model)
 
     def renamed(self, name: str, value: Value, rename: Rename) -> Value:
         """Return the value of a slot under another choice of its declared numbers."""
         if name in self._disks:
             where = self._disks[name]
-            return _disk(survivor(self._initial[where], value), value, _Renaming(rename, self._owners[where]))
-        return in_order(name, renamed_value(value, rename, self._owners.get(name, "")), name in self._fifo)
+            renaming = _Renaming(rename, self._owners[where], part_of(where))
+            return _disk(survivor(self._initial[where], value), value, renaming)
+        after = renamed_value(value, rename, self._owners.get(name, ""), part_of(name))
+        return in_order(name, after, self._networks.get(name))
 
 
-def in_order(name: str, value: Value, is_fifo: bool) -> Value:
-    """Return the value of a slot with what it keeps in canonical order in that order again, after a renaming."""
+def part_of(slot: str) -> str:
+    """Return the key of the part of an actor that a slot holds, of `b1[replica][p1]` it is p1; empty without one."""
+    return " ".join(parts(slot)[2:])
+
+
+def networks(model: Model) -> dict[str, Network]:
+    """Return the semantics of each slot that is an inbox."""
+    return {inbox.slot: inbox.network for mine in model.inboxes.values() for inbox in mine}
+
+
+def in_order(name: str, value: Value, network: Network | None) -> Value:
+    """Return the value of a slot with what it keeps in canonical order in that order again, after a renaming.
+
+    `network` is the semantics of an inbox.
+    """
     if parts(name)[0] == "held":
         return tuple(canonical_sort(value))
-    if is_fifo:
-        queues: FrozenMap[str, Any] = value
-        return FrozenMap({who: (tuple(canonical_sort(old)), now) for who, (old, now) in queues.items()})
-    return value
+    return value if network is None else network.in_order(value)
 
 
 def renamed(model: Model, state: State, rename: Rename) -> dict[str, Value]:
@@ -120,9 +132,9 @@ def numbers(model: Model, state: State) -> dict[Namespace, set[int]]:
     return found
 
 
-def renamed_value(value: Value, rename: Rename, owner: str = "") -> Value:
-    """Return a value, part of the state of `owner` or a message, under another choice of its declared numbers."""
-    return _Renaming(rename, owner).of(value, None, (), "")
+def renamed_value(value: Value, rename: Rename, owner: str = "", part: str = "") -> Value:
+    """Return a value, a part of the state of `owner` or a message, under another choice of its declared numbers."""
+    return _Renaming(rename, owner, part).of(value, None, (), "")
 
 
 def _disk(local: Value, disk: FrozenMap[str, Value], renaming: _Renaming) -> Value:
@@ -134,9 +146,10 @@ def _disk(local: Value, disk: FrozenMap[str, Value], renaming: _Renaming) -> Val
 class _Renaming:
     """A way through the values of one slot."""
 
-    def __init__(self, rename: Rename, owner: str) -> None:
+    def __init__(self, rename: Rename, owner: str, part: str) -> None:
         self.rename = rename
-        self.owner = owner
+        self.whose = {"key": "key", BESIDE: BESIDE, "self": owner, "part": part}
+        """What the words of a declaration mean that are no fields of a record."""
 
     def of(self, value: Any, number: Number | None, whose: tuple[str, ...], key: str) -> Value:
         """Return a value; `number` is the declaration of its field, `key` that of the nearest map."""
@@ -175,6 +188,7 @@ class _Renaming:
         return self.of(value, number, tuple(self._owner(record, name) for name in number.per) if number else (), key)
 
     def _owner(self, record: Any, name: str) -> str:
-        if name in ("key", BESIDE):
-            return name
-        return self.owner if name == "self" else str(getattr(record, name))
+        if name in self.whose:
+            return self.whose[name]
+        said = getattr(record, name)
+        return "" if said is None else str(said)

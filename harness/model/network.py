@@ -8,7 +8,7 @@ message. Nothing is ever ordered between destinations. Which links travel by whi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.model.message import Message
 from harness.model.values import FrozenMap, Value, canonical_sort
@@ -29,6 +29,10 @@ class Network(Protocol):
 
     def each(self, inbox: Value) -> Iterable[Message]:
         return self.contents(inbox)
+
+    def in_order(self, inbox: Value) -> Value:
+        """Return an inbox whose messages were renamed as it is kept: what goes by their order or numbers follows."""
+        return inbox
 
 
 class UnorderedSet(Network):
@@ -115,6 +119,10 @@ class Fifo(Network):
             return inbox
         return self._with(inbox, source, tuple(canonical_sort([*abandoned, current])), ())
 
+    def in_order(self, inbox: Value) -> Value:
+        queues: FrozenMap[str, Any] = inbox
+        return FrozenMap({who: (tuple(canonical_sort(old)), now) for who, (old, now) in queues.items()})
+
     def _with(self, inbox: Value, source: str, abandoned: Value, current: Value) -> Value:
         if not abandoned and not current:
             return inbox.without(source)
@@ -167,6 +175,9 @@ class Connections(_Queues):
 
     def key(self, message: Message) -> tuple[str, int]:
         return message.source, getattr(message, "connection", 0)
+
+    def in_order(self, inbox: Value) -> Value:
+        return FrozenMap({self.key(queue[0]): queue for queue in inbox.values()})
 
 
 class Reliable(_Queues):

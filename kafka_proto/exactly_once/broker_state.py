@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap, Part, Parts, persisted, volatile
+from harness.model import FrozenMap, Part, Parts, fresh, ordered, persisted, volatile
 from kafka_proto.coordinator.role import Coordinator, Effect
 from kafka_proto.exactly_once.ghosts import Ghosts
 from kafka_proto.exactly_once.messages import Request
@@ -39,7 +39,7 @@ class LeaderState:
 
     log: PartitionLog = volatile(default=EMPTY_LOG)
     verifications: FrozenMap[int, Verification] = volatile(default=FrozenMap())
-    guards: int = volatile(default=0)
+    guards: int = volatile(default=0, metadata=fresh("guard", "self", "part"))
     serves: bool = volatile(default=False)
 
     @property
@@ -70,7 +70,8 @@ class Asked:
     """Of markers."""
     client: Request | None = None
     """The client's request that waits for the answer to a verification, with the guard and what was asked."""
-    guard: int = 0
+    partition: str = ""
+    guard: int = attrs.field(default=0, metadata=fresh("guard", "self", "partition"))
     operation: Operation | None = None
 
 
@@ -78,11 +79,12 @@ class Asked:
 class Connections:
     """The connections to other brokers, and what was asked on them."""
 
-    opened: FrozenMap[str, int] = persisted(default=FrozenMap())
+    opened: FrozenMap[str, int] = persisted(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
     """By broker: the number of the connection in use."""
-    correlation: int = volatile(default=0)
-    asked: FrozenMap[int, Asked] = volatile(default=FrozenMap())
-    """By correlation id."""
+    correlation: int = persisted(default=0, metadata=ordered("correlation", "self"))
+    """The last one used: as with connections, no crash makes it another request's."""
+    asked: FrozenMap[int, Asked] = volatile(default=FrozenMap(), metadata=ordered("correlation", "self"))
+    """By correlation id, in the order in which all is asked again on a new connection."""
 
 
 COORDINATOR = Parts("coordinator", CoordinatorState)

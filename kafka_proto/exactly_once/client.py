@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
+from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value, ordered
 from kafka_proto import producer as producers
 from kafka_proto.exactly_once.ghosts import offset, record, text_of
 from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, about_of, look_up
@@ -47,11 +47,11 @@ class ClientState:
     """A producer with its connections; and, as ghosts, what the application did and was told."""
 
     producer: Producer = Producer()
-    opened: FrozenMap[str, int] = FrozenMap()
+    opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
     """By broker: the number of the connection in use."""
     leaders: Leaders = Leaders()
-    correlation: int = 0
-    asked: FrozenMap[int, Sent] = FrozenMap()
+    correlation: int = attrs.field(default=0, metadata=ordered("correlation", "self"))
+    asked: FrozenMap[int, Sent] = attrs.field(default=FrozenMap(), metadata=ordered("correlation", "self"))
     operation: str = IDLE
     """What the application waits for: `init`, `commit`, `abort`, or nothing."""
     transactions: int = 0

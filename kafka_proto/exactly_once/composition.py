@@ -52,7 +52,7 @@ def with_local_logs(
         broker = Broker(b, log, roles[b], asks_again=False)
         brokers.append(broker)
         held = {RECORDS[p]: Records(begun[p]) for p in log.led if p in begun}
-        initial |= on_disk(broker, broker.layout.values(broker.started(log.known(0), held)))
+        initial |= on_disk(broker, broker.layout.values(broker.started(log.known(broker.initial), held)))
     return tuple(brokers), initial
 
 

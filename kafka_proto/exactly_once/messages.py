@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import Message, Value
+from harness.model import Message, Value, ordered
 
 
 @attrs.frozen
@@ -18,8 +18,8 @@ class Request(Message):
     """
 
     request: Value
-    correlation: int
-    connection: int = 0
+    correlation: int = attrs.field(metadata=ordered("correlation", "source"))
+    connection: int = attrs.field(default=0, metadata=ordered("connection", "source", "dest"))
     transaction: str = ""
     """The ghost: the application's transaction that it is part of. No protocol code reads it."""
 
@@ -33,12 +33,23 @@ class Response(Message):
     """The response to a request, on its connection."""
 
     response: Value
-    correlation: int
-    connection: int = 0
+    correlation: int = attrs.field(metadata=ordered("correlation", "dest"))
+    connection: int = attrs.field(default=0, metadata=ordered("connection", "dest", "source"))
 
     @property
     def type(self) -> str:
         return type(self.response).__name__
+
+
+@attrs.frozen
+class Asker:
+    """Who waits for a coordinator's answer, and where it goes."""
+
+    client: str
+    correlation: int = attrs.field(metadata=ordered("correlation", "client"))
+    connection: int = attrs.field(metadata=ordered("connection", "client", "self"))
+    transaction: str
+    """The ghost of the request."""
 
 
 @attrs.frozen

@@ -75,7 +75,7 @@ TYPES: tuple[type, ...] = (
     *broker_state.TYPES, *replication_messages.OF_REPLICAS, *replica_state.TYPES, *quorum.TYPES, Metadata,
     LeaderAndEpoch, *controller.TYPES, Records, transaction_log.TransactionRecord,
     transaction_coordinator.EntryCallback, look_ups.Leaders, messages.MetadataRequest,
-    messages.FindCoordinatorRequest, messages.LeaderResponse, messages.Request, messages.Response,
+    messages.FindCoordinatorRequest, messages.LeaderResponse, messages.Request, messages.Response, messages.Asker,
     client.ClientState, client.Sent, client.Written, idempotent_client.IdempotentState, idempotent_client.Carried,
     idempotent_client.Placed, idempotent.IdempotentProducer, idempotent.IdempotentBatch, idempotent.Sequences,
     administrator.AdministratorState, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,

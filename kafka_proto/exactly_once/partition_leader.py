@@ -152,7 +152,8 @@ class PartitionLeader(Role):
         """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
         request = verification_request(operation, message.request.transactional_id, *producer, partition)
         local, sent = self.others.ask(
-            local, self.role, request, message.transaction, client=message, guard=guard, operation=operation
+            local, self.role, request, message.transaction, client=message, partition=partition,
+            guard=guard, operation=operation,
         )
         return Effect(local, sent)
 

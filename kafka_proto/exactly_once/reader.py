@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Message, Turn
+from harness.model import Actor, FrozenMap, Message, Turn, ordered
 from kafka_proto.consumer import Consumer, fetched, next_fetch
 from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, look_up
 from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
@@ -14,6 +14,7 @@ from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.requests import ConsumerFetchRequest, Error, IsolationLevel
 
 RETRY_BACKOFF = "RetryBackoff"
+NO_CORRELATION = 0
 
 
 @attrs.frozen
@@ -21,15 +22,17 @@ class Fetching:
     """A fetch that is not answered, or a look-up of whom to ask."""
 
     request: ConsumerFetchRequest | LookUp
-    connection: int
+    dest: str
+    connection: int = attrs.field(metadata=ordered("connection", "self", "dest"))
 
 
 @attrs.frozen
 class ReaderState:
     consumer: Consumer
     fetches: FrozenMap[str, Fetching] = FrozenMap()
-    """By partition; each has a connection of its own."""
-    connections: int = 0
+    """By partition; each has a connection of its own, and so needs no correlation id."""
+    opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
+    """By broker: how many connections."""
     seen: FrozenMap[str, tuple[str, ...]] = FrozenMap()
     """By partition: what the application got."""
     leaders: Leaders = Leaders()
@@ -52,17 +55,18 @@ class Reader(Actor[ReaderState]):
     def fetching(self, local: ReaderState, partition: str) -> tuple[ReaderState, Message]:
         """Fetch what follows the position, on a new connection if there is none; or look up who leads first."""
         known, dest = local.fetches.get(partition), local.leaders.of(partition, self.placement)
-        number = local.connections + 1 if known is None else known.connection
         request: ConsumerFetchRequest | LookUp = next_fetch(local.consumer, partition)
         if dest == UNKNOWN:
             brokers = self.placement.brokers
             request, dest = look_up(partition, self.placement), brokers[local.leaders.asked % len(brokers)]
             local = attrs.evolve(local, leaders=attrs.evolve(local.leaders, asked=local.leaders.asked + 1))
-        after = attrs.evolve(
-            local, fetches=local.fetches.set(partition, Fetching(request, number)),
-            connections=max(local.connections, number),
-        )
-        return after, Request(request, number, number, source=self.name, dest=dest)
+        if known is None or known.dest != dest:
+            number = local.opened.get(dest, 0) + 1
+            local = attrs.evolve(local, opened=local.opened.set(dest, number))
+        else:
+            number = known.connection
+        after = attrs.evolve(local, fetches=local.fetches.set(partition, Fetching(request, dest, number)))
+        return after, Request(request, NO_CORRELATION, number, source=self.name, dest=dest)
 
     def timers(self, local: ReaderState) -> tuple[str, ...]:
         return (RETRY_BACKOFF,) if local.leaders.resting else ()
@@ -73,7 +77,8 @@ class Reader(Actor[ReaderState]):
     def on_message(self, local: ReaderState, message: Message) -> Iterable[Turn[ReaderState]]:
         assert isinstance(message, Response)
         who = (self.name, message.source)
-        found = ((p, f) for p, f in local.fetches.items() if f.connection == message.connection)
+        came_on = message.source, message.connection
+        found = ((p, f) for p, f in local.fetches.items() if (f.dest, f.connection) == came_on)
         partition, asked = next(found, ("", None))
         if asked is None:
             yield Turn("IgnoreResponse", who, local)

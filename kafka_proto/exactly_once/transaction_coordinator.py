@@ -21,7 +21,7 @@ from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfi
 from kafka_proto.coordinator.transaction import AT_REST, TxnState
 from kafka_proto.errors import ErrorCode
 from kafka_proto.exactly_once.broker_state import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
-from kafka_proto.exactly_once.messages import Request, Response
+from kafka_proto.exactly_once.messages import Asker, Request, Response
 from kafka_proto.exactly_once.other_brokers import OtherBrokers
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
@@ -137,7 +137,7 @@ class TransactionCoordinator(stack.Role):
             answer = self.version.coordinator.verify_partitions(request, cached)
             return self.reply(local, message, AddPartitionsToTxnResponse(answer))
         local = self.refilled(local, p)
-        token = (message.source, message.correlation, message.connection, message.transaction)
+        token = Asker(message.source, message.correlation, message.connection, message.transaction)
         cache, effects = role.receive(
             self.version.coordinator, local[COORDINATOR[p]].cache, request, now=NOW, token=token
         )
@@ -244,16 +244,17 @@ class TransactionCoordinator(stack.Role):
         return stack.Effect(local, sent, appends, flush=True)
 
     def answer(self, answered: Answered) -> Message:
-        client, correlation, connection, _ = answered.token
+        asker: Asker = answered.token
         return Response(
-            response(answered.request, answered.answer), correlation, connection, source=self.name, dest=client
+            response(answered.request, answered.answer), asker.correlation, asker.connection, source=self.name,
+            dest=asker.client,
         )
 
     def entry(self, waiting: Waiting, p: str, logged: Logged) -> Append:
         """Return an entry as a record of the log, with the ghost of who caused it."""
         tid, entry, request = logged.transactional_id, logged.entry, waiting.request
         told = isinstance(request, EndTxnRequest) or (entry is not None and entry.state is TxnState.ONGOING)
-        asker = waiting.token[3] if told and waiting.token else ""
+        asker = waiting.token.transaction if told and waiting.token is not None else ""
         return Append(p, TransactionRecord(tid, entry, asker), EntryCallback(tid, waiting.token, request))
 
     def markers(self, local: Local, p: str, markers: Markers, pauses: bool) -> tuple[Local, tuple[Message, ...]]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, fresh
 from kafka_proto.log import EMPTY_LOG, PartitionLog
 from kafka_proto.log.producer_state import ProducerState
 
@@ -35,7 +35,7 @@ class Operation(StrEnum):
 class Verification:
     """A verification of a transaction's first batch, volatile. The guard is an object of one round: a fresh number."""
 
-    guard: int
+    guard: int = attrs.field(metadata=fresh("guard", "self", "part"))
     lowest_sequence: int
     producer_epoch: int
     adds_partition: bool

@@ -82,7 +82,7 @@ class FetchRequest(PartitionMessage):
     high_watermark: int
     """That the follower knows (KIP-1166): the leader answers when it has something newer."""
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "source", "broker_epoch"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "source", "partition", "broker_epoch"))
 
 
 @attrs.frozen
@@ -93,7 +93,7 @@ class FetchResponse(PartitionMessage):
     entry: Entry | None
     high_watermark: int
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "broker_epoch"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "partition", "broker_epoch"))
     diverging_epoch: EpochEnd | None = attrs.field(default=None, metadata=absent_if_none())
     """With DIVERGING_EPOCH: what the leader has of the follower's last epoch."""
 
@@ -106,7 +106,7 @@ class OffsetsForLeaderEpochRequest(PartitionMessage):
     current_leader_epoch: int
     """Of the LeaderAndIsrRequest that is being obeyed; it matters to KIP-320 only."""
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "source"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "source", "broker_epoch"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "source", "partition", "broker_epoch"))
 
 
 @attrs.frozen
@@ -116,7 +116,7 @@ class OffsetsForLeaderEpochResponse(PartitionMessage):
     error: Error
     answer: EpochEnd | None
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "dest"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "broker_epoch"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "dest", "partition", "broker_epoch"))
 
 
 @attrs.frozen

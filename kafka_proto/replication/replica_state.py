@@ -73,7 +73,7 @@ class Follower:
 
     end_offset: int
     broker_epoch: int = attrs.field(metadata=ordered("broker_epoch", "key"))
-    correlation: int = attrs.field(metadata=ordered("fetch", "key", "broker_epoch"))
+    correlation: int = attrs.field(metadata=ordered("fetch", "key", "part", "broker_epoch"))
 
 
 Fetched = tuple[Follower | None, FetchResponse | None]
@@ -101,7 +101,7 @@ class ReplicaState:
     """While becoming: the end offset that the log will have, as far as the look-ups went."""
     request: Request | None = volatile(default=None)
     """What a follower has asked its leader and is sent again until it is answered."""
-    correlation: int = volatile(default=0, metadata=ordered("fetch", "self", "broker_epoch"))
+    correlation: int = volatile(default=0, metadata=ordered("fetch", "self", "part", "broker_epoch"))
     followers: FrozenMap[str, Follower] = volatile(default=FrozenMap())
     parked: FrozenMap[str, Request] = volatile(default=FrozenMap())
     """Requests that have no answer yet: no record, no leader, or an epoch of which this replica has not heard."""

@@ -24,6 +24,8 @@ class Records:
     committed: tuple[Any, ...] = persisted(default=())
     under_way: tuple[tuple[Value, Value], ...] = volatile(default=())
     """Records that are not committed yet, each with its callback."""
+    leader_epoch: int = persisted(default=1)
+    """It grows with each start of the leader."""
 
 
 RECORDS = Parts("log", Records)
@@ -42,16 +44,18 @@ class LocalLog(Log):
         self.led = tuple(p for p, leader in leaders.items() if leader == name)
         self.parts = tuple(RECORDS[p] for p in self.led)
 
-    def known(self, broker_epoch: int) -> FrozenMap[str, LeaderAndEpoch]:
-        """Return who leads what; a broker's own epochs grow with each start."""
+    def known(self, local: Local) -> FrozenMap[str, LeaderAndEpoch]:
+        """Return who leads what, in which epochs as far as this broker knows: it hears nothing of others' starts."""
         return FrozenMap({
-            p: LeaderAndEpoch(broker_epoch + 1 if leader == self.name else 1, leader)
+            p: LeaderAndEpoch(local[RECORDS[p]].leader_epoch if leader == self.name else 1, leader)
             for p, leader in self.leaders.items()
         })
 
     def restarted(self, local: Local) -> Local:
-        metadata = local[METADATA]
-        local = local.put(METADATA, attrs.evolve(metadata, known=self.known(metadata.broker_epoch)))
+        for p in self.led:
+            log = local[RECORDS[p]]
+            local = local.put(RECORDS[p], attrs.evolve(log, leader_epoch=log.leader_epoch + 1))
+        local = local.put(METADATA, attrs.evolve(local[METADATA], known=self.known(local)))
         for p in self.led:
             if self.roles[p].loads_at_once:
                 records = local[RECORDS[p]].committed
@@ -64,7 +68,7 @@ class LocalLog(Log):
             role, log = self.roles[p], local[RECORDS[p]]
             if not role.serves(local, p):
                 after = role.loaded(local, p, log.committed)
-                yield Turn("LoadTxnLog", (self.name, p), after, flush=(METADATA,))
+                yield Turn("LoadTxnLog", (self.name, p), after, flush=(METADATA, RECORDS[p]))
             if log.under_way:
                 record, callback = log.under_way[0]
                 rest = attrs.evolve(log, under_way=log.under_way[1:])

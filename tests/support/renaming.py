@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from harness.model import Choice, FrozenMap, Model, State, Value, View, canonical_text
-from harness.model.fresh import Namespace, declared, numbers, renamed, renamed_value
+from harness.model.fresh import Namespace, declared, numbers, part_of, renamed, renamed_value
 
 FAR = 1_000_000
 Injection = dict[Namespace, dict[int, int]]
@@ -66,10 +66,10 @@ def _differs(model: Model, one: State, other: State, ours: Choice, theirs: Choic
         return "other slots are written, or other messages sent"
     after = {where: dict(there) for where, there in before.items()}
     owners = {name: actor.name for actor in model.actors.values() for name in actor.layout.slots}
-    pairs = [(owners[name], writes[name], written[name]) for name in writes if name in owners]
-    pairs += [("", mine, its) for mine, its in zip(sent, meant, strict=True)]
-    for owner, mine, its in pairs:
-        for (where, n), (_, m) in zip(_listed(mine, owner), _listed(its, owner), strict=False):
+    pairs = [(owners[name], part_of(name), writes[name], written[name]) for name in writes if name in owners]
+    pairs += [("", "", mine, its) for mine, its in zip(sent, meant, strict=True)]
+    for owner, part, mine, its in pairs:
+        for (where, n), (_, m) in zip(_listed(mine, owner, part), _listed(its, owner, part), strict=False):
             after.setdefault(where, {}).setdefault(n, m)
     if (why := _not_injective(model, after)) is not None:
         return why
@@ -88,7 +88,7 @@ def _not_injective(model: Model, injection: Injection) -> str | None:
     return None
 
 
-def _listed(value: Any, owner: str) -> list[tuple[Namespace, int]]:
+def _listed(value: Any, owner: str, part: str) -> list[tuple[Namespace, int]]:
     """Return the numbers of a value in the order of its fields; sets and maps by number have no order to go by."""
     found: list[tuple[Namespace, int]] = []
 
@@ -96,7 +96,7 @@ def _listed(value: Any, owner: str) -> list[tuple[Namespace, int]]:
         found.append((where, n))
         return n
 
-    renamed_value(_ordered_parts(value), note, owner)
+    renamed_value(_ordered_parts(value), note, owner, part)
     return found
 
 

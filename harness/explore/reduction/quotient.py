@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from harness.explore.reduction.symmetry import Renaming, rename, renamed_slot, renamings
 from harness.memo.interning import Ids, SlotValues
 from harness.model import Model, Value
-from harness.model.fresh import Namespace, NumberSlots, in_order
-from harness.model.network import FIFO
+from harness.model.fresh import Namespace, NumberSlots, in_order, networks
 
 Numbers = tuple[tuple[Namespace, int], ...]
 """The declared numbers of a value that are not special, in order."""
@@ -142,7 +141,7 @@ class NameImage:
     def __init__(self, model: Model, of: SlotValues, names: Renaming) -> None:
         self._of = of
         self.names = names
-        self._fifo = {inbox.slot for mine in model.inboxes.values() for inbox in mine if inbox.network is FIFO}
+        self._networks = networks(model)
         self.targets = [of.index[renamed_slot(name, names)] for name in of.slots]
         """The slot that each slot becomes."""
         self._ids: list[dict[int, int]] = [{} for _ in of.slots]
@@ -163,7 +162,7 @@ class NameImage:
     def renamed(self, n: int, value: Value) -> Value:
         """Return what a value of a slot becomes, in the slot that this one becomes."""
         slots = self._of.slots
-        return in_order(slots[self.targets[n]], rename(value, self.names), slots[n] in self._fifo)
+        return in_order(slots[self.targets[n]], rename(value, self.names), self._networks.get(slots[n]))
 
 
 def name_images(model: Model, of: SlotValues) -> list[NameImage]:
