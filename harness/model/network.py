@@ -168,13 +168,15 @@ class Connections(_Queues):
     """First in, first out on each connection, which a message names as its `connection`; connections are unordered.
 
     Who opens a new connection sends on it from then on. What is under way on an old one may arrive any time later.
-    Inbox: (source, connection) -> queue.
+    Each address numbers those that it opens; a message on another's, an answer, says whose as its `opener`.
+    Inbox: (source, connection) -> queue; (source, connection, opener) for connections of others.
     """
 
     name = "connections"
 
-    def key(self, message: Message) -> tuple[str, int]:
-        return message.source, getattr(message, "connection", 0)
+    def key(self, message: Message) -> tuple[str, int] | tuple[str, int, str]:
+        number, opener = getattr(message, "connection", 0), getattr(message, "opener", message.source)
+        return (message.source, number) if opener == message.source else (message.source, number, opener)
 
     def in_order(self, inbox: Value) -> Value:
         return FrozenMap({self.key(queue[0]): queue for queue in inbox.values()})

@@ -30,7 +30,7 @@ class Request(Message):
 
 @attrs.frozen
 class Response(Message):
-    """The response to a request, on its connection."""
+    """The response to a request, on its connection, which the asker opened."""
 
     response: Value
     correlation: int = attrs.field(metadata=ordered("correlation", "dest"))
@@ -39,6 +39,10 @@ class Response(Message):
     @property
     def type(self) -> str:
         return type(self.response).__name__
+
+    @property
+    def opener(self) -> str:
+        return self.dest
 
 
 @attrs.frozen

@@ -236,3 +236,18 @@ def test_fifo_agrees_with_a_list_of_connections(data: st.DataObject) -> None:
         waiting = [queue for of_source in queues.values() for queue in of_source if queue]
         assert set(FIFO.deliverable(inbox)) == {queue[0] for queue in waiting}
         assert Counter(FIFO.contents(inbox)) == Counter(message for queue in waiting for message in queue)
+
+
+@attrs.frozen
+class Numbered(Message):
+    connection: int
+    opener: str
+
+
+def test_connections_of_one_number_are_two_if_two_opened_them() -> None:
+    """What goes on a connection that it opened does not wait for its answers on another's, whatever their numbers."""
+    network = NETWORKS["connections"]
+    request, answer = (Numbered(3, opener, source="a", dest="z") for opener in ("a", "z"))
+    inbox = filled(network, answer, request, answer)
+    assert set(network.deliverable(inbox)) == {request, answer}
+    assert network.contents(network.take(network.take(inbox, answer), request)) == (answer,)
