@@ -105,6 +105,7 @@ class Exhibit:
     """Temporal ones to check besides."""
     most: int = 800_000
     """States after which a search ends."""
+    network: str = ""
     twin_steps: int = 0
     """Of the schedules of the twin that were all looked at, where it is not complete."""
     is_large: bool = False
@@ -116,12 +117,14 @@ class Exhibit:
         faults = ["--faults", self.faults, *(f"--target={name}" for name in self.targets)] if self.faults else []
         temporal = [f"--property={name}" for name in self.properties]
         bounds = ["--reduce", self.reduce, "--states", str(self.most)]
-        return [*options(self.sizes, {}), *timers, *faults, *temporal, *bounds]
+        network = ["--network", self.network] if self.network else []
+        return [*options(self.sizes, {}), *network, *timers, *faults, *temporal, *bounds]
 
     @property
     def within(self) -> str:
         """What is not the scenario's own, in words."""
         said = [f"{name}={n}" for name, n in self.sizes.items()]
+        said += [f"network={self.network}"] if self.network else []
         said += [self.faults.replace("none", "no faults")] if self.faults else []
         said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
         return ", ".join(said) or "its own"
@@ -135,12 +138,13 @@ SHRINK = "1,RequestTimeout=0"
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("rp-01-truncate-to-high-watermark", "StrongIsr", 12, 60_779, reduce="all"),
     Exhibit("rp-02-diverging-tails", None, 12, 0, most=3_000_000, twin_steps=12, is_large=True),
-    Exhibit("rp-03-unknown-epoch", "StrongIsr", 17, 0, {"producers": 2}, most=3_000_000, twin_steps=20, is_large=True),
+    Exhibit("rp-03-unknown-epoch", "StrongIsr", 17, 4_033_033, {"producers": 2}, network="fifo", most=6_000_000,
+            is_large=True),
     Exhibit("rp-04-fast-failover", "FollowerLogMatches", 13, 0, {"producers": 2, "elections": 1}, most=3_000_000,
             twin_steps=14, is_large=True),
     Exhibit("rp-05-unfenced-fetch", None, 10, 0, most=1_000_000, twin_steps=10, is_large=True),
     Exhibit("rp-06-first-try", None, 10, 0, most=1_000_000, twin_steps=10, is_large=True),
-    Exhibit("rp-10-unseen-member", "StrongIsr", 14, 0, most=3_000_000, twin_steps=17, is_large=True),
+    Exhibit("rp-10-unseen-member", "StrongIsr", 14, 13_228_490, {"records": 1}, most=20_000_000, is_large=True),
     Exhibit("pc-01-leaked-ledger", "NoLeak", 9, 15_248, {"messages": 1}, "0", reduce="all"),
     Exhibit("pc-02-read-twice", "ReaderView", 14, 70_447, reduce="all", is_large=True),
     Exhibit("pc-03-durable-too-late", "ReaderView", 20, 264_072, reduce="all", is_large=True),
