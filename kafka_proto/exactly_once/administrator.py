@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, Kind, Message, Turn
+from harness.model import Actor, FrozenMap, Kind, Message, Turn, ordered
 from kafka_proto.exactly_once.messages import Request, Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.requests import DeleteRecordsRequest
@@ -19,7 +19,10 @@ HIGH_WATERMARK = -1
 @attrs.frozen
 class AdministratorState:
     deletions: int = 0
-    """How many it asked for; each has a connection of its own."""
+    """How many it asked for."""
+    correlation: int = attrs.field(default=0, metadata=ordered("correlation", "self"))
+    opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
+    """By broker: the number of the last connection; each request has one of its own."""
 
 
 class Administrator(Actor[AdministratorState]):
@@ -35,13 +38,14 @@ class Administrator(Actor[AdministratorState]):
     def step(self, local: AdministratorState) -> Iterable[Turn[AdministratorState]]:
         if local.deletions == self.deletions:
             return
-        number = local.deletions + 1
+        correlation = local.correlation + 1
         for partition in self.placement.partitions:
+            leader = self.placement.leader(partition)
+            connection = local.opened.get(leader, 0) + 1
             request = DeleteRecordsRequest(VERSION, partition, HIGH_WATERMARK)
-            sent = Request(request, number, number, source=NAME, dest=self.placement.leader(partition))
-            yield Turn(
-                "DeleteRecords", (NAME, partition), AdministratorState(number), (sent,), kind=Kind.COMMAND
-            )
+            sent = Request(request, correlation, connection, source=NAME, dest=leader)
+            after = AdministratorState(local.deletions + 1, correlation, local.opened.set(leader, connection))
+            yield Turn("DeleteRecords", (NAME, partition), after, (sent,), kind=Kind.COMMAND)
 
     def on_message(
         self, local: AdministratorState, message: Message

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Kind, Message, Turn, Value
+from harness.model import Actor, FrozenMap, Kind, Message, Turn, Value, ordered
 from kafka_proto.exactly_once.client import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, RETRY_BACKOFF
 from kafka_proto.exactly_once.ghosts import record
 from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, look_up
@@ -46,11 +46,11 @@ class IdempotentState:
     """A producer with its connections; and, as ghosts, what its application was told."""
 
     producer: IdempotentProducer = IdempotentProducer()
-    opened: FrozenMap[str, int] = FrozenMap()
+    opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
     """By broker: the number of the connection in use."""
     leaders: Leaders = Leaders()
-    correlation: int = 0
-    asked: FrozenMap[int, Carried] = FrozenMap()
+    correlation: int = attrs.field(default=0, metadata=ordered("correlation", "self"))
+    asked: FrozenMap[int, Carried] = attrs.field(default=FrozenMap(), metadata=ordered("correlation", "self"))
     inits: int = 0
     """How many InitProducerId were sent: each goes to the next broker."""
     acknowledged: tuple[Placed, ...] = ()

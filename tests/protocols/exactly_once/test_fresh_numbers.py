@@ -63,6 +63,14 @@ def test_what_is_declared_is_only_compared(name: str, settings: dict[str, str], 
     assert common | (replicates if is_moving or seeds == 1 else verifies) <= seen <= possible
 
 
+def test_what_others_declare_is_only_compared() -> None:
+    """Likewise of producers without transactions, and of who deletes records."""
+    sizes = {"producers": 0, "idempotent-producers": 1, "deletions": 2, "consumers": 0}
+    why, seen = found(made("kip-98", {"timeouts": "request,delivery"}, **sizes), range(3), 40)
+    assert not why
+    assert {"connection", "correlation"} <= seen
+
+
 def ends(change: Callable[[dict[str, Sort]], dict[str, Sort]], patch: pytest.MonkeyPatch) -> list[str]:
     """Return how a run with two markers under way departs from renamed ones once declarations are changed."""
     patch.setattr(renaming, "declared", lambda types: change(declared(types)))
