@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import attrs
 
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
 from kafka_proto.addresses import address_of
-from kafka_proto.conformance.files import VARIABLE, BadFile, default_files, load
+from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import Verdict, judge
 
@@ -21,37 +22,63 @@ MOST_SHOWN = 20
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
     """Play the records of files and say which are equal. Exit code 1 where one differs and no reason is known."""
-    try:
-        paths = tuple(map(Path, arguments)) or default_files()
-        records = [record for path in paths for record in load(path)]
-    except BadFile as error:
-        raise Refusal(str(error)) from None
-    for option, field in FILTERS.items():
-        records = _chosen(records, option, field, options[option])
+    if options["--record"] is not None:
+        return _record(arguments, options, Path(options["--record"]))
+    records = _loaded(arguments, options, NEEDED, FILTERS)
     said: tuple[str, ...] = ()
     if options["--broker"] is None:
         verdicts = [judge(record) for record in records]
     else:
-        verdicts, said = _at_a_broker(records, options["--broker"], options["--release"])
+        host, port, _ = _broker_of(options)
+        from kafka_proto.gateway.conforming import play_at
+
+        verdicts, said = play_at(records, host, port)
     differing = [verdict for verdict in verdicts if not verdict.equal]
     data = {"records": [attrs.asdict(verdict) for verdict in verdicts]}
     text = "\n".join((table(agreement(verdicts)), *said, *_differences(differing)))
     return Printed(text, data, 1 if any(verdict.reason is None for verdict in differing) else 0)
 
 
-def _at_a_broker(
-    records: list[dict[str, Any]], address: str, release: str | None
-) -> tuple[list[Verdict], tuple[str, ...]]:
-    """Play records over the wire against the broker at HOST:PORT, and say how many were left out, and why."""
+def _loaded(
+    arguments: tuple[str, ...], options: Mapping[str, str | None], needed: tuple[str, ...], filters: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the records of the files that are named, those that the options choose."""
     try:
-        from kafka_proto.gateway.conforming import play_at
-    except ImportError as error:
-        raise Refusal(f"playing over the wire needs the extra `gateway` ({error.name} is missing): "
-                      "pip install 'kafka-proto[gateway]'") from None
-    host, port = address_of(address)
+        paths = tuple(map(Path, arguments)) or default_files()
+        records = [record for path in paths for record in load(path, needed)]
+    except BadFile as error:
+        raise Refusal(str(error)) from None
+    for option, field in filters.items():
+        records = _chosen(records, option, field, options[option])
+    return records
+
+
+def _record(arguments: tuple[str, ...], options: Mapping[str, str | None], path: Path) -> Printed:
+    """Play situations at a broker, and write what it answers to a file as records."""
+    host, port, release = _broker_of(options)
+    from harness.record.files import compact, write_atomically
+    from kafka_proto.gateway.conforming import record_at
+
+    filters = {option: field for option, field in FILTERS.items() if option != "--release"}
+    scripts = {(each["situation"], each["family"]): each
+               for each in reversed(_loaded(arguments, options, OF_A_SCRIPT, filters))}
+    records, said = record_at([scripts[key] for key in sorted(scripts)], host, port, release)
+    write_atomically(path, (compact({"meta": {"format": FORMAT}, "records": records}),), path.suffix == ".gz")
+    stable = sum(record["stable"] for record in records)
+    text = f"recorded {len(records)} situations in {path}, of which {stable} were the same twice"
+    return Printed("\n".join((text, *said)), {"records": records}, 0)
+
+
+def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
+    """Return host, port and release of the broker that is asked for."""
+    address, release = options["--broker"], options["--release"]
+    if address is None:
+        raise Refusal("--record writes what a broker answers; give --broker HOST:PORT as well")
+    if find_spec("kio") is None or find_spec("crc32c") is None:
+        raise Refusal("playing over the wire needs the extra `gateway`: pip install 'kafka-proto[gateway]'")
     if release is None:
         raise Refusal("a broker does not say which release it is; give --release as well, as 4.4.0")
-    return play_at(records, host, port)
+    return *address_of(address), release
 
 
 def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str | None) -> list[dict[str, Any]]:
@@ -87,5 +114,6 @@ conformance = ProtocolCommand(
         CommandOption("--family", "FAMILY", "Only records of this family of clients, as tv2."),
         CommandOption("--situation", "NAME", "Only records of this situation, as commit_one."),
         CommandOption("--broker", "HOST:PORT", "Play over the wire against this broker, ours or a real one."),
+        CommandOption("--record", "FILE", "Write what the broker answers as records, in place of comparing it."),
     ),
 )

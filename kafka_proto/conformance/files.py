@@ -11,6 +11,9 @@ from typing import Any
 
 VARIABLE = "KAFKA_PROTO_GROUND_TRUTH"
 NEEDED = ("situation", "broker_version", "transaction_version", "family", "steps")
+OF_A_SCRIPT = ("situation", "family", "steps")
+"""What is needed of a record that is to be played on a broker for the first time."""
+FORMAT = 1
 
 
 class BadFile(Exception):
@@ -32,8 +35,8 @@ def default_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ..
     return found
 
 
-def load(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a file. Raises BadFile with one sentence for what is no such file."""
+def load(path: Path, needed: tuple[str, ...] = NEEDED) -> list[dict[str, Any]]:
+    """Return the records of a file, each with what is needed. Raises BadFile with one sentence for what is no such."""
     try:
         packed = path.read_bytes()
         data = json.loads(gzip.decompress(packed) if packed[:2] == b"\x1f\x8b" else packed)
@@ -45,7 +48,7 @@ def load(path: Path) -> list[dict[str, Any]]:
     if not isinstance(records, list):
         raise BadFile(f'{path} holds no recorded situations: expected {{"meta": ..., "records": [...]}}')
     for number, record in enumerate(records, 1):
-        missing = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
+        missing = [key for key in needed if not isinstance(record, dict) or key not in record]
         if missing:
             raise BadFile(f"record {number} of {path} has no {missing[0]}")
     return records

@@ -1,14 +1,19 @@
-"""Records played over the wire against a broker at an address: those of its level of `transaction.version`."""
+"""Records played over the wire against a broker at an address: those of its level of `transaction.version`.
+
+A broker's answers become records themselves: what is played is the requests, whatever else a record has.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from harness.model import Refusal
-from kafka_proto.conformance.verdict import Verdict, judge
+from kafka_proto.conformance.verdict import Verdict, differences, judge
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
 from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH
@@ -28,22 +33,63 @@ def play_at(records: list[dict[str, Any]], host: str, port: int) -> tuple[list[V
 
     Raises Refusal where nobody answers as a broker, or no record is of the broker's level.
     """
-    try:
-        with Client(host, port) as client:
-            level = level_of(client)
-            run = new_run(client)
-            mine = [record for record in records if record["transaction_version"] == level]
-            reasons = Counter(reason for record in mine if (reason := left_out(record)) is not None)
-            played = [(n, record) for n, record in enumerate(mine) if left_out(record) is None]
-            await_coordinators(client)
-            verdicts = [judge(record, player=Situation(client.ask, pauses(), f"{run}-{n}", wall_clock_ms()).play)
-                        for n, record in played]
-    except (OSError, Malformed) as error:
-        raise Refusal(f"{host}:{port} does not answer as a broker ({error}); start one, as kafka-proto serve does"
-                      ) from None
+    with _connected(host, port) as client:
+        level = level_of(client)
+        run = new_run(client)
+        mine = [record for record in records if record["transaction_version"] == level]
+        reasons = Counter(reason for record in mine if (reason := left_out(record)) is not None)
+        played = [(n, record) for n, record in enumerate(mine) if left_out(record) is None]
+        await_coordinators(client)
+        verdicts = [judge(record, player=Situation(client.ask, pauses(), f"{run}-{n}", wall_clock_ms()).play)
+                    for n, record in played]
     if not mine:
         raise Refusal(f"no record is of level {level} of {FEATURE}, which the broker has; serve another level")
     return verdicts, tuple(f"{count} not played: {reason}" for reason, count in sorted(reasons.items()))
+
+
+def record_at(
+    scripts: list[dict[str, Any]], host: str, port: int, release: str
+) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Return the records that a broker of a release makes of scripts, each played twice, and lines about what is odd.
+
+    A script is a record whose steps need no response, and whose `after` names transactional ids and partitions. Raises
+    Refusal where nobody answers as a broker, and for a request that is not known here.
+    """
+    records: list[dict[str, Any]] = []
+    said: list[str] = []
+    with _connected(host, port) as client:
+        level, run = level_of(client), new_run(client)
+        await_coordinators(client)
+        for n, script in enumerate(scripts):
+            who = f"{script['situation']} ({script['family']})"
+            if (reason := left_out(script)) is not None:
+                said.append(f"{who} is not recorded: {reason}")
+                continue
+            try:
+                first, second = (Situation(client.ask, pauses(), f"{run}-{n}.{again}", wall_clock_ms()).play(script)
+                                 for again in (1, 2))
+            except (KeyError, TypeError, ValueError) as error:
+                raise Refusal(f"{who} cannot be played ({type(error).__name__}: {error}); docs/conformance.md has the "
+                              "form of a situation") from None
+            records.append({"situation": script["situation"], "about": script.get("about", ""),
+                            "broker_version": release, "transaction_version": level, "family": script["family"],
+                            "steps": first, "stable": first == second})
+            if first != second:
+                odd = (difference for number, (one, other) in enumerate(zip(first, second, strict=True), 1)
+                       for difference in differences(one, other, f"step {number}"))
+                said.append(f"{who} differs when it is played again: {next(odd)}")
+    return records, tuple(said)
+
+
+@contextmanager
+def _connected(host: str, port: int) -> Iterator[Client]:
+    """Give a connection to a broker. Raises Refusal where nobody answers as one."""
+    try:
+        with Client(host, port) as client:
+            yield client
+    except (OSError, Malformed) as error:
+        raise Refusal(f"{host}:{port} does not answer as a broker ({error}); start one, as kafka-proto serve does"
+                      ) from None
 
 
 def level_of(client: Client) -> int:

@@ -25,6 +25,8 @@ NAMES = {code.number: code.name for code in CODES}
 TOPIC, GROUP = "T", "G"
 TIDS = "tid-"
 LEVELS = ("read_uncommitted", "read_committed")
+EARLIEST = -2
+"""The time stamp by which ListOffsets gives where a log begins."""
 PREPARED = ("PrepareCommit", "PrepareAbort")
 MEMBER_ID_REQUIRED = BY_NAME["MEMBER_ID_REQUIRED"].number
 MOST = 2**20
@@ -150,8 +152,15 @@ class Situation:
         return [header.base_offset, self.symbols.producer_name(header.producer_id), header.producer_epoch,
                 header.base_sequence, kind, values]
 
+    def _start(self, index: int) -> int:
+        """Return where a partition's log begins: not at 0 where records were deleted."""
+        wanted = {"partition_index": index, "timestamp": EARLIEST, "current_leader_epoch": -1}
+        found = self.ask(offer.LIST_OFFSETS, 5, {"replica_id": -1, "topics": self.topics("partitions", wanted)})
+        return int(found["topics"][0]["partitions"][0]["offset"])
+
     def _partition(self, index: int) -> dict[str, Any]:
-        committed, all_ = self.fetch(index, 0, "read_committed"), self.fetch(index, 0, "read_uncommitted")
+        start = self._start(index)
+        committed, all_ = (self.fetch(index, start, level) for level in reversed(LEVELS))
         response = self.ask(offer.DESCRIBE_PRODUCERS, 0, {"topics": self.topics("partition_indexes", index)})
         producers = sorted(response["topics"][0]["partitions"][0]["active_producers"], key=lambda p: p["producer_id"])
         return {
@@ -317,6 +326,13 @@ def _list_offsets(s: Situation, version: int, f: Fields) -> dict[str, Any]:
     return {**_error(row["error_code"]), "offset": row["offset"]}
 
 
+def _delete_records(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    wanted = {"partition_index": f["partition"], "offset": f["offset"]}
+    got = s.ask(offer.DELETE_RECORDS, version, {"topics": s.topics("partitions", wanted), "timeout": 10_000})
+    (row,) = got["topics"][0]["partitions"]
+    return {**_error(row["error_code"]), "low_watermark": row["low_watermark"]}
+
+
 def _describe(s: Situation, version: int, f: Fields) -> dict[str, Any]:
     found = s.describe(f["transactional_ids"][0])
     return {"error": found.get("error", "NONE"), "state": found.get("state", "")}
@@ -334,6 +350,7 @@ def _list(s: Situation, version: int, f: Fields) -> dict[str, Any]:
 REQUESTS: dict[str, Callable[[Situation, int, Fields], dict[str, Any]]] = {
     "InitProducerId": _init, "AddPartitionsToTxn": _add, "AddOffsetsToTxn": _add_offsets, "EndTxn": _end,
     "Produce": _produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
-    "TxnOffsetCommit": _txn_offset_commit, "OffsetCommit": _offset_commit, "OffsetFetch": _offset_fetch,
-    "JoinGroup+SyncGroup": _join, "LeaveGroup": _leave, "DescribeTransactions": _describe, "ListTransactions": _list,
+    "DeleteRecords": _delete_records, "TxnOffsetCommit": _txn_offset_commit, "OffsetCommit": _offset_commit,
+    "OffsetFetch": _offset_fetch, "JoinGroup+SyncGroup": _join, "LeaveGroup": _leave,
+    "DescribeTransactions": _describe, "ListTransactions": _list,
 }

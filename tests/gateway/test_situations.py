@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from harness.model import Refusal
-from kafka_proto.conformance import default_files, load
+from kafka_proto.conformance import default_files, judge, load
 from kafka_proto.conformance.command import conformance
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.conforming import play_at
@@ -47,8 +49,37 @@ def test_situations_are_equal_over_the_wire(records: list[dict[str, Any]]) -> No
 
 @pytest.mark.large
 def test_all_situations_are_equal_over_the_wire(records: list[dict[str, Any]]) -> None:
-    """All that need no marker to be held and no ten thousand requests: 1,573 but 78."""
-    assert check(records) == 1495
+    """All that need no marker to be held and no ten thousand requests: 1,915 but 78."""
+    assert check(records) == 1837
+
+
+SCRIPT = {"records": [{"situation": "mine", "family": "tv2", "steps": [
+    {"request": {"api": "InitProducerId", "version": 5, "fields": {
+        "transactional_id": "tid-A", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}},
+     "after": {"coordinator": ["tid-A"], "partitions": ["0"]}},
+    {"request": {"api": "DeleteRecords", "version": 2, "fields": {"partition": 0, "offset": 0}}},
+]}]}
+
+
+def test_a_new_situation_is_recorded(tmp_path: Path) -> None:
+    """A script becomes a record of the broker's release and level, which is equal when it is played."""
+    script, made, broken = (tmp_path / name for name in ("script.json", "made.json.gz", "broken.json"))
+    script.write_text(json.dumps(SCRIPT), encoding="utf-8")
+    broken.write_text(json.dumps(SCRIPT).replace("DeleteRecords", "Teleport"), encoding="utf-8")
+    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
+    with KafkaCluster(release="3.9.2") as cluster:
+        asked = {**options, "--broker": cluster.bootstrap_servers, "--release": "3.9.2", "--record": str(made)}
+        assert "recorded 1 situations" in conformance.run((str(script),), asked).text
+        with pytest.raises(Refusal, match=r"mine \(tv2\) cannot be played \(KeyError: 'Teleport'\)"):
+            conformance.run((str(broken),), {**asked, "--record": str(tmp_path / "none.json")})
+    (record,) = load(made)
+    assert (record["broker_version"], record["transaction_version"], record["stable"]) == ("3.9.2", 1, True)
+    assert record["steps"][0]["response"] == {"error": "NONE", "producer_id": "pid1", "producer_epoch": 0}
+    assert record["steps"][0]["after"]["partitions"]["0"]["log"] == []
+    assert record["steps"][1]["response"] == {"error": "NONE", "low_watermark": 0}
+    assert judge(record).equal and not (tmp_path / "none.json").exists()
+    with pytest.raises(Refusal, match="give --broker HOST:PORT as well"):
+        conformance.run((str(script),), {**options, "--record": str(made)})
 
 
 def test_a_difference_is_told_and_bad_addresses_are_refused(records: list[dict[str, Any]]) -> None:

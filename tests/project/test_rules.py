@@ -63,8 +63,9 @@ HOMES = {
 DRIVERS = {
     "kafka_proto/gateway/recording.py": ("model", "record"), "kafka_proto/gateway/drawn.py": ("model", "simulate"),
     "kafka_proto/reproduce/command.py": ("model", "record", "simulate"),
+    "kafka_proto/conformance/command.py": ("model", "record"),
 }
-"""The gateway serves real clients, and `reproduce` drives them: these are drivers besides, and know more."""
+"""The gateway serves real clients, `reproduce` drives them, `conformance` records brokers: drivers, which know more."""
 
 HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "matplotlib", "numpy", "structlog", "click", "rich")
 MOST_LINES = 400

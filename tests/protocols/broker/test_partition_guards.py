@@ -191,6 +191,17 @@ def test_aborted_transactions_are_found_behind_one_that_was_open_meanwhile() -> 
     assert [txn.producer_id for txn in aborted_between(log, 0, 4)] == [8, 9, 7]
 
 
+def test_nothing_is_listed_as_aborted_where_nothing_is_read() -> None:
+    """The reader is at the last stable offset, inside a transaction that was aborted meanwhile: as 4.4.0 answers."""
+    log = EMPTY_LOG
+    for one in (batch(producer=7), batch(producer=8), marker_batch(7, 2, Marker.ABORT, 0)):
+        log = append(log, one)
+    log = with_high_watermark(log, 3)
+    asked = [fetch(log, ConsumerFetchRequest(12, "T-0", start, COMMITTED)) for start in (0, 1)]
+    assert [len(found.batches) for found in asked] == [1, 0]
+    assert [[txn.producer_id for txn in found.aborted_transactions or ()] for found in asked] == [[7], []]
+
+
 def test_batch_of_a_new_epoch_forgets_the_batches_of_the_old_one_but_not_the_coordinator() -> None:
     """Else the second batch of an epoch would pass for a duplicate."""
     log = EMPTY_LOG
