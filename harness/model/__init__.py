@@ -4,6 +4,7 @@ Everything else in the harness, and every protocol, speaks it. Nothing here driv
 """
 
 from harness.model.auxiliary import Auxiliary
+from harness.model.command import Command, OperationFailed
 from harness.model.departure import Departure, departed
 from harness.model.faults import NO_FAULTS, OPEN, Faults, Gate, Rule, Timed
 from harness.model.fresh import fresh, ordered
@@ -22,7 +23,7 @@ from harness.model.links import Link, both_ways
 from harness.model.local_state import Local, Part, Parts, durable, nested, persisted, survivor, volatile
 from harness.model.logs import EntryKind, LogEntry, LogMark, Logs, ShownLog
 from harness.model.message import Message, brief_input, brief_value, record_of
-from harness.model.model import Choice, Command, Effects, Model, OperationFailed
+from harness.model.model import Choice, Effects, Model
 from harness.model.network import BAG, CONNECTIONS, FIFO, NETWORKS, RELIABLE, UNORDERED_SET, Network
 from harness.model.process import Actor, Decided, Process, Turn
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes

@@ -8,13 +8,14 @@ the links to it have besides, as `inbox[a][reliable]`), `held[a]` (delayed ones)
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import attrs
 
 from harness.model.auxiliary import Auxiliary
+from harness.model.command import Command
 from harness.model.faults import (
     BUDGET,
     LINK_KINDS,
@@ -37,18 +38,6 @@ from harness.model.step import Input, Kind, Step
 from harness.model.values import Value, canonical_sort, check_names
 from harness.model.variables import gather
 from harness.model.view import State, View, slot
-
-Command = Callable[..., Awaitable[Value]]
-"""What a runtime supplies to application code: `await command(action, *args)` returns when the operation ended."""
-
-
-class OperationFailed(Exception):
-    """An operation of a client did not succeed: `outcome` is `fail` (it did not happen) or `info` (unknown)."""
-
-    def __init__(self, outcome: str, value: Value) -> None:
-        super().__init__(f"{outcome}: {value}")
-        self.outcome = outcome
-        self.value = value
 
 
 @attrs.frozen(eq=False)

@@ -129,16 +129,24 @@ class Session:
 
         Raises Refusal where the main part of the run is over, and where the process cannot take the value now.
         """
+        if self.offer(process, value):
+            self.take(0)
+
+    def offer(self, process: str, value: Value) -> bool:
+        """Let what input from outside makes possible be the only option of the present state.
+
+        False where protocol code raises: the run is over. Raises Refusal as `give` does.
+        """
         if not self.may_go_on:
             raise Refusal(f"the run is over, so {process} cannot be given anything; begin another run")
         came = ChosenInput.of(process, value)
         node = self._with_input(came)
         if node is None:
-            return
+            return False
         if len(node.options) != 1:
             raise Refusal(cannot_take(came, node.options))
         self.node = node
-        self.take(0)
+        return True
 
     def _with_input(self, came: ChosenInput) -> Node | None:
         """Return the present node with what input makes possible; None where protocol code raises: the run is over."""

@@ -48,14 +48,14 @@ class SimulationFailed(AssertionError):
 
 def simulated(
     what: str, seeds: int | Iterable[int] = 20, *, strategy: str = "random", claims: Iterable[str] | None = None,
-    injected: Faults | None = None,
+    injected: Faults | None = None, steps: int | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[[], None]]:
     """Run a test once per seed on a scenario (or a model at its default sizes).
 
     A plain function gets each finished `Run` and may assert on it; an `async def` gets a `Cluster` and is the
     application: it runs on trio and its commands decide what the clients do. Either fails when a claimed property is
     violated. `claims` replaces the scenario's own; for an application these are the invariants only, since clients that
-    it leaves idle never get anywhere.
+    it leaves idle never get anywhere. `steps` bounds a run (the scenario's own bound).
 
     `injected` is the budget of the faults that the application injects itself, with `await cluster.inject(...)`. Then
     nothing else goes wrong: no fault of the scenario, no election, and what is broken stays so until the application
@@ -73,6 +73,8 @@ def simulated(
                 plan = attrs.evolve(plan, claims=tuple(claims))
             elif inspect.iscoroutinefunction(test):
                 plan = safety_only(plan, model)
+            if steps is not None:
+                plan = attrs.evolve(plan, steps=steps)
             tables = Tables(model, Guards() if strategy == "guided" else None)
             case = _Case(test, tables, plan, strategy, injected is not None)
             wanted = range(seeds) if isinstance(seeds, int) else tuple(seeds)

@@ -16,7 +16,9 @@ from harness.model import (
     NO_FAULTS,
     Faults,
     OperationFailed,
+    Refusal,
     Value,
+    brief_input,
     unknown,
 )
 from harness.record import Recorder, Trail
@@ -48,11 +50,7 @@ class Cluster:
         if model.application is None:
             raise LookupError(f"model {model.name} defines no application interface")
 
-        async def command(action: str, *args: str) -> Value:
-            __tracebackhide__ = True
-            return await self._host.command(name, f"{action}({','.join((name, *args))})")
-
-        return model.application(command)
+        return model.application(ClientCommands(self._host, name))
 
     async def inject(self, action: str, *who: str, message: str = "", source: str = "", dest: str = "") -> str:
         """Let the environment do something as soon as it is possible, and return the label of that step.
@@ -70,6 +68,22 @@ class Cluster:
         return self._host.session.steps
 
 
+class ClientCommands:
+    """The commands of one actor (`harness.model.Command`)."""
+
+    def __init__(self, host: Host, name: str) -> None:
+        self._host = host
+        self._name = name
+
+    async def __call__(self, action: str, *args: str) -> Value:
+        __tracebackhide__ = True
+        return await self._host.command(self._name, f"{action}({','.join((self._name, *args))})")
+
+    async def give(self, value: Value) -> Value:
+        __tracebackhide__ = True
+        return await self._host.give(self._name, value)
+
+
 Application = Callable[[Cluster], Awaitable[Any]]
 
 
@@ -83,6 +97,8 @@ class Host(ActorTasks):
         self._news = trio.Event()
         self._pending: dict[str, tuple[str, trio.lowlevel.Task]] = {}
         self._results: dict[str, tuple[str, Value]] = {}
+        self._given: dict[str, Value] = {}
+        """What applications gave their actors, by actor, in the order of giving, until it is taken."""
         self._wishes: dict[trio.lowlevel.Task, Wish] = {}
         """What applications want the environment to do, by the task that waits, in the order of asking."""
         self._injected: dict[trio.lowlevel.Task, str] = {}
@@ -111,8 +127,7 @@ class Host(ActorTasks):
     async def command(self, process: str, label: str) -> Value:
         """Carry out a command of an application: wait until its operation ends."""
         __tracebackhide__ = True
-        if process in self._pending:
-            raise RuntimeError(f"{process} has an operation under way; await it before the next one")
+        self._only_one(process)
         self._pending[process] = (label, trio.lowlevel.current_task())
         self._news.set()
         await _until_woken(self._pending, process)
@@ -120,6 +135,39 @@ class Host(ActorTasks):
         if outcome != "ok":
             raise OperationFailed(outcome, value)
         return value
+
+    async def give(self, process: str, value: Value) -> Value:
+        """Give an actor input from outside: wait until it is taken, and the operation that it begins ends."""
+        __tracebackhide__ = True
+        self._only_one(process)
+        self._given[process] = value
+        try:
+            return await self.command(process, f"{brief_input(value)} for {process}")
+        finally:
+            self._given.pop(process, None)
+
+    def _only_one(self, process: str) -> None:
+        __tracebackhide__ = True
+        if process in self._pending:
+            raise RuntimeError(f"{process} has an operation under way; await it before the next one")
+
+    def _next_given(self, *, now: bool) -> str:
+        """Return the actor that takes what it was given next, or "": when that is is for the strategy's chance."""
+        session = self.session
+        if not self._given or not session.may_go_on:
+            return ""
+        is_due = now or not session.strategy.chance.index(1 + len(session.node.options), "input")
+        return next(iter(self._given)) if is_due else ""
+
+    def _offer(self, process: str) -> int:
+        """Let what an actor was given be the only option; return that, or -1 where it cannot be taken."""
+        try:
+            if self.session.offer(process, self._given.pop(process)):
+                self.session.choose(0)
+                return 0
+        except Refusal as error:
+            self._resolve(process, "fail", str(error))
+        return -1
 
     async def inject(self, wish: Wish) -> str:
         """Wait until the environment has done what an application wishes for; returns the label of that step."""
@@ -172,15 +220,25 @@ class Host(ActorTasks):
             session.allowed_commands = frozenset(label for process, label in wanted.items() if process not in under_way)
             session.held = not done
             n = self._fulfil()
-            if n < 0:
+            process = "" if n >= 0 else self._next_given(now=False)
+            if n < 0 and not process:
                 n = session.decide()
+                process = "" if n >= 0 else self._next_given(now=True)
+            if process:
+                n = self._offer(process)
+                if n < 0:
+                    continue
+                under_way[process] = self._pending[process]
             if n >= 0:
                 option = session.node.options[n]
                 under_way |= {process: self._pending[process] for process in wanted if option.label == wanted[process]}
                 if (after := session.follow(n)) is not None:
                     await self._step(nursery, n, after)
                 op = option.choice.step.op
-                if op is not None and op.outcome != "invoke":
+                if op is None and process:
+                    del under_way[process]
+                    self._resolve(process, "ok", None)
+                elif op is not None and op.outcome != "invoke":
                     begun = under_way.pop(op.process, None)
                     if begun is not None and begun is self._pending.get(op.process):
                         self._resolve(op.process, op.outcome, op.value)
@@ -192,7 +250,9 @@ class Host(ActorTasks):
                     del under_way[process]
                     self._resolve(process, "info", f"{wanted[process]} was not over when the run ended")
                 else:
-                    self._resolve(process, "fail", f"{wanted[process]} is not possible for {process} now")
+                    early = process in self._given
+                    why = "was not taken before the run ended" if early else f"is not possible for {process} now"
+                    self._resolve(process, "fail", f"{wanted[process]} {why}")
             elif done:
                 return
             else:

@@ -8,7 +8,7 @@ import attrs
 
 from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value, ordered
 from kafka_proto import producer as producers
-from kafka_proto.exactly_once.ghosts import offset, record, text_of
+from kafka_proto.exactly_once.ghosts import MOST_NUMBERED, offset, record, text_of
 from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, about_of, look_up
 from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
 from kafka_proto.exactly_once.placement import Placement
@@ -22,8 +22,20 @@ from kafka_proto.requests import OFFSETS_PARTITION, ProduceRequest, TxnOffsetCom
 
 RETRY_BACKOFF, REQUEST_TIMEOUT, DELIVERY_TIMEOUT = "RetryBackoff", "RequestTimeout", "DeliveryTimeout"
 IDLE = ""
+REFUSED = "refused"
+"""The operation of a call that is refused."""
 GROUP = "G"
 """Whose offsets of the first partition an application commits with its transactions."""
+
+
+@attrs.frozen
+class ApplicationCall:
+    """What an application asks of its producer, by the name of the method: input from outside."""
+
+    name: str
+    partition: str = ""
+    text: str = ""
+    """What is written, beside what the record says of its transaction."""
 
 
 @attrs.frozen
@@ -97,11 +109,9 @@ class Client(Actor[ClientState]):
         if local.operation:
             return
         if status is ProducerStatus.UNINITIALIZED:
-            yield self.command(local, "InitTransactions", "init", producers.init_transactions(local.producer))
+            yield self.init(local)
         elif status is ProducerStatus.READY and local.transactions < self.transactions:
-            begun = producers.begin_transaction(local.producer)
-            after = attrs.evolve(local, producer=begun, transactions=local.transactions + 1, sends=0, commits=0)
-            yield Turn("BeginTransaction", (self.name,), after, kind=Kind.COMMAND)
+            yield self.begin(local)
         elif status is ProducerStatus.IN_TRANSACTION:
             if local.sends < self.records:
                 for partition in self.placement.partitions:
@@ -109,23 +119,58 @@ class Client(Actor[ClientState]):
             if local.commits < self.offsets:
                 yield self.send_offsets(local)
             if local.sends or local.commits:
-                committing = producers.commit_transaction(local.producer)
-                yield self.command(local, "CommitTransaction", "commit", committing)
+                yield self.commit(local)
                 yield self.abort(local)
         elif status is ProducerStatus.ABORTABLE_ERROR:
             yield self.abort(local)
 
+    def on_input(self, local: ClientState, value: Value) -> Iterable[Turn[ClientState]]:
+        """Do what an application calls, at any time: what makes no sense is refused as Kafka's client refuses it."""
+        assert isinstance(value, ApplicationCall)
+        try:
+            yield self.called(local, value)
+        except (producers.KafkaError, producers.IllegalState) as error:
+            refused = Op(self.name, REFUSED, "fail", f"{type(error).__name__}: {error}")
+            yield Turn("Refuse", (self.name, value.name), local, kind=Kind.COMMAND, op=refused)
+
+    def called(self, local: ClientState, call: ApplicationCall) -> Turn[ClientState]:
+        """Return the turn of a call. Raises KafkaError and IllegalState."""
+        if local.operation:
+            raise producers.IllegalState(f"the producer's {local.operation} is under way; await it")
+        if call.name == "send":
+            return self.send(local, call.partition, call.text)
+        return {
+            "init_transactions": self.init, "begin_transaction": self.begin, "commit_transaction": self.commit,
+            "abort_transaction": self.abort, "send_offsets_to_transaction": self.send_offsets,
+        }[call.name](local)
+
+    def init(self, local: ClientState) -> Turn[ClientState]:
+        return self.command(local, "InitTransactions", "init", producers.init_transactions(local.producer))
+
+    def begin(self, local: ClientState) -> Turn[ClientState]:
+        begun = producers.begin_transaction(local.producer)
+        after = attrs.evolve(local, producer=begun, transactions=local.transactions + 1, sends=0, commits=0)
+        return Turn("BeginTransaction", (self.name,), after, kind=Kind.COMMAND)
+
+    def commit(self, local: ClientState) -> Turn[ClientState]:
+        return self.command(local, "CommitTransaction", "commit", producers.commit_transaction(local.producer))
+
     def abort(self, local: ClientState) -> Turn[ClientState]:
         return self.command(local, "AbortTransaction", "abort", producers.abort_transaction(local.producer))
 
-    def send(self, local: ClientState, partition: str) -> Turn[ClientState]:
-        written = record(self.transaction(local), local.sends + 1)
+    def send(self, local: ClientState, partition: str, text: str = "") -> Turn[ClientState]:
+        if partition not in self.placement.partitions:
+            raise producers.IllegalState(f"there is no partition {partition!r}; {', '.join(self.placement.partitions)} "
+                                         "are there")
+        written = record(self.transaction(local), local.sends + 1) + (f" {text}" if text else "")
         sending = producers.send(local.producer, partition, written, adds_partitions=self.family.adds_partitions)
         after, sent = self.advanced(attrs.evolve(local, producer=sending, sends=local.sends + 1))
         return Turn("Send", (self.name, partition), after, sent, kind=Kind.COMMAND)
 
     def send_offsets(self, local: ClientState) -> Turn[ClientState]:
         """Commit the group's next offset with the transaction."""
+        if max(local.transactions, local.commits + 1) > MOST_NUMBERED:
+            raise producers.IllegalState(f"there are {MOST_NUMBERED} transactions of {MOST_NUMBERED} offsets")
         to_commit = OffsetsToCommit(
             GROUP, self.placement.partitions[0], offset(self.transaction(local), local.commits + 1)
         )

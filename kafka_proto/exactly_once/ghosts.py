@@ -15,6 +15,9 @@ from harness.model import FrozenMap, Value
 from kafka_proto.group.offsets import Key, OffsetRecord
 from kafka_proto.log import Marker, PartitionLog, batches_between
 
+MOST_NUMBERED = 9
+"""Names and numbers of offsets have one digit."""
+
 
 def record(transaction: str, number: int) -> str:
     """Return the record that an application writes."""

@@ -16,6 +16,7 @@ from kafka_proto.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.exactly_once import (
     administrator,
+    application,
     broker_state,
     client,
     composition,
@@ -76,7 +77,8 @@ TYPES: tuple[type, ...] = (
     LeaderAndEpoch, *controller.TYPES, Records, transaction_log.TransactionRecord,
     transaction_coordinator.EntryCallback, look_ups.Leaders, messages.MetadataRequest,
     messages.FindCoordinatorRequest, messages.LeaderResponse, messages.Request, messages.Response, messages.Asker,
-    client.ClientState, client.Sent, client.Written, idempotent_client.IdempotentState, idempotent_client.Carried,
+    client.ClientState, client.ApplicationCall, client.Sent, client.Written,
+    idempotent_client.IdempotentState, idempotent_client.Carried,
     idempotent_client.Placed, idempotent.IdempotentProducer, idempotent.IdempotentBatch, idempotent.Sequences,
     administrator.AdministratorState, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,
     Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause, role.Coordinator, role.CoordinatorConfig, role.Waiting,
@@ -151,6 +153,7 @@ def build(
         properties(placement, network, logs),
         history_variables=history_variables, sizes=sizes, settings=settings, types=TYPES,
         waits_for=partial(waits_for, placement), logs=partial(topics, placement, logs),
+        application=application.TransactionalProducer,
     )
 
 

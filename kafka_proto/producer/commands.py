@@ -25,6 +25,7 @@ class IllegalState(Exception):
 
 
 FENCING = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
+FENCED = "another producer with the same transactional id was started; close this one"
 
 
 def init_transactions(producer: Producer) -> Producer:
@@ -83,7 +84,7 @@ def abort_transaction(producer: Producer) -> Producer:
 def _fail_if_fatal(producer: Producer) -> None:
     if producer.status is ProducerStatus.FATAL_ERROR:
         if producer.last_error in FENCING:
-            raise ProducerFenced("another producer with the same transactional id was started; close this one")
+            raise ProducerFenced(FENCED)
         raise KafkaError(f"the producer failed by {producer.last_error.value}; close it and make another")
 
 
