@@ -124,7 +124,7 @@ def check(
             fingerprints=fingerprints, engine=engine, states=most, memory=most_bytes,
             checkpoint=Checkpoint(checkpoint) if checkpoint is not None else None, due=_timer(),
         )
-    with _kept(), _progress(not as_json, most) as report, _stopping(search):
+    with _progress(not as_json, most) as report, _stopping(search):
         watch = Watch(search, report, looks=not most)
         search.progress = watch.progress
         result = search.run()
@@ -152,19 +152,6 @@ def check(
     if summary["verdict"] == "limited":
         raise Refusal(ended_by(summary, checkpoint))
     return 1 if summary["violated"] else 0
-
-
-@contextmanager
-def _kept() -> Iterator[None]:
-    """Keep the collector from ever walking through what the search finds out: it is needed to the end."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_on:
-            gc.enable()
 
 
 def _plain(reduce: tuple[str, ...]) -> type[PlainSearch]:

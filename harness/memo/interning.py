@@ -31,6 +31,8 @@ def long_lived() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            gc.freeze()
+            gc.unfreeze()  # all of it is old now: whoever looks at new objects next need not walk through it
             gc.enable()
 
 

@@ -213,7 +213,8 @@ class Tables(SlotValues):
         if before is None:
             leaves = [memo.at(state) for memo in self._checks]
             for n, leaf in enumerate(leaves):
-                self._has_read(n, leaf)
+                if leaf.exact & ~self._read_by_check[n]:
+                    self._has_read(n, leaf)
             return leaves
         return [leaf if not leaf.mask & written else memo.at(state)
                 for leaf, memo in zip(before, self._checks, strict=True)]
