@@ -138,7 +138,7 @@ def test_search_whose_fields_were_widened_goes_on(
 @needs_kernel
 def test_search_whose_variables_share_fields_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where states would be too wide for the kernel, variables share fields; the checkpoint says which."""
-    monkeypatch.setattr(kernel_loop, "BITS", 62)
+    monkeypatch.setattr(kernel_loop, "BITS", {2: 62})
     assert_goes_on(tmp_path, (*DIARY, "--engine", "kernel"), (3,))
     manifest = json.loads((tmp_path / "checkpoint-3" / "checkpoint.json").read_text(encoding="utf-8"))
     assert (manifest["engine"], bool(manifest["together"])) == ("kernel", True)

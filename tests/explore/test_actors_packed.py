@@ -10,7 +10,7 @@ import attrs
 import pytest
 from support import mixed_links, own_protocols, plain_search
 from support.command_line import call
-from support.searching import ENGINES
+from support.searching import ENGINES, KERNEL
 
 from harness.explore import checkpoint
 from harness.explore.any_model import PlainSearch
@@ -98,17 +98,21 @@ def test_packed_search_of_actors_equals_the_plain_one(engine: str, name: str) ->
 
 
 @pytest.mark.parametrize("name", ["cut-and-paused", "late-and-reordered", "rules", "kip-320-drop", "stack"])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "words"), [
+    ("python", 2), *(pytest.param("kernel", words, marks=KERNEL) for words in (2, 3, 4)),
+])
 def test_packed_search_of_actors_meets_the_very_states(
-    engine: str, name: str, monkeypatch: pytest.MonkeyPatch
+    engine: str, words: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Level by level the states are those of the reference semantics, also where fields overflow on the way."""
     monkeypatch.setattr(search_module, "SCOUTED", 2)
     monkeypatch.setattr(loop, "CHUNK", 7)
     monkeypatch.setattr(kernel_loop, "SLICE", 7)
+    monkeypatch.setattr(kernel_loop, "BITS", {words: 64 * words - 1})
     model = made(name)
     search = Search(model, (), engine=engine)
     search.run()
+    assert search.loop.width == words or engine == "python"
     unpack = search.space.layout.unpack
     levels = [
         {canonical_text(state_text(unpack(state))) for state in search.loop.level(n)}

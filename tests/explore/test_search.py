@@ -19,7 +19,7 @@ import attrs
 import pytest
 from support import plain_search
 from support.paths import ROOT, SUPPORT
-from support.searching import ENGINES, KERNEL, assert_violates, assert_witnessed, states_of
+from support.searching import ENGINES, KERNEL, assert_violates, assert_witnessed, everything, safety, states_of
 from support.spec_models import MODELS, PUBLISHED, SMALL, Given, made
 
 from harness.explore.packed import kernel_loop, layout, loop, space
@@ -51,10 +51,6 @@ def within(model: Model) -> Model:
         return model
     bounded = always("Bounded", lambda view: None if inside(view) else "out of bounds")
     return attrs.evolve(model, properties=(*model.properties, bounded))
-
-
-def safety(model: Model) -> tuple[str, ...]:
-    return tuple(prop.name for prop in model.properties if prop.is_safety)
 
 
 @attrs.frozen
@@ -103,11 +99,6 @@ def seen_by_hand(name: str) -> Seen:
 
 def counts(found: Result) -> tuple[int, int, int, int]:
     return found.initial, found.distinct, found.generated, found.depth
-
-
-def everything(found: Result) -> Result:
-    """Return a result without what may differ between engines: which one it was, and how wide its states are."""
-    return attrs.evolve(found, engine="", bits=0)
 
 
 @pytest.mark.parametrize("how", ["states", "fingerprints", "unscouted", "pieces", "apart"])
@@ -343,7 +334,7 @@ def test_variables_share_fields_where_states_are_too_wide(name: str, monkeypatch
     model = made(MODELS[name])
 
     def run(bits: int) -> tuple[Result, bool]:
-        monkeypatch.setattr(kernel_loop, "BITS", bits)
+        monkeypatch.setattr(kernel_loop, "BITS", {2: bits})
         search = Search(model, safety(model), engine="kernel", stop=False, witnesses=True)
         return search.run(), bool(search.together)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from harness.explore.packed import kernel
-from harness.explore.packed.result import Violation
+from harness.explore.packed.result import Result, Violation
 from harness.model import Model, State, View
 
 KERNEL = pytest.mark.skipif(not kernel.is_available(), reason="the compiled kernel is not available here")
@@ -38,3 +39,13 @@ def assert_witnessed(model: Model, witness: Violation) -> None:
     else:
         (choice,) = [choice for choice in model.choices(states[-2]) if choice.label == witness.labels[-1]]
         assert prop.check(View(states[-2]), choice.step)
+
+
+def safety(model: Model) -> tuple[str, ...]:
+    """Return the names of the invariants of a model."""
+    return tuple(prop.name for prop in model.properties if prop.is_safety)
+
+
+def everything(found: Result) -> Result:
+    """Return a result without what may differ between engines: which one it was, and how wide its states are."""
+    return attrs.evolve(found, engine="", bits=0)

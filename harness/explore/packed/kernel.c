@@ -1,4 +1,4 @@
-/* The inner loop of the exhaustive search: states of up to 127 bits, looked up in tables that Python fills on demand.
+/* The inner loop of the exhaustive search: states of some 64-bit words, looked up in tables that Python fills on demand.
 
    A state is one integer. A look-up maps `state & mask` to an entry: edges (a difference to add, and channels whose
    difference depends on their own bits), answers of checks, and look-ups in which to look further. What is missing is
@@ -12,7 +12,7 @@
 
 static u64 bytes_used(const Kernel *k)
 {
-    return k->states.room * sizeof(u128) + (k->limit + 1) * sizeof(u64);
+    return k->states.room * sizeof(Bits) + (k->limit + 1) * sizeof(u64);
 }
 
 static int seen_grow(Kernel *k)
@@ -43,17 +43,17 @@ static int seen_grow(Kernel *k)
 }
 
 /* The number of a state, or NUMBER where it is not among the seen ones. Exact states only. */
-static inline u64 seen_get(const Kernel *k, u128 state, u64 hash)
+static inline u64 seen_get(const Kernel *k, Bits state, u64 hash)
 {
     u64 at = hash & k->limit, entry, tag = hash >> 40;
     while ((entry = k->seen[at])) {
-        if (entry >> 40 == tag && k->states.at[(entry & NUMBER) - 1] == state) return (entry & NUMBER) - 1;
+        if (entry >> 40 == tag && same(k->states.at[(entry & NUMBER) - 1], state)) return (entry & NUMBER) - 1;
         at = (at + 1) & k->limit;
     }
     return NUMBER;
 }
 
-static inline int keep(Kernel *k, u128 state)
+static inline int keep(Kernel *k, Bits state)
 {
     if (k->states.count == k->states.room) {
             if (ROOM(k->states, 1)) return NO_MEMORY;
@@ -64,7 +64,7 @@ static inline int keep(Kernel *k, u128 state)
 }
 
 /* Put a state among the seen ones: 1 if it is new, 0 if not, less where that cannot be. */
-static inline int seen_put(Kernel *k, u128 state, u64 hash)
+static inline int seen_put(Kernel *k, Bits state, u64 hash)
 {
     int failed;
     if (k->distinct * 3 > k->limit * 2 && (failed = seen_grow(k))) return failed;
@@ -80,7 +80,7 @@ static inline int seen_put(Kernel *k, u128 state, u64 hash)
     }
     u64 at = hash & k->limit, entry, tag = hash >> 40;
     while ((entry = k->seen[at])) {
-        if (entry >> 40 == tag && k->states.at[(entry & NUMBER) - 1] == state) return 0;
+        if (entry >> 40 == tag && same(k->states.at[(entry & NUMBER) - 1], state)) return 0;
         at = (at + 1) & k->limit;
     }
     if ((failed = keep(k, state))) return failed;
@@ -90,33 +90,35 @@ static inline int seen_put(Kernel *k, u128 state, u64 hash)
 
 /* ---- looking up ---- */
 
-static inline u32 look_up_get(Kernel *k, u32 number, u128 state)
+static inline u32 look_up_get(Kernel *k, u32 number, Bits state)
 {
     Table *table = &k->look_ups.at[number];
     u32 found = table_get(table, state);
     if (LIKELY(found != NONE)) return found;
-    int64_t answer = k->miss(LOOK_UP, number, (u64)state, (u64)(state >> 64));
+    words_of(state, k->missed);
+    int64_t answer = k->miss(LOOK_UP, number);
     if (answer < 0) return NONE;
     table = &k->look_ups.at[number];
     if (table_put(table, state, (u32)answer)) return NONE;
     return (u32)answer;
 }
 
-static inline int least(Kernel *k, u128 *state)
+static inline int least(Kernel *k, Bits *state)
 {
-    u128 from = *state, image = 0;
+    Bits from = *state, image = bits_none();
     u32 at = 0;
     do {
         Table *orbit = &k->orbits.at[at];
         u32 found = table_get(orbit, from);
         if (found == NONE) {
-            int64_t answer = k->miss(IMAGE, at, (u64)from, (u64)(from >> 64));
+            words_of(from, k->missed);
+            int64_t answer = k->miss(IMAGE, at);
             if (answer < 0) return FAILED;
             orbit = &k->orbits.at[at];
             found = (u32)answer;
             if (table_put(orbit, from, found)) return NO_MEMORY;
         }
-        image += k->images.at[found].part + (from & k->images.at[found].rest);
+        image = sum(image, sum(k->images.at[found].part, both(from, k->images.at[found].rest)));
         at = k->images.at[found].next;
     } while (at != NONE);
     *state = image;
@@ -124,7 +126,7 @@ static inline int least(Kernel *k, u128 *state)
 }
 
 /* Find all that is known of a state: entries into `met`, successors (canonical where asked) into `after`. */
-static int look(Kernel *k, u128 state)
+static int look(Kernel *k, Bits state)
 {
     k->met.count = k->after.count = k->ahead.count = 0;
     if (ROOM(k->ahead, k->roots.count)) return NO_MEMORY;
@@ -146,16 +148,17 @@ static int look(Kernel *k, u128 state)
         u32 first = k->entries.at[k->met.at[m]].edges, end = k->entries.at[k->met.at[m]].edges_end;
         if (ROOM(k->after, end - first)) return NO_MEMORY;
         for (u32 e = first; e < end; e++) {
-            u128 after = state + k->edges.at[e].delta;
+            Bits after = sum(state, k->edges.at[e].delta);
             for (u32 c = k->edges.at[e].channels; c < k->edges.at[e].channels_end; c++) {
                 u32 number = k->links.at[c];
                 Channel *channel = &k->channels.at[number];
-                u64 at = (u64)(state >> channel->shift) & channel->low;
+                u64 at = bits_at(state, channel->shift) & channel->low;
                 if (at >= channel->room || !channel->known[at]) {
-                    if (k->miss(CHANNEL, number, (u64)state, (u64)(state >> 64)) < 0) return FAILED;
+                    words_of(state, k->missed);
+                    if (k->miss(CHANNEL, number) < 0) return FAILED;
                     channel = &k->channels.at[number];
                 }
-                after += channel->difference[at];
+                after = sum(after, channel->difference[at]);
             }
             if (k->symmetric && least(k, &after)) return FAILED;
             k->after.at[k->after.count++] = after;
@@ -164,7 +167,7 @@ static int look(Kernel *k, u128 state)
     return OK;
 }
 
-static int is_outside(Kernel *k, u128 state)
+static int is_outside(Kernel *k, Bits state)
 {
     u32 table = k->bounds;
     while (table != NONE) {
@@ -192,7 +195,7 @@ static int commit(Kernel *k)
 API int kernel_seed(Kernel *k, const u64 *states, u64 number)
 {
     for (u64 n = 0; n < number; n++) {
-        u128 state = join(states[2 * n], states[2 * n + 1]);
+        Bits state = bits_of(states + WORDS * n);
         int new = seen_put(k, state, mix(state));
         if (new < 0) return new;
     }
@@ -204,12 +207,12 @@ API int kernel_expand(Kernel *k, u64 *begin, u64 end)
 {
     int failed;
     for (; *begin < end; ++*begin) {
-        u128 state = k->states.at[*begin];
+        Bits state = k->states.at[*begin];
         if ((failed = look(k, state))) { int also = commit(k); return also ? also : failed; }
         if (k->bounds != NONE) {
             u64 kept = 0;
             for (u64 i = 0; i < k->after.count; i++) {
-                u128 after = k->after.at[i];
+                Bits after = k->after.at[i];
                 int outside = is_outside(k, after);
                 if (outside < 0) { int also = commit(k); return also ? also : FAILED; }
                 if (!outside) k->after.at[kept++] = after;
@@ -237,8 +240,8 @@ API int kernel_expand(Kernel *k, u64 *begin, u64 end)
         }
         if (ROOM(k->pending, k->after.count)) return NO_MEMORY;
         for (u64 i = 0; i < k->after.count; i++) {
-            u128 after = k->after.at[i];
-            if (after == state) continue;
+            Bits after = k->after.at[i];
+            if (same(after, state)) continue;
             u64 hash = mix(after);
             __builtin_prefetch(&k->seen[hash & k->limit]);
             k->pending.at[k->pending.count++] = (Pending){ after, hash };
@@ -254,9 +257,9 @@ API int64_t kernel_sources(Kernel *k, const u64 *targets, u64 count, const u64 *
     Map map = { NULL, 0, 0 };
     int64_t found = 0;
     for (u64 i = 0; i < count; i++)
-        if (map_put(&map, join(targets[2 * i], targets[2 * i + 1]), 0)) { map_clear(&map); return NO_MEMORY; }
+        if (map_put(&map, bits_of(targets + WORDS * i), 0)) { map_clear(&map); return NO_MEMORY; }
     for (u64 n = 0; n < number; n++) {
-        if (look(k, join(states[2 * n], states[2 * n + 1]))) { map_clear(&map); return FAILED; }
+        if (look(k, bits_of(states + WORDS * n))) { map_clear(&map); return FAILED; }
         for (u64 i = 0; i < k->after.count; i++)
             if (map_get(&map, k->after.at[i]) != NONE) { sources[found++] = n; break; }
     }
@@ -299,12 +302,12 @@ API void kernel_counts(const Kernel *k, u64 *counts)
 
 API void kernel_read(const Kernel *k, u64 begin, u64 end, u64 *out)
 {
-    memcpy(out, k->states.at + begin, (end - begin) * sizeof(u128));
+    memcpy(out, k->states.at + begin, (end - begin) * sizeof(Bits));
 }
 
 API void kernel_read_outside(const Kernel *k, u64 *out)
 {
-    memcpy(out, k->outside.at, k->outside.count * sizeof(u128));
+    memcpy(out, k->outside.at, k->outside.count * sizeof(Bits));
 }
 
 API void kernel_read_events(Kernel *k, u64 *out)
@@ -318,12 +321,12 @@ API void kernel_add_generated(Kernel *k, u64 more) { k->generated += more; }
 /* Forget the first states (with fingerprints only): what is seen stays seen. */
 API void kernel_drop(Kernel *k, u64 number)
 {
-    memmove(k->states.at, k->states.at + number, (k->states.count - number) * sizeof(u128));
+    memmove(k->states.at, k->states.at + number, (k->states.count - number) * sizeof(Bits));
     k->states.count -= number;
 }
 
 /* Note that a state is seen, where it is known that it is not yet: with its number, or by its fingerprint. */
-static void mark(Kernel *k, u128 state, u64 number)
+static void mark(Kernel *k, Bits state, u64 number)
 {
     u64 hash = mix(state), entry = hash >> 40 << 40 | (number + 1);
     if (k->fingerprints) entry = hash = hash ? hash : 1;
@@ -332,10 +335,10 @@ static void mark(Kernel *k, u128 state, u64 number)
     k->seen[at] = entry;
 }
 
-static u128 moved(u128 state, const u32 *from, const u64 *low, const u32 *to, u64 fields)
+static Bits moved(Bits state, const u32 *from, const u64 *low, const u32 *to, u64 fields)
 {
-    u128 after = 0;
-    for (u64 i = 0; i < fields; i++) after |= (u128)((u64)(state >> from[i]) & low[i]) << to[i];
+    Bits after = bits_none();
+    for (u64 i = 0; i < fields; i++) after = sum(after, bits_from(bits_at(state, from[i]) & low[i], to[i]));
     return after;
 }
 
@@ -361,9 +364,8 @@ API void kernel_repack_dropped(
     Kernel *k, u64 *states, u64 number, const u32 *from, const u64 *low, const u32 *to, u64 fields)
 {
     for (u64 n = 0; n < number; n++) {
-        u128 state = moved(join(states[2 * n], states[2 * n + 1]), from, low, to, fields);
+        Bits state = moved(bits_of(states + WORDS * n), from, low, to, fields);
         mark(k, state, 0);
-        states[2 * n] = (u64)state;
-        states[2 * n + 1] = (u64)(state >> 64);
+        words_of(state, states + WORDS * n);
     }
 }

@@ -22,21 +22,23 @@ from typing import Any
 
 from harness.model import Refusal
 
-SOURCE, TABLES = (Path(__file__).with_name(name) for name in ("kernel.c", "kernel_tables.h"))
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.c", "kernel_tables.h", "kernel_bits.h"))
 FLAGS = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden"]
 
-MISS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64)
+WORDS = (2, 3, 4)
+"""How many 64-bit words a state may have; the kernel is compiled for each of them, when it is first needed."""
+MISS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, ctypes.c_uint32)
 _U32, _U64, _INT, _PTR = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
-    "new": (_PTR, [MISS]),
+    "new": (_PTR, [MISS, _PTR]),
     "free": (None, [_PTR]),
     "options": (None, [_PTR, _INT, _INT, _INT]),
-    "look_up": (ctypes.c_int64, [_PTR, _U64, _U64]),
-    "narrow": (None, [_PTR, _U32, _U64, _U64]),
-    "orbit": (ctypes.c_int64, [_PTR, _U64, _U64]),
-    "image": (ctypes.c_int64, [_PTR, _U64, _U64, _U64, _U64, _U32]),
+    "look_up": (ctypes.c_int64, [_PTR, _PTR]),
+    "narrow": (None, [_PTR, _U32, _PTR]),
+    "orbit": (ctypes.c_int64, [_PTR, _PTR]),
+    "image": (ctypes.c_int64, [_PTR, _PTR, _PTR, _U32]),
     "channel": (ctypes.c_int64, [_PTR, _U32, _U64]),
-    "difference": (_INT, [_PTR, _U32, _U64, _U64, _U64]),
+    "difference": (_INT, [_PTR, _U32, _U64, _PTR]),
     "entry": (ctypes.c_int64, [_PTR, _PTR]),
     "mute": (None, [_PTR, _U32]),
     "roots": (_INT, [_PTR, _PTR, _U64, _U32]),
@@ -80,11 +82,12 @@ def _folders() -> Iterator[Path]:
 
 
 @cache
-def library() -> Any:
-    """Return the loaded kernel, compiled if need be. Raises Unavailable."""
-    source = TABLES.read_bytes() + SOURCE.read_bytes()
-    name = f"kernel-{hashlib.sha256(source + sys.platform.encode()).hexdigest()[:16]}.so"
-    path = next((folder / name for folder in _folders() if (folder / name).is_file()), None) or _compile(name)
+def library(words: int = WORDS[0]) -> Any:
+    """Return the loaded kernel for states of so many words, compiled if need be. Raises Unavailable."""
+    source = b"".join(path.read_bytes() for path in SOURCES)
+    name = f"kernel-{64 * words}-{hashlib.sha256(source + sys.platform.encode()).hexdigest()[:16]}.so"
+    found = next((folder / name for folder in _folders() if (folder / name).is_file()), None)
+    path = found or _compile(name, words)
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:
@@ -95,7 +98,7 @@ def library() -> Any:
     return loaded
 
 
-def _compile(name: str) -> Path:
+def _compile(name: str, words: int) -> Path:
     command = compiler()
     if command is None:
         raise Unavailable("no C compiler was found; install one, or the package ziglang, or use --engine python")
@@ -106,7 +109,8 @@ def _compile(name: str) -> Path:
                 made = Path(scratch) / name
                 try:
                     done = subprocess.run(
-                        [*command, *FLAGS, "-o", str(made), str(SOURCE)], capture_output=True, text=True, check=False
+                        [*command, *FLAGS, f"-DWORDS={words}", "-o", str(made), str(SOURCES[0])],
+                        capture_output=True, text=True, check=False,
                     )
                 except OSError as error:
                     why = error.strerror or error
@@ -131,9 +135,10 @@ def is_available() -> bool:
 
 
 def main() -> int:
-    """Compile the kernel, if need be, and say where it is, or why it cannot be used."""
+    """Compile the kernel, if need be, and print where it is, a line for each width, or why it cannot be used."""
     try:
-        print(library()._name)
+        for words in WORDS:
+            print(library(words)._name)
     except Unavailable as error:
         print(error)
         return 1

@@ -7,28 +7,28 @@ anew in place, if they still fit the kernel's words.
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from weakref import ref
 
 from harness.explore.packed.footprints import Channel, PackedEdge
-from harness.explore.packed.kernel import MISS, library
+from harness.explore.packed.kernel import MISS, WORDS, library
 from harness.explore.packed.layout import Overflow
 from harness.explore.packed.look_ups import NOTHING, LookUp, TableEntry
 from harness.explore.packed.loop import DEADLOCK, Answered, Arrows, LevelSizes, LoopOptions
 from harness.explore.packed.space import Space
-from harness.explore.packed.spool import Spool, from_words, to_words
+from harness.explore.packed.spool import Spool, for_kernel, from_kernel, from_words, to_words
 from harness.explore.reduction.symmetry import OrbitTable
 
-BITS = 127
-"""The widest state that the kernel can take."""
+BITS = {words: 64 * words - 1 for words in WORDS}
+"""How wide a state may be, by the words that it has in the kernel."""
 EARLY = 500_000
 """States up to which it is early."""
 SLICE = 50_000
 """States that are expanded before Python looks around (Ctrl-C, progress)."""
-LOW = (1 << 64) - 1
-ALL = (1 << 128) - 1
 NONE = 0xFFFFFFFF
 LOOK_UP, CHANNEL = 0, 1
 """What the kernel may miss, besides an image: as in kernel.c."""
@@ -38,28 +38,31 @@ Moved = Callable[[Callable[[int], int]], None]
 
 
 class KernelLoop(LevelSizes):
-    """States as pairs of 64-bit words in the kernel; its tables mirror those of the space."""
+    """States as some 64-bit words each in the kernel; its tables mirror those of the space."""
 
     name = "kernel"
-    width = 2
     contexts: Mapping[int, int] = MappingProxyType({100_000: 500, 1_000_000: 10_000})
 
-    def __init__(self, space: Space, options: LoopOptions, moved: Moved, reserve: int) -> None:
+    def __init__(self, space: Space, options: LoopOptions, moved: Moved, reserve: int, words: int) -> None:
         assert not options.hidden
         self.space = space
+        self.width = words
+        self.all = (1 << 64 * words) - 1
         self.reserve = reserve
         """Bits that must be left while it is early: to begin again with narrower states costs little then."""
         self.options = options
         self.moved = moved
-        self.c = library()
+        self.c = library(words)
+        self.missed = bytearray(8 * words)
+        """The state of which the kernel misses something."""
         this = ref(self)  # the kernel's callback must not keep the loop alive, which would keep the kernel alive
 
-        def miss(kind: int, number: int, low: int, high: int) -> int:
+        def miss(kind: int, number: int) -> int:
             loop = this()
-            return -1 if loop is None else loop._miss(kind, number, low, high)
+            return -1 if loop is None else loop._miss(kind, number)
 
         self.callback = MISS(miss)
-        self.kernel = self.c.kernel_new(self.callback)
+        self.kernel = self.c.kernel_new(self.callback, (ctypes.c_char * len(self.missed)).from_buffer(self.missed))
         self.c.kernel_options(self.kernel, options.symmetry is not None, options.deadlocks, options.fingerprints)
         self.position = 0
         self.ends = []
@@ -97,14 +100,14 @@ class KernelLoop(LevelSizes):
         self._roots()
         if self.options.symmetry is not None:
             states = [self.options.symmetry.least(state) for state in states]
-        self._seed(to_words(states, 2))
+        self._seed(to_words(states, self.width))
         self.c.kernel_add_generated(self.kernel, len(states))
         self.ends = [self._counts()[1]]
 
     def restore(self, levels: Iterable[Sequence[int]], position: int, generated: int) -> None:
         self._roots()
         for level in levels:
-            self._seed(to_words(level, 2))
+            self._seed(to_words(level, self.width))
             self.ends.append(self._counts()[1])
         if self.spool is not None:
             for end in self.ends[: -2 if position else -1]:
@@ -115,7 +118,7 @@ class KernelLoop(LevelSizes):
         self.c.kernel_add_generated(self.kernel, generated)
 
     def _seed(self, words: array[int]) -> None:
-        if code := self.c.kernel_seed(self.kernel, _at(words), len(words) // 2):
+        if code := self.c.kernel_seed(self.kernel, _at(words), len(words) // self.width):
             self._raise(code)
 
     def _roots(self) -> None:
@@ -176,13 +179,12 @@ class KernelLoop(LevelSizes):
             answered(answers, [self._state(n + self.dropped) for n in places])
 
     def _read(self, begin: int, end: int) -> array[int]:
-        words = array("Q", bytes(16 * (end - begin)))
+        words = array("Q", bytes(8 * self.width * (end - begin)))
         self.c.kernel_read(self.kernel, begin - self.dropped, end - self.dropped, _at(words))
         return words
 
     def _state(self, number: int) -> int:
-        low, high = self._read(number, number + 1)
-        return low | high << 64
+        return from_words(self._read(number, number + 1), self.width)[0]
 
     def words(self, number: int) -> array[int]:
         if self.spool is not None and number < self.spool.count:
@@ -190,31 +192,33 @@ class KernelLoop(LevelSizes):
         return self._read(self.ends[number - 1] if number else 0, self.ends[number])
 
     def level(self, number: int) -> Sequence[int]:
-        return from_words(self.words(number), 2)
+        return from_words(self.words(number), self.width)
 
     def sample(self, number: int, most: int) -> Sequence[int]:
         words = self.words(number)
-        step = 2 * max(1, len(words) // 2 // most)
-        return [low | high << 64 for low, high in zip(words[::step], words[1::step], strict=True)]
+        count = len(words) // self.width
+        places = range(0, count, max(1, count // most))
+        return [from_words(words[n * self.width : (n + 1) * self.width], self.width)[0] for n in places]
 
     def sources(self, level: int, targets: set[int]) -> list[int]:
         states = self.words(level)
-        number = len(states) // 2
-        wanted = to_words(sorted(targets), 2)
+        number = len(states) // self.width
+        wanted = to_words(sorted(targets), self.width)
         found = array("Q", bytes(8 * number))
         count = self.c.kernel_sources(self.kernel, _at(wanted), len(targets), _at(states), number, _at(found))
         if count < 0:
             self._raise(count)
-        return [states[2 * n] | states[2 * n + 1] << 64 for n in found[:count]]
+        every = from_words(states, self.width)
+        return [every[n] for n in found[:count]]
 
     def outside(self) -> list[int]:
         count = self._counts()[4]
         if count == self.out_done:
             return []
-        words = array("Q", bytes(16 * count))
+        words = array("Q", bytes(8 * self.width * count))
         self.c.kernel_read_outside(self.kernel, _at(words))
         done, self.out_done = self.out_done, count
-        return from_words(words, 2)[done:]
+        return from_words(words, self.width)[done:]
 
     def arrows(self) -> Arrows:
         room = self.generated
@@ -245,12 +249,12 @@ class KernelLoop(LevelSizes):
     def _repack(self) -> bool:
         """Give the fields more room and pack all states anew; say whether that was possible."""
         early = self._counts()[1] < EARLY
-        if early and self.space.layout.needed() > BITS - self.reserve:
+        if early and self.space.layout.needed() > BITS[self.width] - self.reserve:
             return False
         self.count()
         fields = self.space.layout.fields
         before = [(field.shift, field.low) for field in fields]
-        if not self.space.layout.fit_into(BITS):
+        if not self.space.layout.fit_into(BITS[self.width]):
             return False
         self.error = None
         self.space.repack()
@@ -265,7 +269,7 @@ class KernelLoop(LevelSizes):
             dropped, self.spool = self.spool, Spool()
             for number in range(dropped.count):
                 words = dropped.get(number)
-                self.c.kernel_repack_dropped(self.kernel, _at(words), len(words) // 2, *how)
+                self.c.kernel_repack_dropped(self.kernel, _at(words), len(words) // self.width, *how)
                 self.spool.put(words)
         self._forget()
         self._roots()
@@ -274,10 +278,10 @@ class KernelLoop(LevelSizes):
         ))
         return True
 
-    def _miss(self, kind: int, number: int, low: int, high: int) -> int:
+    def _miss(self, kind: int, number: int) -> int:
         """Fill what the kernel misses; called from it, so that errors are kept for later."""
         try:
-            state = low | high << 64
+            state = from_kernel(self.missed)
             if kind == LOOK_UP:
                 found = self.look_ups[number].fill(state)
                 if self.space.narrowed:
@@ -288,7 +292,7 @@ class KernelLoop(LevelSizes):
                 field = channel.field
                 difference = channel[state & field.mask]
                 at = (state >> field.shift) & field.low
-                return int(self.c.kernel_difference(self.kernel, number, at, *_words(difference)))
+                return int(self.c.kernel_difference(self.kernel, number, at, for_kernel(difference, self.width)))
             return self._image(self.orbits[number], state)
         except BaseException as error:
             self.error = error
@@ -297,13 +301,14 @@ class KernelLoop(LevelSizes):
     def _narrow(self) -> None:
         for look_up in self.space.narrowed:
             if (changed := self.numbers.get(look_up)) is not None:
-                self.c.kernel_narrow(self.kernel, changed, *_words(look_up.mask))
+                self.c.kernel_narrow(self.kernel, changed, for_kernel(look_up.mask, self.width))
         self.space.narrowed.clear()
 
     def _look_up(self, look_up: LookUp) -> int:
         number = self.numbers.get(look_up)
         if number is None:
-            number = self.numbers[look_up] = int(self.c.kernel_look_up(self.kernel, *_words(look_up.mask)))
+            mask = for_kernel(look_up.mask, self.width)
+            number = self.numbers[look_up] = int(self.c.kernel_look_up(self.kernel, mask))
             self.look_ups.append(look_up)
         return number
 
@@ -321,8 +326,9 @@ class KernelLoop(LevelSizes):
             children = [self._look_up(child) for child in found.children]
             words = [found.ways, len(found.answers), len(children), *children]
             words.append(len(found.edges))
+            deltas = iter(to_words([edge.delta & self.all for edge in found.edges], self.width))
             for edge in found.edges:
-                words += [*_words(edge.delta), len(edge.channels), *(self._channel(c) for c in edge.channels)]
+                words += [*islice(deltas, self.width), len(edge.channels), *(self._channel(c) for c in edge.channels)]
             flat = array("Q", words)
             number = self.numbers[found] = int(self.c.kernel_entry(self.kernel, _at(flat)))
             self.entries.append(found)
@@ -331,7 +337,7 @@ class KernelLoop(LevelSizes):
     def _orbit(self, node: OrbitTable) -> int:
         number = self.numbers.get(node)
         if number is None:
-            number = self.numbers[node] = int(self.c.kernel_orbit(self.kernel, *_words(node.mask)))
+            number = self.numbers[node] = int(self.c.kernel_orbit(self.kernel, for_kernel(node.mask, self.width)))
             self.orbits.append(node)
         return number
 
@@ -339,12 +345,8 @@ class KernelLoop(LevelSizes):
         assert self.options.symmetry is not None
         bits, stays, after, _, _ = self.options.symmetry.fill(node, state)
         following = NONE if after is None else self._orbit(after)
-        return int(self.c.kernel_image(self.kernel, *_words(bits), *_words(stays), following))
-
-
-def _words(value: int) -> tuple[int, int]:
-    value &= ALL
-    return value & LOW, value >> 64
+        part, rest = for_kernel(bits, self.width), for_kernel(stays, self.width)
+        return int(self.c.kernel_image(self.kernel, part, rest, following))
 
 
 def _at(values: array[int]) -> int:

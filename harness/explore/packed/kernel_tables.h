@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef unsigned __int128 u128;
-typedef uint64_t u64;
-typedef uint32_t u32;
+#include "kernel_bits.h"
 
 #define NONE 0xFFFFFFFFu
 #define NOTHING 0u              /* the entry that is empty: the most frequent one */
@@ -19,20 +17,9 @@ typedef uint32_t u32;
 enum { LOOK_UP = 0, CHANNEL = 1, IMAGE = 2 };
 enum { OK = 0, FAILED = -1, NO_MEMORY = -2, LIMIT = -3 };
 
-static inline u64 mix(u128 x)
-{
-    u64 a = (u64)x ^ 0x9E3779B97F4A7C15ull, b = (u64)(x >> 64) ^ 0xD6E8FEB86659FD93ull;
-    u128 m = (u128)a * b;
-    u64 h = (u64)m ^ (u64)(m >> 64);
-    h ^= h >> 32;
-    return h * 0x9FB21C651E98DF25ull;
-}
-
-static inline u128 join(u64 low, u64 high) { return (u128)low | (u128)high << 64; }
-
 /* ---- a small map from masked states to numbers ---- */
 
-typedef struct { u64 low, high; u32 value; } Slot;
+typedef struct { u64 key[WORDS]; u32 value; } Slot;
 typedef struct { Slot *slots; u64 limit, count; } Map;
 
 static int map_clear(Map *map)
@@ -43,19 +30,19 @@ static int map_clear(Map *map)
     return OK;
 }
 
-static inline u32 map_get(const Map *map, u128 key)
+static inline u32 map_get(const Map *map, Bits key)
 {
     if (!map->slots) return NONE;
     u64 at = mix(key) >> 20 & map->limit;
     for (;;) {
         const Slot *slot = &map->slots[at];
         if (slot->value == NONE) return NONE;
-        if (slot->low == (u64)key && slot->high == (u64)(key >> 64)) return slot->value;
+        if (same(bits_of(slot->key), key)) return slot->value;
         at = (at + 1) & map->limit;
     }
 }
 
-static int map_put(Map *map, u128 key, u32 value)
+static int map_put(Map *map, Bits key, u32 value)
 {
     if (!map->slots || map->count * 2 > map->limit) {
         u64 size = map->slots ? (map->limit + 1) * 2 : 8;
@@ -67,7 +54,7 @@ static int map_put(Map *map, u128 key, u32 value)
         map->limit = size - 1;
         for (u64 i = 0; i < had; i++) {
             if (old[i].value == NONE) continue;
-            u64 at = mix(join(old[i].low, old[i].high)) >> 20 & map->limit;
+            u64 at = mix(bits_of(old[i].key)) >> 20 & map->limit;
             while (slots[at].value != NONE) at = (at + 1) & map->limit;
             slots[at] = old[i];
         }
@@ -75,13 +62,14 @@ static int map_put(Map *map, u128 key, u32 value)
     }
     u64 at = mix(key) >> 20 & map->limit;
     while (map->slots[at].value != NONE) {
-        if (map->slots[at].low == (u64)key && map->slots[at].high == (u64)(key >> 64)) {
+        if (same(bits_of(map->slots[at].key), key)) {
             map->slots[at].value = value;
             return OK;
         }
         at = (at + 1) & map->limit;
     }
-    map->slots[at] = (Slot){ (u64)key, (u64)(key >> 64), value };
+    words_of(key, map->slots[at].key);
+    map->slots[at].value = value;
     map->count++;
     return OK;
 }
@@ -105,18 +93,19 @@ static int grow(void **at, u64 *room, u64 need, size_t size)
 #define ROOM(array, more) grow((void **)&(array).at, &(array).room, (array).count + (more), sizeof *(array).at)
 
 /* A table by `state & mask`: an array where the mask is a few runs of few bits, else a map. */
-typedef struct { u128 mask; Map map; u32 *direct; u32 bits, runs, shift[4], low[4], at[4]; } Table;
+typedef struct { Bits mask; Map map; u32 *direct; u32 bits, runs, shift[4], low[4], at[4]; } Table;
 typedef struct { u64 ways, hits; u32 edges, edges_end, children, children_end; u32 answers; } Entry;
-typedef struct { u128 delta; u32 channels, channels_end; } Edge;
-typedef struct { u32 shift; u64 low; u128 *difference; uint8_t *known; u64 room; } Channel;
-typedef struct { u128 part, rest; u32 next; } Image;    /* what to add, which bits stay, where to look next */
+typedef struct { Bits delta; u32 channels, channels_end; } Edge;
+typedef struct { u32 shift; u64 low; Bits *difference; uint8_t *known; u64 room; } Channel;
+typedef struct { Bits part, rest; u32 next; } Image;    /* what to add, which bits stay, where to look next */
 typedef struct { u64 state; u32 found; u32 unused; } Event;
-typedef struct { u128 after; u64 hash; } Pending;
+typedef struct { Bits after; u64 hash; } Pending;
 
-typedef int64_t (*Miss)(int kind, u32 number, u64 low, u64 high);
+typedef int64_t (*Miss)(int kind, u32 number);   /* of the state in `missed` */
 
 typedef struct {
     Miss miss;
+    u64 *missed;
     ARRAY(Table) look_ups;
     ARRAY(Entry) entries;
     ARRAY(Edge) edges;
@@ -125,11 +114,11 @@ typedef struct {
     ARRAY(u32) roots;
     ARRAY(Table) orbits;           /* of the canonical image: mask and map to images */
     ARRAY(Image) images;
-    ARRAY(u128) states;
+    ARRAY(Bits) states;
     ARRAY(Event) events;
-    ARRAY(u128) outside;          /* states out of bounds */
+    ARRAY(Bits) outside;          /* states out of bounds */
     Map outside_map;
-    ARRAY(u128) after;            /* successors of the state at hand */
+    ARRAY(Bits) after;            /* successors of the state at hand */
     ARRAY(u32) met;               /* entries of the state at hand */
     ARRAY(u32) ahead;
     ARRAY(Pending) pending;
@@ -142,42 +131,41 @@ typedef struct {
 
 #define NUMBER ((1ull << 40) - 1)
 
-static void table_mask(Table *table, u128 mask)
+static void table_mask(Table *table, Bits mask)
 {
     memset(table, 0, sizeof *table);
     table->mask = mask;
     u32 bit = 0;
-    while (mask >> bit) {
-        if (!(mask >> bit & 1)) { bit++; continue; }
+    while (bit < 64 * WORDS) {
+        if (!(bits_at(mask, bit) & 1)) { bit++; continue; }
         u32 end = bit;
-        while (end < 128 && mask >> end & 1) end++;
+        while (end < 64 * WORDS && bits_at(mask, end) & 1) end++;
         if (table->runs == 4 || table->bits + end - bit > 12) { table->runs = 0; table->bits = 99; return; }
         table->shift[table->runs] = bit;
         table->low[table->runs] = (1u << (end - bit)) - 1;
         table->at[table->runs++] = table->bits;
         table->bits += end - bit;
-        if (end == 128) break;
         bit = end;
     }
 }
 
-static inline u32 direct_index(const Table *table, u128 state)
+static inline u32 direct_index(const Table *table, Bits state)
 {
     u32 index = 0;
     for (u32 i = 0; i < table->runs; i++)
-        index |= ((u32)(state >> table->shift[i]) & table->low[i]) << table->at[i];
+        index |= ((u32)bits_at(state, table->shift[i]) & table->low[i]) << table->at[i];
     return index;
 }
 
-static inline u32 table_get(const Table *table, u128 state)
+static inline u32 table_get(const Table *table, Bits state)
 {
     if (table->bits <= 12) return table->direct ? table->direct[direct_index(table, state)] : NONE;
-    return map_get(&table->map, state & table->mask);
+    return map_get(&table->map, both(state, table->mask));
 }
 
-static int table_put(Table *table, u128 state, u32 value)
+static int table_put(Table *table, Bits state, u32 value)
 {
-    if (table->bits > 12) return map_put(&table->map, state & table->mask, value);
+    if (table->bits > 12) return map_put(&table->map, both(state, table->mask), value);
     if (!table->direct) {
         if (!(table->direct = malloc(sizeof(u32) << table->bits))) return NO_MEMORY;
         memset(table->direct, 0xFF, sizeof(u32) << table->bits);
@@ -193,11 +181,12 @@ static void table_clear(Table *table)
     table->direct = NULL;
 }
 
-API Kernel *kernel_new(Miss miss)
+API Kernel *kernel_new(Miss miss, u64 *missed)
 {
     Kernel *k = calloc(1, sizeof(Kernel));
     if (!k) return NULL;
     k->miss = miss;
+    k->missed = missed;
     k->bounds = NONE;
     k->limit = (1u << 12) - 1;
     k->seen = calloc(k->limit + 1, sizeof(u64));
@@ -235,30 +224,30 @@ API void kernel_options(Kernel *k, int symmetric, int deadlocks, int fingerprint
 
 /* ---- tables, filled by Python ---- */
 
-API int64_t kernel_look_up(Kernel *k, u64 low, u64 high)
+API int64_t kernel_look_up(Kernel *k, const u64 *mask)
 {
     if (ROOM(k->look_ups, 1)) return NO_MEMORY;
-    table_mask(&k->look_ups.at[k->look_ups.count], join(low, high));
+    table_mask(&k->look_ups.at[k->look_ups.count], bits_of(mask));
     return (int64_t)k->look_ups.count++;
 }
 
-API void kernel_narrow(Kernel *k, u32 number, u64 low, u64 high)
+API void kernel_narrow(Kernel *k, u32 number, const u64 *mask)
 {
     table_clear(&k->look_ups.at[number]);
-    table_mask(&k->look_ups.at[number], join(low, high));
+    table_mask(&k->look_ups.at[number], bits_of(mask));
 }
 
-API int64_t kernel_orbit(Kernel *k, u64 low, u64 high)
+API int64_t kernel_orbit(Kernel *k, const u64 *mask)
 {
     if (ROOM(k->orbits, 1)) return NO_MEMORY;
-    table_mask(&k->orbits.at[k->orbits.count], join(low, high));
+    table_mask(&k->orbits.at[k->orbits.count], bits_of(mask));
     return (int64_t)k->orbits.count++;
 }
 
-API int64_t kernel_image(Kernel *k, u64 low, u64 high, u64 rest_low, u64 rest_high, u32 next)
+API int64_t kernel_image(Kernel *k, const u64 *part, const u64 *rest, u32 next)
 {
     if (ROOM(k->images, 1)) return NO_MEMORY;
-    k->images.at[k->images.count] = (Image){ join(low, high), join(rest_low, rest_high), next };
+    k->images.at[k->images.count] = (Image){ bits_of(part), bits_of(rest), next };
     return (int64_t)k->images.count++;
 }
 
@@ -269,12 +258,12 @@ API int64_t kernel_channel(Kernel *k, u32 shift, u64 low)
     return (int64_t)k->channels.count++;
 }
 
-API int kernel_difference(Kernel *k, u32 number, u64 at, u64 low, u64 high)
+API int kernel_difference(Kernel *k, u32 number, u64 at, const u64 *found)
 {
     Channel *channel = &k->channels.at[number];
     if (at >= channel->room) {
         u64 room = at + at / 2 + 16;
-        u128 *difference = realloc(channel->difference, room * sizeof(u128));
+        Bits *difference = realloc(channel->difference, room * sizeof(Bits));
         if (!difference) return NO_MEMORY;
         channel->difference = difference;
         uint8_t *known = realloc(channel->known, room);
@@ -283,7 +272,7 @@ API int kernel_difference(Kernel *k, u32 number, u64 at, u64 low, u64 high)
         channel->known = known;
         channel->room = room;
     }
-    channel->difference[at] = join(low, high);
+    channel->difference[at] = bits_of(found);
     channel->known[at] = 1;
     return OK;
 }
@@ -302,9 +291,9 @@ API int64_t kernel_entry(Kernel *k, const u64 *list)
     if (ROOM(k->edges, edges)) return NO_MEMORY;
     found.edges = (u32)k->edges.count;
     for (u64 i = 0; i < edges; i++) {
-        Edge edge = { join(list[0], list[1]), (u32)k->links.count, 0 };
-        u64 channels = list[2];
-        list += 3;
+        Edge edge = { bits_of(list), (u32)k->links.count, 0 };
+        u64 channels = list[WORDS];
+        list += WORDS + 1;
         if (ROOM(k->links, channels)) return NO_MEMORY;
         for (u64 j = 0; j < channels; j++) k->links.at[k->links.count++] = (u32)*list++;
         edge.channels_end = (u32)k->links.count;

@@ -171,18 +171,28 @@ class Search:
             self.space.repack()
 
     def _fit(self) -> None:
-        """Choose the widths of the fields; where a state does not fit the kernel, go on in Python."""
-        while self.engine == "kernel" and self.space.layout.needed() > kernel_loop.BITS - self.reserve:
-            if not self._share_fields():
+        """Choose the widths of the fields; where a state does not fit the kernel's widest words, go on in Python.
+
+        States of two words are the fastest, so that the variables of a spec share fields for it. Actors have few that
+        could, and what a step does would have to be asked anew of all of them.
+        """
+        if self.engine == "kernel":
+            *_, widest = every = kernel_loop.BITS.values()
+            enough = widest if self.model.actors else min(every)
+            while self.space.layout.needed() > enough - self.reserve and self._share_fields():
+                self._scout()
+            if not self._fits():
                 self.reserve = 0
-                break
-            self._scout()
-        layout = self.space.layout
-        if self.engine == "kernel" and not layout.fit_into(kernel_loop.BITS):
-            self.engine = "python"
+                if not self._fits():
+                    self.engine = "python"
         if self.engine == "python":
-            layout.fit_digits()
+            self.space.layout.fit_digits()
         self.space.repack()
+
+    def _fits(self) -> bool:
+        """Fit the fields into the fewest of the kernel's words that leave the reserve; say whether any do."""
+        layout, widths = self.space.layout, kernel_loop.BITS.values()
+        return any(layout.needed() <= bits - self.reserve and layout.fit_into(bits) for bits in widths)
 
     def _share_fields(self) -> bool:
         """Let variables share fields, so that states get narrower; say whether any can."""
@@ -211,7 +221,8 @@ class Search:
         hidden = sum(field.mask for field in space.layout.fields if parts(field.slots[0])[0] in self.hides)
         self.options = LoopOptions(symmetry, hidden, self.fingerprints, self.deadlock)
         if self.engine == "kernel":
-            self.loop = kernel_loop.KernelLoop(space, self.options, self._moved, self.reserve)
+            words = next(words for words, bits in kernel_loop.BITS.items() if space.layout.bits <= bits)
+            self.loop = kernel_loop.KernelLoop(space, self.options, self._moved, self.reserve, words)
         else:
             self.loop = PythonLoop(space, self.options)
         self.starts = [space.layout.pack(state) for state in self.model.initial_states()]

@@ -22,12 +22,25 @@ def to_words(states: Sequence[int], width: int) -> array[int]:
 
 def from_words(words: Sequence[int], width: int) -> list[int]:
     """Return the states that `to_words` made words of."""
-    if width == 1:
-        return list(words)
-    if width == 2:
-        return [low | high << 64 for low, high in zip(words[::2], words[1::2], strict=True)]
-    pieces = (words[at : at + width] for at in range(0, len(words), width))
-    return [sum(word << (64 * n) for n, word in enumerate(piece)) for piece in pieces]
+    states = list(words[::width])
+    for n in range(1, width):
+        states = [low | high << 64 * n for low, high in zip(states, words[n::width], strict=True)]
+    return states
+
+
+def for_kernel(state: int, width: int) -> bytes:
+    """Return the words of one state, or of a difference, as they are in memory; what `to_words` does, for one."""
+    state &= (1 << 64 * width) - 1
+    if sys.byteorder == "little":
+        return state.to_bytes(8 * width, "little")
+    return to_words([state], width).tobytes()
+
+
+def from_kernel(memory: bytearray) -> int:
+    """Return the state whose words are there."""
+    if sys.byteorder == "little":
+        return int.from_bytes(memory, "little")
+    return from_words(array("Q", memory), len(memory) // 8)[0]
 
 
 def little_endian(words: array[int]) -> array[int]:
