@@ -84,7 +84,8 @@ class Part(Generic[S]):
 
     def of(self, view: View, actor: str) -> S:
         """Return this part of an actor's state."""
-        return cast(S, view[self._slot(actor)])
+        value: S = view[self._slot(actor)]
+        return value
 
     def derived(self, view: View, actor: str, function: Callable[[S], T]) -> T:
         """Return what a pure function makes of this part, and depend on that alone: see `View.derived`."""
@@ -142,9 +143,8 @@ class Local:
         return Local(slots, {slots[part]: part.initial for part in parts}, {})
 
     def __getitem__(self, part: Part[S]) -> S:
-        if part in self._put:
-            return cast(S, self._put[part])
-        return cast(S, self._base[self._slot(part)])
+        value: S = self._put[part] if part in self._put else self._base[self._slot(part)]
+        return value
 
     def __contains__(self, part: object) -> bool:
         return part in self._slots

@@ -13,13 +13,14 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from enum import StrEnum
 from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints, overload
 
 import attrs
 
 Value = Any
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 SET = "$set"
 BYTES = "$bytes"
@@ -42,6 +43,14 @@ class FrozenMap(Mapping[K, V]):
 
     def __getitem__(self, key: K) -> V:
         return self._items[key]
+
+    @overload
+    def get(self, key: K, default: None = None, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | T, /) -> V | T: ...
+    def get(self, key: K, default: Any = None, /) -> Any:
+        """Return the value of a key, or `default` where there is none."""
+        return self._items.get(key, default)
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._items)

@@ -23,6 +23,25 @@ class Placement:
     partitions: tuple[str, ...]
     """Those of the topic T."""
     transactional_ids: tuple[str, ...]
+    transaction_partitions: tuple[str, ...] = attrs.field(init=False)
+    """The partitions of the transaction log: as many as there are transactional ids and brokers for them."""
+    all_partitions: tuple[str, ...] = attrs.field(init=False)
+    _leaders: Mapping[str, str] = attrs.field(init=False, eq=False, repr=False)
+
+    @transaction_partitions.default
+    def _transaction_partitions(self) -> tuple[str, ...]:
+        count = min(len(self.brokers), len(self.transactional_ids))
+        return tuple(partition_name(TRANSACTION_TOPIC, n) for n in range(count))
+
+    @all_partitions.default
+    def _all_partitions(self) -> tuple[str, ...]:
+        return (*self.partitions, OFFSETS_PARTITION, *self.transaction_partitions)
+
+    @_leaders.default
+    def _spread(self) -> Mapping[str, str]:
+        of_topic = {p: self.brokers[(n + 1) % len(self.brokers)] for n, p in enumerate(self.partitions)}
+        of_log = dict(zip(self.transaction_partitions, self.brokers, strict=False))
+        return {**of_topic, OFFSETS_PARTITION: self.brokers[0], **of_log}
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Placement:
@@ -36,23 +55,9 @@ class Placement:
             tuple(f"tid{n + 1}" for n in range(sizes["transactional-ids"])),
         )
 
-    @property
-    def transaction_partitions(self) -> tuple[str, ...]:
-        """The partitions of the transaction log: as many as there are transactional ids and brokers for them."""
-        count = min(len(self.brokers), len(self.transactional_ids))
-        return tuple(partition_name(TRANSACTION_TOPIC, n) for n in range(count))
-
-    @property
-    def all_partitions(self) -> tuple[str, ...]:
-        return (*self.partitions, OFFSETS_PARTITION, *self.transaction_partitions)
-
     def leader(self, partition: str) -> str:
         """Return the broker that leads a partition at first."""
-        if partition in self.transaction_partitions:
-            return self.brokers[self.transaction_partitions.index(partition)]
-        if partition == OFFSETS_PARTITION:
-            return self.brokers[0]
-        return self.brokers[(self.partitions.index(partition) + 1) % len(self.brokers)]
+        return self._leaders[partition]
 
     def transaction_partition(self, tid: str) -> str:
         """Return the partition of the transaction log that has a transactional id."""
