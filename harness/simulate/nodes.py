@@ -60,23 +60,76 @@ class Edge:
         self.happening: Happening | None = None
 
 
+class Unit:
+    """A process as the tables ask it: for its own steps, for what may arrive, and how it takes each of that."""
+
+    __slots__ = ("arrivals", "own")
+
+    def __init__(self, own: ReadMemo, arrivals: ReadMemo | None) -> None:
+        self.own = own
+        self.arrivals = arrivals
+        """Gives a memo of options per message; None where a process has no inbox."""
+
+    def at(self, state: Ids) -> Asked:
+        """Return what the process may do in a state."""
+        own = self.own.at(state)
+        if self.arrivals is None:
+            return Asked(own, None, [])
+        arrivals = self.arrivals.at(state)
+        return Asked(own, arrivals, [delivery.at(state) for delivery in arrivals.result])
+
+    def after(self, before: Asked, state: Ids, written: int) -> Asked:
+        """Return the same, given what it may do in a state that differs from this one in a bit mask only."""
+        own = self.own.at(state) if before.own.exact & written else before.own
+        if before.arrivals is None or self.arrivals is None:
+            return Asked(own, None, [])
+        arrivals = self.arrivals.at(state) if before.arrivals.exact & written else before.arrivals
+        known = dict(zip(before.arrivals.result, before.deliveries, strict=True))
+        deliveries = []
+        for delivery in arrivals.result:
+            leaf = known.get(delivery)
+            deliveries.append(delivery.at(state) if leaf is None or leaf.exact & written else leaf)
+        return Asked(own, arrivals, deliveries)
+
+
+class Asked:
+    """What a process may do in a state: its options, and, as a bit mask, what they depend on."""
+
+    __slots__ = ("arrivals", "deliveries", "mask", "options", "own")
+
+    def __init__(self, own: Leaf, arrivals: Leaf | None, deliveries: list[Leaf]) -> None:
+        self.own = own
+        self.arrivals = arrivals
+        self.deliveries = deliveries
+        """In the order of what arrives."""
+        mask = own.exact if arrivals is None else own.exact | arrivals.exact
+        options: list[Option] = own.result
+        for leaf in deliveries:
+            mask |= leaf.exact
+            options = options + leaf.result
+        self.mask = mask
+        self.options = options
+
+
 class Node:
     """A visited state: its options, where they lead (as far as known), and which properties fail."""
 
     __slots__ = (
-        "_checks", "_units", "failing", "failing_text", "happenings", "options", "reached", "state", "succ", "untimed",
-        "untimed_options",
+        "checks", "failing", "failing_text", "happenings", "options", "reached", "state", "succ", "units", "untimed",
+        "untimed_options", "witnesses",
     )
 
     def __init__(
-        self, state: Ids, units: list[tuple[list[Option], int]], checks: list[Leaf], failing: dict[str, str] | None
+        self, state: Ids, options: list[Option], units: list[Asked], checks: list[Leaf],
+        failing: dict[str, str] | None,
     ) -> None:
         self.state = state
-        self._units = units
-        self._checks = checks
-        options: list[Option] = []
-        for found, _ in units:
-            options += found
+        self.units = units
+        """What each process may do, in the order of the model."""
+        self.checks = checks
+        """What each check of the invariants says."""
+        self.witnesses: list[Leaf] | None = None
+        """What each witness on states says, once somebody has asked, of this state or of one before."""
         self.options = options
         self.succ: list[Node | None] = [None] * len(options)
         self.happenings: list[Happening | None] = [None] * len(options)
@@ -99,6 +152,6 @@ class Node:
 
     def with_options(self, options: list[Option]) -> Node:
         """Return a node of the same state, of which nothing is kept, with other options."""
-        other = Node(self.state, [(options, 0)], self._checks, self.failing)
-        other._units, other.failing_text = self._units, self.failing_text
+        other = Node(self.state, options, self.units, self.checks, self.failing)
+        other.failing_text, other.witnesses = self.failing_text, self.witnesses
         return other

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from harness.memo.interning import IdView, SlotValues
+from harness.memo.many import ManyMemos
 from harness.memo.read_memo import Leaf, ReadMemo
 from harness.model import (
     Choice,
@@ -32,7 +33,7 @@ from harness.record.choices import ChosenInput
 from harness.record.events import Happening
 from harness.record.history import all_types
 from harness.simulate.guards import Guards
-from harness.simulate.nodes import Edge, Node, Option
+from harness.simulate.nodes import Edge, Node, Option, Unit
 
 T = TypeVar("T")
 
@@ -76,7 +77,6 @@ class Tables(SlotValues):
         self.invariants = tuple(p for p in model.properties if p.is_safety)
         self.temporal = tuple(p for p in model.properties if p.is_temporal)
         self.witnesses = tuple(p for p in model.properties if p.form == "sometimes")
-        self._on_states = tuple(p for p in self.witnesses if p.on != "step")
         self._build()
 
     def _build(self) -> None:
@@ -85,24 +85,18 @@ class Tables(SlotValues):
         self._messages.clear()
         self._inputs.clear()
         self._units = [self._unit(process) for process in self.model.everyone()]
-        self._check_names, self._checks = [], []
-        for prop in self.invariants:
-            for check in self.model.split(prop):
-                self._check_names.append(prop.name)
-                self._checks.append(ReadMemo(self, check))
-        self._names = tuple(self._check_names)
-        self._read_by_check = [0] * len(self._checks)
-        """What each check has ever read, as a bit mask."""
-        self._touched: dict[int, list[int]] = {}
-        """The checks that may have read some of the slots of a bit mask."""
+        checks = [(prop.name, check) for prop in self.invariants for check in self.model.split(prop)]
+        self._names = tuple([name for name, _ in checks])
+        self._checks = ManyMemos([ReadMemo(self, check) for _, check in checks])
         self._predicates: dict[str, ReadMemo] = {}
+        self._on_states = ManyMemos([self._predicate(prop) for prop in self.witnesses if prop.on != "step"])
 
-    def _unit(self, process: Process) -> tuple[ReadMemo, ReadMemo | None]:
+    def _unit(self, process: Process) -> Unit:
         own = ReadMemo(self, self._watched(lambda view: self._options(self.model.own_choices(process, view))))
         if not process.has_inbox:
-            return own, None
+            return Unit(own, None)
         arrivals = self.model.arrivals
-        return own, ReadMemo(self, lambda view: [self._delivery(process, m) for m in arrivals(process, view)])
+        return Unit(own, ReadMemo(self, lambda view: [self._delivery(process, m) for m in arrivals(process, view)]))
 
     def _delivery(self, process: Process, message: Message) -> ReadMemo:
         key = (process.name, canonical_text(message))
@@ -175,8 +169,9 @@ class Tables(SlotValues):
     def close(self) -> None:
         """Let go of everything at once, without the garbage collector's help: the tables are of no use afterwards."""
         self._forget_states()
-        for kept in (self._messages, self._inputs, self._units, self._checks, self._predicates):
+        for kept in (self._messages, self._inputs, self._units, self._predicates):
             kept.clear()
+        self._checks = self._on_states = ManyMemos([])
 
     def _forget_states(self) -> None:
         for node in self._nodes.values():
@@ -193,7 +188,7 @@ class Tables(SlotValues):
 
     def bare(self, n: int = 0) -> Node:
         """Return a node of initial state n from which nothing leads: where asking what does has failed."""
-        return Node(self._starts[n], [], [], None)
+        return Node(self._starts[n], [], [], [], None)
 
     @property
     def initial_count(self) -> int:
@@ -211,13 +206,9 @@ class Tables(SlotValues):
         That one differs from this one in the slots of the bit mask `written` only.
         """
         if before is None:
-            leaves = [memo.at(state) for memo in self._checks]
-            for n, leaf in enumerate(leaves):
-                if leaf.exact & ~self._read_by_check[n]:
-                    self._has_read(n, leaf)
-            return leaves
+            return self._checks.at(state)
         return [leaf if not leaf.mask & written else memo.at(state)
-                for leaf, memo in zip(before, self._checks, strict=True)]
+                for leaf, memo in zip(before, self._checks.memos, strict=True)]
 
     def said(self, checked: list[Leaf]) -> dict[str, str]:
         """Return the invariants that fail, and why, by what their checks say."""
@@ -229,7 +220,7 @@ class Tables(SlotValues):
 
     def options(self, n: int, state: tuple[int, ...]) -> list[Option]:
         """Return the options of the nth process of the model in a state."""
-        return self._evaluate(self._units[n], state)[0]
+        return self._units[n].at(state).options
 
     def follow(self, node: Node, n: int) -> Node:
         """Return the node that option n of a node leads to."""
@@ -262,57 +253,32 @@ class Tables(SlotValues):
             if self.leaves >= MAX_LEAVES:
                 self._build()
                 parent = None
+        witnesses = None
         if parent is None:
-            units = [self._evaluate(unit, state) for unit in self._units]
-            checks = self.checked(state)
+            units = [unit.at(state) for unit in self._units]
+            checks = self._checks.at(state)
         else:
             units = [
-                old if not old[1] & written else self._evaluate(unit, state)
-                for old, unit in zip(parent._units, self._units, strict=True)
+                unit.after(before, state, written) if before.mask & written else before
+                for before, unit in zip(parent.units, self._units, strict=True)
             ]
-            checks = self._checked_after(parent._checks, state, written)
+            checks = self._checks.after(parent.checks, state, written)
+            if parent.witnesses is not None:
+                witnesses = self._on_states.after(parent.witnesses, state, written)
+        options: list[Option] = []
+        for asked in units:
+            options += asked.options
         if self.model.constraint is not None:
-            units = [([option for option in options if self._inside(state, option)], mask) for options, mask in units]
+            options = [option for option in options if self._inside(state, option)]
         failing = self.said(checks) if [leaf for leaf in checks if leaf.result is not None] else None
-        node = self._nodes[state] = Node(state, units, checks, failing)
-        self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 5 * len(node.options))
+        node = self._nodes[state] = Node(state, options, units, checks, failing)
+        node.witnesses = witnesses
+        self.used += BYTES_PER_NODE + BYTES_PER_SLOT * (len(state) + 5 * len(options))
         return node
-
-    def _checked_after(self, before: list[Leaf], state: tuple[int, ...], written: int) -> list[Leaf]:
-        """Return what each check says of a state, as `checked` does, without a look at those that cannot differ."""
-        touched = self._touched.get(written)
-        if touched is None:
-            touched = [n for n, read in enumerate(self._read_by_check) if read & written]
-            self._touched[written] = touched
-        checks = before.copy()
-        for n in touched:
-            if checks[n].exact & written:
-                leaf = checks[n] = self._checks[n].at(state)
-                if leaf.exact & ~self._read_by_check[n]:
-                    self._has_read(n, leaf)
-        return checks
-
-    def _has_read(self, n: int, leaf: Leaf) -> None:
-        self._read_by_check[n] |= leaf.exact
-        self._touched.clear()
 
     def _inside(self, state: tuple[int, ...], option: Option) -> bool:
         """Say whether an option leads to a state within the model's constraint."""
         return self.model.is_inside(IdView(self, option.after(state)))
-
-    def _evaluate(self, unit: tuple[ReadMemo, ReadMemo | None], state: tuple[int, ...]) -> tuple[list[Option], int]:
-        own, arrivals = unit
-        leaf = own.at(state)
-        if arrivals is None:
-            return leaf.result, leaf.mask
-        waiting = arrivals.at(state)
-        mask = leaf.mask | waiting.mask
-        options: list[Option] = leaf.result
-        for delivery in waiting.result:
-            found = delivery.at(state)
-            mask |= found.mask
-            options = options + found.result
-        return options, mask
 
     def value(self, node: Node, name: str) -> Value:
         """Return the value of a slot in a node's state."""
@@ -342,10 +308,13 @@ class Tables(SlotValues):
 
     def predicate(self, prop: Property, node: Node) -> Any:
         """Return what a property's check says of a node's state (why a temporal one is still pending; a witness)."""
+        return self._predicate(prop).at(node.state).result
+
+    def _predicate(self, prop: Property) -> ReadMemo:
         memo = self._predicates.get(prop.name)
         if memo is None:
             memo = self._predicates[prop.name] = ReadMemo(self, prop.leads_to or prop.reason)
-        return memo.at(node.state).result
+        return memo
 
     def reach(self, node: Node, n: int, after: Node) -> tuple[str, ...]:
         """Return the witnesses that taking option n of a node reaches, and remember them."""
@@ -353,10 +322,12 @@ class Tables(SlotValues):
         if option.witnesses is None:
             option.witnesses = ReadMemo(self, partial(self._on_step, option.choice.step))
         names: frozenset[str] = option.witnesses.at(node.state).result
-        for prop in self._on_states:
-            if self.predicate(prop, after):
-                names = names | {prop.name}
-        found = tuple([p.name for p in self.witnesses if p.name in names]) if names else ()
+        if after.witnesses is None:
+            after.witnesses = self._on_states.at(after.state)
+        held = iter(after.witnesses)
+        found = tuple([
+            p.name for p in self.witnesses if (p.name in names if p.on == "step" else next(held).result)
+        ])
         node.reached[n] = found
         return found
 
