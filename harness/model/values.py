@@ -31,8 +31,9 @@ TYPE = "$type"
 class FrozenMap(Mapping[K, V]):
     """An immutable map whose items are kept in one order (strings as such, other keys by their canonical text)."""
 
-    __slots__ = ("_hash", "_items")
+    __slots__ = ("_hash", "_items", "_text")
     _items: dict[K, V]
+    _text: str | None
     _hash: int | None
 
     def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
@@ -40,6 +41,7 @@ class FrozenMap(Mapping[K, V]):
         keys: Iterable[K] = sorted(given) if all(type(key) is str for key in given) else canonical_sort(given)  # type: ignore[type-var]
         self._items = {key: given[key] for key in keys}
         self._hash = None
+        self._text = None
 
     def __getitem__(self, key: K) -> V:
         return self._items[key]
@@ -106,6 +108,7 @@ def _in_order(items: dict[K, V]) -> FrozenMap[K, V]:
     made: FrozenMap[K, V] = object.__new__(FrozenMap)
     made._items = items
     made._hash = None
+    made._text = None
     return made
 
 
@@ -313,9 +316,17 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
 
 
 def _write_map(value: FrozenMap[Any, Any]) -> str:
-    if all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return "{" + ",".join([f"{_QUOTE(str(k))}:{canonical_text(v)}" for k, v in sorted(value.items())]) + "}"
-    return '{"$map":[' + ",".join([f"[{canonical_text(k)},{canonical_text(v)}]" for k, v in value.items()]) + "]}"
+    text = value._text
+    if text is None:
+        text = value._text = _map_text(value)
+    return text
+
+
+def _map_text(value: FrozenMap[Any, Any]) -> str:
+    items = value._items
+    if all([isinstance(key, str) and not key.startswith("$") for key in items]):
+        return "{" + ",".join([f"{_QUOTE(str(k))}:{canonical_text(v)}" for k, v in sorted(items.items())]) + "}"
+    return '{"$map":[' + ",".join([f"[{canonical_text(k)},{canonical_text(v)}]" for k, v in items.items()]) + "]}"
 
 
 def _write_record(head: str, fields: tuple[tuple[str, str, bool], ...], value: Any) -> str:
