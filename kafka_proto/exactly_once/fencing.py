@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness.model import Reason, State, View
 from kafka_proto.exactly_once.client import ClientState
-from kafka_proto.exactly_once.logs import Logs
+from kafka_proto.exactly_once.logs import Logs, itself
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.log import PartitionLog
 
@@ -19,7 +19,7 @@ def appended_after_fencing(placement: Placement, logs: Logs, states: Iterable[St
     for state in states:
         view = View(state)
         for partition in placement.partitions:
-            log = logs.partition(view, partition)
+            log = logs.made(view, partition, itself)
             late = _late(log, ends.get(partition, 0), told)
             if late is not None:
                 return f"{late} is appended to {partition}"

@@ -7,18 +7,19 @@ has registered and learned of its election: until then another in-sync replica c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Protocol, TypeVar
 
 import attrs
 
 from harness.model import FrozenMap, View
 from kafka_proto.coordinator.transaction import TransactionMetadata
 from kafka_proto.exactly_once.broker_state import LEADER, LeaderState
-from kafka_proto.exactly_once.ghosts import Ghosts, Span, spans
+from kafka_proto.exactly_once.ghosts import Ghosts
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.transaction_log import TransactionRecord, ghosts_of, last_entries
-from kafka_proto.log import EMPTY_LOG, PartitionLog, append, with_high_watermark
+from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
 from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.stack.controller import PARTITION, Partition
 from kafka_proto.stack.local_log import RECORDS, Records
@@ -26,12 +27,17 @@ from kafka_proto.stack.replicated_log import REPLICA
 from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
 
+T = TypeVar("T")
+MOST_LOGS = 2_000
+"""Logs that are remembered by their batches."""
+
 
 class Logs(Protocol):
     """The logs of a state."""
 
-    def partition(self, view: View, p: str) -> PartitionLog: ...
-    def spans(self, view: View, p: str) -> tuple[Span, ...]: ...
+    def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
+        """Return what a function makes of the log of a partition, and depend on that alone: see `View.derived`."""
+        ...
     def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
         """Return the last entry of each transactional id of a partition of the transaction log."""
         ...
@@ -44,25 +50,34 @@ class Logs(Protocol):
         ...
 
 
-def log_of_leader(state: LeaderState) -> PartitionLog | None:
-    """Return what a leader has read of its log; None where it crashed and has not read it again."""
-    return state.log if state.serves else None
+def itself(log: PartitionLog) -> PartitionLog:
+    """Return the log, for who wants all of it."""
+    return log
 
 
-def spans_of_leader(state: LeaderState) -> tuple[Span, ...] | None:
-    return spans(state.log) if state.serves else None
+def serves(state: LeaderState) -> bool:
+    """Say whether a leader has read its log; one that crashed has to do so again."""
+    return state.serves
 
 
-def log_of_records(state: Records) -> PartitionLog:
-    """Return the log that a partition's records make."""
+@cache
+def of_leader(function: Callable[[PartitionLog], T]) -> Callable[[LeaderState], T]:
+    return lambda state: function(state.log)
+
+
+@cache
+def of_records(function: Callable[[PartitionLog], T]) -> Callable[[Records], T]:
+    return lambda state: function(log_of(state.committed))
+
+
+@lru_cache(maxsize=MOST_LOGS)
+def log_of(batches: tuple[RecordBatch, ...], replicated: int | None = None) -> PartitionLog:
+    """Return the log that batches make, of which some are replicated, or all."""
     log = EMPTY_LOG
-    for batch in state.committed:
+    for batch in batches:
         log = append(log, batch)
-    return with_high_watermark(log, log.log_end_offset)
-
-
-def spans_of_records(state: Records) -> tuple[Span, ...]:
-    return spans(log_of_records(state))
+    passed = batches if replicated is None else batches[:replicated]
+    return with_high_watermark(log, passed[-1].last_offset + 1 if passed else 0)
 
 
 def entries_of_records(state: Records) -> FrozenMap[str, TransactionMetadata]:
@@ -79,15 +94,14 @@ class LocalLogs:
 
     placement: Placement
 
-    def partition(self, view: View, p: str) -> PartitionLog:
+    def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
         leader = self.placement.leader(p)
-        log = LEADER[p].derived(view, leader, log_of_leader)
-        return RECORDS[p].derived(view, leader, log_of_records) if log is None else log
-
-    def spans(self, view: View, p: str) -> tuple[Span, ...]:
-        leader = self.placement.leader(p)
-        found = LEADER[p].derived(view, leader, spans_of_leader)
-        return RECORDS[p].derived(view, leader, spans_of_records) if found is None else found
+        found: T
+        if LEADER[p].derived(view, leader, serves):
+            found = LEADER[p].derived(view, leader, of_leader(function))
+        else:
+            found = RECORDS[p].derived(view, leader, of_records(function))
+        return found
 
     def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
         return RECORDS[p].derived(view, self.placement.leader(p), entries_of_records)
@@ -96,7 +110,7 @@ class LocalLogs:
         return RECORDS[p].derived(view, self.placement.leader(p), ghosts_of_records)
 
     def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
-        yield self.placement.leader(p), self.partition(view, p)
+        yield self.placement.leader(p), self.made(view, p, itself)
 
     def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
         leader = self.placement.leader(p)
@@ -106,15 +120,12 @@ class LocalLogs:
 
 def log_of_replica(state: ReplicaState) -> PartitionLog:
     """Return the log that a replica's records make."""
-    log = EMPTY_LOG
-    for entry in state.log:
-        log = append(log, entry.value)
-    passed = state.log[state.high_watermark - 1].value.last_offset + 1 if state.high_watermark else 0
-    return with_high_watermark(log, passed)
+    return log_of(tuple([entry.value for entry in state.log]), state.high_watermark)
 
 
-def spans_of_replica(state: ReplicaState) -> tuple[Span, ...]:
-    return spans(log_of_replica(state))
+@cache
+def of_replica(function: Callable[[PartitionLog], T]) -> Callable[[ReplicaState], T]:
+    return lambda state: function(log_of_replica(state))
 
 
 def entries_of_replica(state: ReplicaState) -> FrozenMap[str, TransactionMetadata]:
@@ -150,11 +161,9 @@ class ReplicatedLogs:
         up = (name for name in registered if METADATA.of(view, name).known[p].leader)
         return next(up, registered[0] if registered else names[0][0])
 
-    def partition(self, view: View, p: str) -> PartitionLog:
-        return REPLICA[p].derived(view, self.leader(view, p), log_of_replica)
-
-    def spans(self, view: View, p: str) -> tuple[Span, ...]:
-        return REPLICA[p].derived(view, self.leader(view, p), spans_of_replica)
+    def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
+        found: T = REPLICA[p].derived(view, self.leader(view, p), of_replica(function))
+        return found
 
     def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
         return REPLICA[p].derived(view, self.leader(view, p), entries_of_replica)

@@ -6,29 +6,37 @@ from itertools import pairwise
 
 from harness.model import Reason, View
 from kafka_proto.exactly_once.idempotent_client import IdempotentState, Placed
+from kafka_proto.exactly_once.logs import Logs
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.log import PartitionLog
 
 
-def written_once(placement: Placement, view: View, partition: str, log: PartitionLog) -> Reason:
+def plain_of(log: PartitionLog) -> tuple[tuple[str, int], ...]:
+    """Return the records of a log that were written without transactions, each with its offset."""
+    batches = (batch for batch in log.batches if not batch.is_transactional and batch.marker is None)
+    return tuple((text, batch.base_offset + n) for batch in batches for n, text in enumerate(batch.records))
+
+
+def start_of(log: PartitionLog) -> int:
+    return log.log_start_offset
+
+
+def written_once(placement: Placement, view: View, partition: str, logs: Logs) -> Reason:
     """Say which record of an idempotent producer is in a log twice, elsewhere than acknowledged, or out of order.
 
     One that was deleted may be nowhere, but nowhere else either.
     """
     at: dict[str, int] = {}
-    for batch in log.batches:
-        if batch.is_transactional or batch.marker is not None:
-            continue
-        for n, text in enumerate(batch.records):
-            if text in at:
-                return f"{text} is in {partition} twice, at the offsets {at[text]} and {batch.base_offset + n}"
-            at[text] = batch.base_offset + n
+    for text, offset in logs.made(view, partition, plain_of):
+        if text in at:
+            return f"{text} is in {partition} twice, at the offsets {at[text]} and {offset}"
+        at[text] = offset
     for i in placement.idempotent_producers:
         state: IdempotentState = view[i]
         mine = sorted((placed for placed in state.acknowledged if placed.partition == partition), key=number_of)
         for placed in mine:
             found = at.get(placed.record)
-            if found is None and placed.offset >= log.log_start_offset:
+            if found is None and placed.offset >= logs.made(view, partition, start_of):
                 return f"{placed.record} was acknowledged at offset {placed.offset}, but is not in {partition}"
             if found not in (None, placed.offset):
                 return (

@@ -12,16 +12,16 @@ from harness.model import FrozenMap, Network, Property, Reason, View, always, ev
 from kafka_proto.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
 from kafka_proto.exactly_once import moves, plain_records
 from kafka_proto.exactly_once.broker_state import COORDINATOR, GROUPS, LEADER, CoordinatorState, GroupState, LeaderState
-from kafka_proto.exactly_once.client import ClientState
+from kafka_proto.exactly_once.client import ClientState, Written
 from kafka_proto.exactly_once.epochs import is_on_another_id
-from kafka_proto.exactly_once.ghosts import Span, committed_offsets, transaction_of
-from kafka_proto.exactly_once.logs import Logs, ReplicatedLogs, all_entries
+from kafka_proto.exactly_once.ghosts import Span, committed_offsets, spans, transaction_of
+from kafka_proto.exactly_once.logs import Logs, ReplicatedLogs, all_entries, itself
 from kafka_proto.exactly_once.messages import Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
 from kafka_proto.group.offsets import Offsets, load
 from kafka_proto.log import Marker, PartitionLog, batches_between
-from kafka_proto.producer import ProducerStatus
+from kafka_proto.producer import Producer, ProducerStatus
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 INVARIANTS = (
@@ -43,6 +43,51 @@ def cached_of(state: CoordinatorState) -> FrozenMap[str, tuple[int, int]]:
     return FrozenMap((tid, (metadata.producer_id, metadata.producer_epoch)) for tid, metadata in known)
 
 
+def acknowledged_of(state: ClientState) -> tuple[Written, ...]:
+    return state.acknowledged
+
+
+def outcomes_of(state: ClientState) -> FrozenMap[str, str]:
+    return state.outcomes
+
+
+def failed(state: ClientState) -> Producer | None:
+    """Return the producer of a client where that failed for good."""
+    return state.producer if state.producer.status is ProducerStatus.FATAL_ERROR else None
+
+
+def level_of(state: ReaderState) -> IsolationLevel:
+    return state.consumer.isolation_level
+
+
+def positions_of(state: ReaderState) -> FrozenMap[str, int]:
+    return state.consumer.positions
+
+
+def seen_of(state: ReaderState) -> FrozenMap[str, tuple[str, ...]]:
+    return state.seen
+
+
+def older_epoch(log: PartitionLog) -> Reason:
+    """Say what a log has of an older epoch than was there before it, of a producer or of its coordinator."""
+    epochs: dict[int, int] = {}
+    coordinators: dict[int, int] = {}
+    for batch in log.batches:
+        producer_id = batch.producer_id
+        if batch.producer_epoch < epochs.get(producer_id, -1):
+            return (
+                f"has epoch {batch.producer_epoch} of producer id {producer_id} at offset {batch.base_offset}, after "
+                f"epoch {epochs[producer_id]}"
+            )
+        epochs[producer_id] = batch.producer_epoch
+        if batch.marker is None:
+            continue
+        if batch.coordinator_epoch < coordinators.get(producer_id, -1):
+            return f"has the marker of an older coordinator at offset {batch.base_offset}"
+        coordinators[producer_id] = batch.coordinator_epoch
+    return None
+
+
 def served(state: LeaderState) -> PartitionLog | None:
     return state.log if state.serves else None
 
@@ -57,11 +102,8 @@ class Facts:
         self.of_records = (*placement.partitions, OFFSETS_PARTITION)
         """Partitions with records of transactions."""
 
-    def log(self, view: View, partition: str) -> PartitionLog:
-        return self.logs.partition(view, partition)
-
     def spans(self, view: View, partition: str) -> tuple[Span, ...]:
-        return self.logs.spans(view, partition)
+        return self.logs.made(view, partition, spans)
 
     def entries(self, view: View) -> Iterator[TransactionMetadata]:
         return all_entries(self.logs, self.placement, view)
@@ -90,7 +132,7 @@ class Facts:
 
     def atomicity(self, view: View, c: str) -> Reason:
         """P2: of a transaction's acknowledged records all are committed or none."""
-        acknowledged = {written.record for written in self.client(view, c).acknowledged}
+        acknowledged = {written.record for written in view.derived(c, acknowledged_of)}
         ends: dict[str, dict[Marker, str]] = {}
         for transaction, text, partition, span in self.ends(view):
             if span.marker is not None and text in acknowledged:
@@ -103,10 +145,10 @@ class Facts:
 
     def outcome(self, view: View, c: str) -> Reason:
         """P3: what was committed for the application is not aborted, and what was aborted is never committed."""
-        state = self.client(view, c)
-        acknowledged = {written.record for written in state.acknowledged}
+        outcomes = view.derived(c, outcomes_of)
+        acknowledged = {written.record for written in view.derived(c, acknowledged_of)}
         for transaction, text, partition, span in self.ends(view):
-            told = state.outcomes.get(transaction)
+            told = outcomes.get(transaction)
             if told == "abort" and span.marker is Marker.COMMIT:
                 return f"{c} was told that {transaction} is aborted, but {text} of {partition} is committed"
             if told == "commit" and span.marker is Marker.ABORT and text in acknowledged:
@@ -115,14 +157,13 @@ class Facts:
 
     def intermediate_read(self, view: View, r: str) -> Reason:
         """P4: a consumer of committed records gets those of decided transactions only."""
-        state: ReaderState = view[r]
-        if state.consumer.isolation_level is not IsolationLevel.READ_COMMITTED:
+        if view.derived(r, level_of) is not IsolationLevel.READ_COMMITTED:
             return None
         committed = frozenset[str]().union(
             *(self.logs.ghosts(view, p).committed for p in self.placement.transaction_partitions)
         )
         plain = self.placement.idempotent_producers
-        for partition, seen in state.seen.items():
+        for partition, seen in view.derived(r, seen_of).items():
             for text in seen:
                 if transaction_of(text) not in committed and transaction_of(text) not in plain:
                     return f"{r} got {text} of {partition}, but no commit of {transaction_of(text)} was decided"
@@ -148,7 +189,7 @@ class Facts:
                 at[text] = offset
         for c in self.placement.producers:
             before = ""
-            for written in self.client(view, c).acknowledged:
+            for written in view.derived(c, acknowledged_of):
                 if written.partition != partition:
                     continue
                 if written.record not in at:
@@ -158,15 +199,15 @@ class Facts:
                 ):
                     return f"{before} was acknowledged before {written.record}, but is after it in {partition}"
                 before = written.record
-        return plain_records.written_once(self.placement, view, partition, self.log(view, partition))
+        return plain_records.written_once(self.placement, view, partition, self.logs)
 
     def fenced(self, view: View, c: str) -> Reason:
         """P7: a producer fails for good only where its coordinator has another epoch for its transactional id.
 
         A fence is in force before it is logged (up to 3.9 even if it never is): its cache counts, too.
         """
-        producer = self.client(view, c).producer
-        if producer.status is not ProducerStatus.FATAL_ERROR:
+        producer = view.derived(c, failed)
+        if producer is None:
             return None
         tid = self.placement.tid_of(c)
         entry = self.logs.entries(view, self.placement.transaction_partition(tid)).get(tid)
@@ -206,22 +247,8 @@ class Facts:
 
     def grows(self, view: View, partition: str) -> Reason:
         """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older."""
-        epochs: dict[int, int] = {}
-        coordinators: dict[int, int] = {}
-        for batch in self.log(view, partition).batches:
-            producer_id = batch.producer_id
-            if batch.producer_epoch < epochs.get(producer_id, -1):
-                return (
-                    f"{partition} has epoch {batch.producer_epoch} of producer id {producer_id} at offset "
-                    f"{batch.base_offset}, after epoch {epochs[producer_id]}"
-                )
-            epochs[producer_id] = batch.producer_epoch
-            if batch.marker is None:
-                continue
-            if batch.coordinator_epoch < coordinators.get(producer_id, -1):
-                return f"{partition} has the marker of an older coordinator at offset {batch.base_offset}"
-            coordinators[producer_id] = batch.coordinator_epoch
-        return None
+        why = self.logs.made(view, partition, older_epoch)
+        return None if why is None else f"{partition} {why}"
 
     def offsets(self, view: View, b: str) -> Reason:
         """P10: a group's offset is that of the last committed record; a replay of the log gives the live view."""
@@ -256,7 +283,7 @@ class Facts:
         if any(entry.state is TxnState.ONGOING for entry in self.entries(view)):
             return None
         for partition in self.of_records:
-            log = self.log(view, partition)
+            log = self.logs.made(view, partition, itself)
             if log.last_stable_offset < log.high_watermark:
                 return (
                     f"the last stable offset of {partition} is {log.last_stable_offset}, "
@@ -280,16 +307,15 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
     partitions, producers, consumers = placement.partitions, placement.producers, placement.consumers
 
     def some(check: Callable[[ClientState], bool]) -> Callable[[View], bool]:
-        return lambda view: any(check(facts.client(view, c)) for c in producers)
+        return lambda view: any(view.derived(c, check) for c in producers)
 
     def skipped(view: View) -> bool:
         """Whether a consumer of committed records is past a record that is aborted."""
         for r in consumers:
-            reader: ReaderState = view[r]
+            positions, got = view.derived(r, positions_of), view.derived(r, seen_of)
             for partition in partitions:
-                past = reader.consumer.positions.get(partition, 0)
+                past, seen = positions.get(partition, 0), got.get(partition, ())
                 for span in facts.spans(view, partition):
-                    seen = reader.seen.get(partition, ())
                     if span.marker is Marker.ABORT and span.offsets[0] < past and span.records[0] not in seen:
                         return True
         return False
