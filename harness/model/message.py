@@ -14,6 +14,10 @@ SHOWN_BYTES = 16
 SHOWN_INPUT = 80
 """Characters of input from outside that are shown in a label."""
 
+MOST_BRIEF = 2_000
+_BRIEF: dict[int, tuple[Any, str]] = {}
+"""Messages in one line by the identity of the message, which is kept alive with it."""
+
 
 @attrs.frozen
 class Message:
@@ -28,8 +32,15 @@ class Message:
 
     def brief(self) -> str:
         """Return the message in one line: type, source and destination, then its fields in order."""
+        known = _BRIEF.get(id(self))
+        if known is not None and known[0] is self:  # it waits, and is looked at again and again
+            return known[1]
         fields = [f"{name}={brief_value(value)}" for name, value in fields_there(self) if name not in ADDRESS]
-        return " ".join([self.type, f"{self.source}->{self.dest}", *fields])
+        text = " ".join([self.type, f"{self.source}->{self.dest}", *fields])
+        if len(_BRIEF) >= MOST_BRIEF:
+            _BRIEF.clear()
+        _BRIEF[id(self)] = (self, text)
+        return text
 
 
 def record_of(record: Any) -> dict[str, Value]:

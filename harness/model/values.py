@@ -28,6 +28,9 @@ MAP = "$map"
 TYPE = "$type"
 
 
+_TEXT = frozenset({str})
+
+
 class FrozenMap(Mapping[K, V]):
     """An immutable map whose items are kept in one order (strings as such, other keys by their canonical text)."""
 
@@ -38,7 +41,7 @@ class FrozenMap(Mapping[K, V]):
 
     def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         given = dict(items)
-        keys: Iterable[K] = sorted(given) if all(type(key) is str for key in given) else canonical_sort(given)  # type: ignore[type-var]
+        keys: Iterable[K] = sorted(given) if _TEXT.issuperset(map(type, given)) else canonical_sort(given)  # type: ignore[type-var]
         self._items = {key: given[key] for key in keys}
         self._hash = None
         self._text = None
@@ -98,9 +101,11 @@ class FrozenMap(Mapping[K, V]):
 
     def without(self, key: K) -> FrozenMap[K, V]:
         """Return this map without a key (which may be absent)."""
-        kept = {k: v for k, v in self._items.items() if k != key}
-        is_mixed = len({type(k) is str for k in self._items}) > 1
-        return FrozenMap(kept) if is_mixed else _in_order(kept)
+        if key not in self._items:
+            return self
+        kept = self._items.copy()
+        del kept[key]
+        return _in_order(kept) if type(key) is str or str not in map(type, kept) else FrozenMap(kept)
 
 
 def _in_order(items: dict[K, V]) -> FrozenMap[K, V]:
