@@ -60,7 +60,7 @@ class Edge:
         self.happening: Happening | None = None
 
 
-class Unit:
+class Questions:
     """A process as the tables ask it: for its own steps, for what may arrive, and how it takes each of that."""
 
     __slots__ = ("arrivals", "own")

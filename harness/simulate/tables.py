@@ -33,7 +33,7 @@ from harness.record.choices import ChosenInput
 from harness.record.events import Happening
 from harness.record.history import all_types
 from harness.simulate.guards import Guards
-from harness.simulate.nodes import Edge, Node, Option, Unit
+from harness.simulate.nodes import Edge, Node, Option, Questions
 
 T = TypeVar("T")
 
@@ -91,12 +91,12 @@ class Tables(SlotValues):
         self._predicates: dict[str, ReadMemo] = {}
         self._on_states = ManyMemos([self._predicate(prop) for prop in self.witnesses if prop.on != "step"])
 
-    def _unit(self, process: Process) -> Unit:
+    def _unit(self, process: Process) -> Questions:
         own = ReadMemo(self, self._watched(lambda view: self._options(self.model.own_choices(process, view))))
         if not process.has_inbox:
-            return Unit(own, None)
-        arrivals = self.model.arrivals
-        return Unit(own, ReadMemo(self, lambda view: [self._delivery(process, m) for m in arrivals(process, view)]))
+            return Questions(own, None)
+        arrive = self.model.arrivals
+        return Questions(own, ReadMemo(self, lambda view: [self._delivery(process, m) for m in arrive(process, view)]))
 
     def _delivery(self, process: Process, message: Message) -> ReadMemo:
         key = (process.name, canonical_text(message))
