@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value, ordered
+from harness.model import Actor, FrozenMap, Kind, Message, Op, Turn, Value
 from kafka_proto import producer as producers
+from kafka_proto.exactly_once.client_connections import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, ClientConnections, Sent
 from kafka_proto.exactly_once.ghosts import MOST_NUMBERED, offset, record, text_of
-from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, about_of, look_up
-from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
+from kafka_proto.exactly_once.look_ups import UNKNOWN, about_of
+from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.group.offsets import OffsetRecord
 from kafka_proto.producer import Family, Producer, ProducerStatus
@@ -20,7 +21,6 @@ from kafka_proto.producer.state import COMPLETING, OffsetsToCommit
 from kafka_proto.producer.verdicts import Verdict
 from kafka_proto.requests import OFFSETS_PARTITION, ProduceRequest, TxnOffsetCommitRequest
 
-RETRY_BACKOFF, REQUEST_TIMEOUT, DELIVERY_TIMEOUT = "RetryBackoff", "RequestTimeout", "DeliveryTimeout"
 IDLE = ""
 REFUSED = "refused"
 """The operation of a call that is refused."""
@@ -39,14 +39,6 @@ class ApplicationCall:
 
 
 @attrs.frozen
-class Sent:
-    """A request that is not answered, and to whom it went."""
-
-    dest: str
-    request: Value
-
-
-@attrs.frozen
 class Written:
     """A ghost: a record that a leader acknowledged, and the partition where it is."""
 
@@ -59,11 +51,7 @@ class ClientState:
     """A producer with its connections; and, as ghosts, what the application did and was told."""
 
     producer: Producer = Producer()
-    opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
-    """By broker: the number of the connection in use."""
-    leaders: Leaders = Leaders()
-    correlation: int = attrs.field(default=0, metadata=ordered("correlation", "self"))
-    asked: FrozenMap[int, Sent] = attrs.field(default=FrozenMap(), metadata=ordered("correlation", "self"))
+    connections: ClientConnections = ClientConnections()
     operation: str = IDLE
     """What the application waits for: `init`, `commit`, `abort`, or nothing."""
     transactions: int = 0
@@ -188,12 +176,10 @@ class Client(Actor[ClientState]):
         return Turn(action, (self.name,), after, sent, kind=Kind.COMMAND, op=invoked)
 
     def timers(self, local: ClientState) -> tuple[str, ...]:
-        found = [RETRY_BACKOFF] if backs_off(local.producer) or local.leaders.resting else []
-        if "request" in self.timeouts:
-            found += [f"{REQUEST_TIMEOUT} {b}" for b in sorted({asked.dest for asked in local.asked.values()})]
-        if "delivery" in self.timeouts and any(batch.was_sent for batch in local.producer.batches):
-            found.append(DELIVERY_TIMEOUT)
-        return tuple(found)
+        return local.connections.timers(
+            self.timeouts, backs_off=backs_off(local.producer),
+            delivers=any(batch.was_sent for batch in local.producer.batches),
+        )
 
     def timer_fired(self, local: ClientState, timer: str) -> Iterable[Turn[ClientState]]:
         kind, _, broker = timer.partition(" ")
@@ -206,37 +192,34 @@ class Client(Actor[ClientState]):
             yield self.turn(attrs.evolve(local, producer=expired), kind, (self.name,))
             return
         after, sent = self.advanced(attrs.evolve(
-            local, producer=rested(local.producer), leaders=local.leaders.rested()
+            local, producer=rested(local.producer), connections=local.connections.rested()
         ))
         yield Turn(kind, (self.name,), after, sent)
 
     def reconnected(self, local: ClientState, broker: str) -> ClientState:
         """Give the connection to a broker up: what was in it may still arrive."""
-        asked = [asked.request for asked in local.asked.values() if asked.dest == broker]
-        lost = [request for request in asked if not isinstance(request, LookUp)]
+        connections, given_up = local.connections.give_up(broker)
+        lost = [sent.request for sent in given_up if not isinstance(sent.request, LookUp)]
         if self.looks_up:
             for request in lost:
-                local = attrs.evolve(local, leaders=local.leaders.lost(about_of(request)))
+                connections = connections.lost(about_of(request))
         partitions = [request.partition for request in lost if isinstance(request, ProduceRequest)]
         called = any(not isinstance(request, ProduceRequest) for request in lost)
-        left = FrozenMap((n, asked) for n, asked in local.asked.items() if asked.dest != broker)
         return attrs.evolve(
-            local, producer=producers.broker_lost(local.producer, partitions, was_called=called), asked=left,
-            opened=local.opened.set(broker, local.opened.get(broker, 0) + 1),
+            local, producer=producers.broker_lost(local.producer, partitions, was_called=called),
+            connections=connections,
         )
 
     def on_message(self, local: ClientState, message: Message) -> Iterable[Turn[ClientState]]:
         assert isinstance(message, Response)
         who = (self.name, message.source)
-        asked = local.asked.get(message.correlation)
-        if asked is None or message.connection != local.opened.get(message.source, 0):
+        asked = local.connections.about(message)
+        if asked is None:
             yield Turn("IgnoreResponse", who, local)
             return
+        connections = local.connections.answered(message)
         if isinstance(message.response, LeaderResponse):
-            learned = attrs.evolve(
-                local, leaders=local.leaders.learned(message.response), asked=local.asked.without(message.correlation)
-            )
-            yield self.turn(learned, f"Receive{message.type}", who)
+            yield self.turn(attrs.evolve(local, connections=connections), f"Receive{message.type}", who)
             return
         found = producers.answered(self.family, local.producer, asked.request, message.response)
         acknowledged, request = local.acknowledged, asked.request
@@ -245,12 +228,12 @@ class Client(Actor[ClientState]):
         elif isinstance(request, TxnOffsetCommitRequest) and found.verdict is Verdict.DONE:
             committed = text_of(OffsetRecord(request.group_id, request.partition, request.offset))
             acknowledged += (Written(OFFSETS_PARTITION, committed),)
+        if self.looks_up and found.verdict is Verdict.LOOK_UP:
+            connections = connections.lost(about_of(request))
         after = attrs.evolve(
-            local, producer=found.producer, asked=local.asked.without(message.correlation), acknowledged=acknowledged,
+            local, producer=found.producer, connections=connections, acknowledged=acknowledged,
             verdicts=local.verdicts | {f"{asked_name(asked)} {found.verdict}"},
         )
-        if self.looks_up and found.verdict is Verdict.LOOK_UP:
-            after = attrs.evolve(after, leaders=after.leaders.lost(about_of(asked.request)))
         yield self.turn(after, f"Receive{message.type}", who)
 
     def turn(self, local: ClientState, action: str, who: tuple[str, ...]) -> Turn[ClientState]:
@@ -273,38 +256,25 @@ class Client(Actor[ClientState]):
         return attrs.evolve(local, operation=IDLE, outcomes=outcomes)
 
     def advanced(self, local: ClientState) -> tuple[ClientState, tuple[Message, ...]]:
-        """Send what may be sent: batches, and the next transactional request."""
-        producer, sent = local.producer, list[Message]()
+        """Send what may be sent: batches, the next transactional request, and look-ups of leaders that are unknown."""
+        producer, connections, out = local.producer, local.connections, list[Message]()
+        ghost = self.transaction(local)
         for place, produce in producers.next_produces(self.family, producer, self.tid, self.in_flight):
-            leader = local.leaders.of(produce.partition, self.placement)
+            leader = connections.leads(produce.partition, self.placement)
             if leader != UNKNOWN:
                 producer = producers.sent_batch(producer, place, produce)
-                local = self._asked(local, leader, produce, sent)
+                connections, message = connections.ask(self.name, leader, produce, ghost)
+                out.append(message)
         if ends_unasked(producer):
             producer = without_end(producer)
         call = producers.next_call(self.family, producer, self.tid)
-        called = UNKNOWN if call is None else local.leaders.of(about_of(call), self.placement)
+        called = UNKNOWN if call is None else connections.leads(about_of(call), self.placement)
         if call is not None and called != UNKNOWN:
             producer = producers.sent_call(producer, call)
-            local = self._asked(local, called, call, sent)
-        return attrs.evolve(self.looked_up(local, sent), producer=producer), tuple(sent)
-
-    def looked_up(self, local: ClientState, sent: list[Message]) -> ClientState:
-        """Look up the leaders that are unknown, of whom nobody is asked yet."""
-        under_way = [asked.request for asked in local.asked.values() if isinstance(asked.request, LookUp)]
-        for about in local.leaders.unknown:
-            request, brokers = look_up(about, self.placement), self.placement.brokers
-            if request not in under_way:
-                local = self._asked(local, brokers[local.leaders.asked % len(brokers)], request, sent)
-                local = attrs.evolve(local, leaders=attrs.evolve(local.leaders, asked=local.leaders.asked + 1))
-        return local
-
-    def _asked(self, local: ClientState, dest: str, request: Value, sent: list[Message]) -> ClientState:
-        number = local.correlation + 1
-        sent.append(Request(
-            request, number, local.opened.get(dest, 0), self.transaction(local), source=self.name, dest=dest
-        ))
-        return attrs.evolve(local, correlation=number, asked=local.asked.set(number, Sent(dest, request)))
+            connections, message = connections.ask(self.name, called, call, ghost)
+            out.append(message)
+        connections, look_ups = connections.look_up(self.name, self.placement, ghost)
+        return attrs.evolve(local, producer=producer, connections=connections), (*out, *look_ups)
 
 
 def asked_name(asked: Sent) -> str:

@@ -17,6 +17,9 @@ from kafka_proto.log import Marker, PartitionLog, batches_between
 
 MOST_NUMBERED = 9
 """Names and numbers of offsets have one digit."""
+REMEMBERED = 1_000
+"""Logs of which it is remembered what they tell: several slots and the next states hold the same log. More would only
+keep logs of earlier runs in memory, beyond what a driver's tables may use."""
 
 
 def record(transaction: str, number: int) -> str:
@@ -75,7 +78,7 @@ class Span:
     marker_at: int = -1
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=REMEMBERED)
 def spans(log: PartitionLog) -> tuple[Span, ...]:
     """Return the transactions of a log as its batches tell them, by their markers, the open ones last."""
     open_: dict[int, Span] = {}
@@ -97,7 +100,7 @@ def spans(log: PartitionLog) -> tuple[Span, ...]:
     return (*found, *(open_[producer_id] for producer_id in sorted(open_)))
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=REMEMBERED)
 def committed_offsets(log: PartitionLog) -> FrozenMap[Key, int]:
     """Return each group's offsets by the replicated part of an offsets log: of the last committed record, by its place.
     """

@@ -9,27 +9,21 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import Actor, FrozenMap, Kind, Message, Turn, Value, ordered
-from kafka_proto.exactly_once.client import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, RETRY_BACKOFF
+from harness.model import Actor, Kind, Message, Turn
+from kafka_proto.exactly_once.client_connections import (
+    DELIVERY_TIMEOUT,
+    NO_NUMBER,
+    REQUEST_TIMEOUT,
+    ClientConnections,
+    Sent,
+)
 from kafka_proto.exactly_once.ghosts import record
-from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, look_up
-from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
+from kafka_proto.exactly_once.look_ups import UNKNOWN
+from kafka_proto.exactly_once.messages import LeaderResponse, Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.producer import Family, Verdict, idempotent
 from kafka_proto.producer.idempotent import IdempotentProducer
 from kafka_proto.requests import InitProducerIdRequest, ProduceResponse
-
-NO_NUMBER = 0
-"""Of a request that carries no batch."""
-
-
-@attrs.frozen
-class Carried:
-    """A request that is not answered, to whom it went, and the number of the batch that it carries."""
-
-    dest: str
-    request: Value
-    number: int = NO_NUMBER
 
 
 @attrs.frozen
@@ -46,11 +40,7 @@ class IdempotentState:
     """A producer with its connections; and, as ghosts, what its application was told."""
 
     producer: IdempotentProducer = IdempotentProducer()
-    opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
-    """By broker: the number of the connection in use."""
-    leaders: Leaders = Leaders()
-    correlation: int = attrs.field(default=0, metadata=ordered("correlation", "self"))
-    asked: FrozenMap[int, Carried] = attrs.field(default=FrozenMap(), metadata=ordered("correlation", "self"))
+    connections: ClientConnections = ClientConnections()
     inits: int = 0
     """How many InitProducerId were sent: each goes to the next broker."""
     acknowledged: tuple[Placed, ...] = ()
@@ -84,12 +74,10 @@ class IdempotentClient(Actor[IdempotentState]):
             yield Turn("Send", (self.name, partition), after, sent, kind=Kind.COMMAND)
 
     def timers(self, local: IdempotentState) -> tuple[str, ...]:
-        found = [RETRY_BACKOFF] if idempotent.backs_off(local.producer) or local.leaders.resting else []
-        if "request" in self.timeouts:
-            found += [f"{REQUEST_TIMEOUT} {b}" for b in sorted({asked.dest for asked in local.asked.values()})]
-        if "delivery" in self.timeouts and any(batch.was_sent for batch in local.producer.batches):
-            found.append(DELIVERY_TIMEOUT)
-        return tuple(found)
+        return local.connections.timers(
+            self.timeouts, backs_off=idempotent.backs_off(local.producer),
+            delivers=any(batch.was_sent for batch in local.producer.batches),
+        )
 
     def timer_fired(self, local: IdempotentState, timer: str) -> Iterable[Turn[IdempotentState]]:
         kind, _, broker = timer.partition(" ")
@@ -100,45 +88,37 @@ class IdempotentClient(Actor[IdempotentState]):
             yield self.turn(attrs.evolve(local, producer=expired), kind, (self.name,))
         else:
             rested = attrs.evolve(
-                local, producer=idempotent.rested(local.producer), leaders=local.leaders.rested()
+                local, producer=idempotent.rested(local.producer), connections=local.connections.rested()
             )
             yield self.turn(rested, kind, (self.name,))
 
     def reconnected(self, local: IdempotentState, broker: str) -> IdempotentState:
         """Give the connection to a broker up: what was in it may still arrive."""
-        lost = [asked for asked in local.asked.values() if asked.dest == broker]
-        leaders = local.leaders
-        for asked in lost:
-            if self.looks_up and asked.number != NO_NUMBER:
-                leaders = leaders.lost(asked.request.partition)
+        connections, lost = local.connections.give_up(broker)
+        for sent in lost:
+            if self.looks_up and sent.number != NO_NUMBER:
+                connections = connections.lost(sent.request.partition)
         producer = idempotent.connection_lost(
-            local.producer, (asked.number for asked in lost),
-            was_asked=any(isinstance(asked.request, InitProducerIdRequest) for asked in lost),
+            local.producer, (sent.number for sent in lost),
+            was_asked=any(isinstance(sent.request, InitProducerIdRequest) for sent in lost),
         )
-        return attrs.evolve(
-            local, producer=producer, leaders=leaders,
-            asked=FrozenMap((n, asked) for n, asked in local.asked.items() if asked.dest != broker),
-            opened=local.opened.set(broker, local.opened.get(broker, 0) + 1),
-        )
+        return attrs.evolve(local, producer=producer, connections=connections)
 
     def on_message(self, local: IdempotentState, message: Message) -> Iterable[Turn[IdempotentState]]:
         assert isinstance(message, Response)
         who, response = (self.name, message.source), message.response
-        asked = local.asked.get(message.correlation)
-        if asked is None or message.connection != local.opened.get(message.source, 0):
+        asked = local.connections.about(message)
+        if asked is None:
             yield Turn("IgnoreResponse", who, local)
             return
-        local = attrs.evolve(local, asked=local.asked.without(message.correlation))
-        if isinstance(response, LeaderResponse):
-            local = attrs.evolve(local, leaders=local.leaders.learned(response))
-        elif isinstance(response, ProduceResponse):
+        local = attrs.evolve(local, connections=local.connections.answered(message))
+        if isinstance(response, ProduceResponse):
             local = self.produced(local, asked, response)
-        else:
-            found = idempotent.initialized(local.producer, response)
-            local = attrs.evolve(local, producer=found.producer)
+        elif not isinstance(response, LeaderResponse):
+            local = attrs.evolve(local, producer=idempotent.initialized(local.producer, response).producer)
         yield self.turn(local, f"Receive{message.type}", who)
 
-    def produced(self, local: IdempotentState, asked: Carried, response: ProduceResponse) -> IdempotentState:
+    def produced(self, local: IdempotentState, asked: Sent, response: ProduceResponse) -> IdempotentState:
         """Take the answer to a batch."""
         partition = asked.request.partition
         found = idempotent.answered(self.family, local.producer, asked.number, response.error)
@@ -146,11 +126,11 @@ class IdempotentClient(Actor[IdempotentState]):
             Placed(partition, text, response.base_offset + n if response.base_offset >= 0 else -1)
             for n, text in enumerate(found.acknowledged)
         )
-        leaders = local.leaders
+        connections = local.connections
         if self.looks_up and found.verdict is Verdict.LOOK_UP:
-            leaders = leaders.lost(partition)
+            connections = connections.lost(partition)
         return attrs.evolve(
-            local, producer=found.producer, leaders=leaders, acknowledged=(*local.acknowledged, *placed),
+            local, producer=found.producer, connections=connections, acknowledged=(*local.acknowledged, *placed),
             verdicts=local.verdicts | {f"{response.error.value}: {found.verdict.value}"},
         )
 
@@ -160,33 +140,19 @@ class IdempotentClient(Actor[IdempotentState]):
 
     def advanced(self, local: IdempotentState) -> tuple[IdempotentState, tuple[Message, ...]]:
         """Send what may be sent: InitProducerId, batches, and look-ups of leaders that are unknown."""
-        out = list[Message]()
-        brokers = self.placement.brokers
-        init = idempotent.next_init(self.family, local.producer) if local.producer.batches else None
+        producer, connections, inits, out = local.producer, local.connections, local.inits, list[Message]()
+        init = idempotent.next_init(self.family, producer) if producer.batches else None
         if init is not None:
-            asking = attrs.evolve(local, producer=idempotent.asked_for_id(local.producer), inits=local.inits + 1)
-            local = self.asking(asking, out, brokers[local.inits % len(brokers)], init)
-        for number, produce in idempotent.next_produces(self.family, local.producer, self.in_flight):
-            leader = local.leaders.of(produce.partition, self.placement)
+            broker = self.placement.brokers[inits % len(self.placement.brokers)]
+            producer, inits = idempotent.asked_for_id(producer), inits + 1
+            connections, message = connections.ask(self.name, broker, init, self.name)
+            out.append(message)
+        for number, produce in idempotent.next_produces(self.family, producer, self.in_flight):
+            leader = connections.leads(produce.partition, self.placement)
             if leader != UNKNOWN:
-                flying = attrs.evolve(local, producer=idempotent.sent(local.producer, number, produce))
-                local = self.asking(flying, out, leader, produce, number)
-        under_way = [asked.request for asked in local.asked.values() if isinstance(asked.request, LookUp)]
-        for about in local.leaders.unknown:
-            request = look_up(about, self.placement)
-            if request not in under_way:
-                leaders = attrs.evolve(local.leaders, asked=local.leaders.asked + 1)
-                dest = brokers[local.leaders.asked % len(brokers)]
-                local = self.asking(attrs.evolve(local, leaders=leaders), out, dest, request)
-        return local, tuple(out)
-
-    def asking(
-        self, local: IdempotentState, out: list[Message], dest: str, request: Value, number: int = NO_NUMBER
-    ) -> IdempotentState:
-        """Return the state with a request under way, which is added to `out`."""
-        correlation = local.correlation + 1
-        connection = local.opened.get(dest, 0)
-        out.append(Request(request, correlation, connection, self.name, source=self.name, dest=dest))
-        return attrs.evolve(
-            local, correlation=correlation, asked=local.asked.set(correlation, Carried(dest, request, number))
-        )
+                producer = idempotent.sent(producer, number, produce)
+                connections, message = connections.ask(self.name, leader, produce, self.name, number)
+                out.append(message)
+        connections, look_ups = connections.look_up(self.name, self.placement, self.name)
+        after = attrs.evolve(local, producer=producer, connections=connections, inits=inits)
+        return after, (*out, *look_ups)

@@ -19,6 +19,7 @@ from kafka_proto.exactly_once import (
     application,
     broker_state,
     client,
+    client_connections,
     composition,
     ghosts,
     idempotent_client,
@@ -77,9 +78,10 @@ TYPES: tuple[type, ...] = (
     LeaderAndEpoch, *controller.TYPES, Records, transaction_log.TransactionRecord,
     transaction_coordinator.EntryCallback, look_ups.Leaders, messages.MetadataRequest,
     messages.FindCoordinatorRequest, messages.LeaderResponse, messages.Request, messages.Response, messages.Asker,
-    client.ClientState, client.ApplicationCall, client.Sent, client.Written,
-    idempotent_client.IdempotentState, idempotent_client.Carried,
-    idempotent_client.Placed, idempotent.IdempotentProducer, idempotent.IdempotentBatch, idempotent.Sequences,
+    client_connections.ClientConnections, client_connections.Sent, client.ClientState, client.ApplicationCall,
+    client.Written,
+    idempotent_client.IdempotentState, idempotent_client.Placed, idempotent.IdempotentProducer,
+    idempotent.IdempotentBatch, idempotent.Sequences,
     administrator.AdministratorState, reader.ReaderState, reader.Fetching, Consumer, Producer, Batch,
     Call, OffsetsToCommit, ghosts.Ghosts, ghosts.Cause, role.Coordinator, role.CoordinatorConfig, role.Waiting,
     role.Logged, role.Markers, Outcome, Answer, ProducerIds, Block, CachedTransaction, TransactionMetadata,
@@ -177,12 +179,10 @@ def refuse(sizes: Mapping[str, int], settings: Mapping[str, str], *, replicated:
 def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
     """Say who waits for whom."""
     found = []
-    for c in placement.producers:
-        state: client.ClientState = view[c]
-        found += [f"{c} waits for {asked.dest} ({type(asked.request).__name__})" for asked in state.asked.values()]
-    for i in placement.idempotent_producers:
-        writing: idempotent_client.IdempotentState = view[i]
-        found += [f"{i} waits for {asked.dest} ({type(asked.request).__name__})" for asked in writing.asked.values()]
+    for c in (*placement.producers, *placement.idempotent_producers):
+        state: client.ClientState | idempotent_client.IdempotentState = view[c]
+        asked = state.connections.asked.values()
+        found += [f"{c} waits for {sent.dest} ({type(sent.request).__name__})" for sent in asked]
     return tuple(found)
 
 

@@ -335,7 +335,9 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
         eventually("NothingStaysOpen", facts.stays_open, source="ours: P5"),
         sometimes("TransactionCommitted", some(lambda state: "commit" in state.outcomes.values())),
         sometimes("TransactionAborted", some(lambda state: "abort" in state.outcomes.values())),
-        sometimes("RequestRepeated", some(lambda state: any(state.opened.values()) and bool(state.outcomes))),
+        sometimes("RequestRepeated", some(
+            lambda state: any(state.connections.opened.values()) and bool(state.outcomes)
+        )),
         sometimes("ProducerBumped", some(lambda state: state.producer.is_ended)),
         sometimes("ProducerIsFenced", some(
             lambda state: state.producer.last_error in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
@@ -347,6 +349,6 @@ def properties(placement: Placement, network: Network, logs: Logs) -> tuple[Prop
         sometimes("MarkersUnderWay", lambda view: any(e.state in PREPARED for e in facts.entries(view))),
         sometimes("EpochsRanOut", lambda view: any(map(is_on_another_id, facts.entries(view)))),
         sometimes("EpochTakenUnasked", lambda view: plain_records.took_next_epoch(placement, view)),
-        *(moves.witnesses(placement, logs, some(lambda state: state.leaders.asked > 0))
+        *(moves.witnesses(placement, logs, some(lambda state: state.connections.leaders.asked > 0))
           if isinstance(logs, ReplicatedLogs) else ()),
     )

@@ -8,12 +8,12 @@ import attrs
 
 from harness.model import Actor, FrozenMap, Message, Turn, ordered
 from kafka_proto.consumer import Consumer, fetched, next_fetch
-from kafka_proto.exactly_once.look_ups import UNKNOWN, Leaders, look_up
+from kafka_proto.exactly_once.client_connections import ClientConnections
+from kafka_proto.exactly_once.look_ups import UNKNOWN, look_up
 from kafka_proto.exactly_once.messages import LeaderResponse, LookUp, Request, Response
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.requests import ConsumerFetchRequest, Error, IsolationLevel
 
-RETRY_BACKOFF = "RetryBackoff"
 NO_CORRELATION = 0
 
 
@@ -31,11 +31,9 @@ class ReaderState:
     consumer: Consumer
     fetches: FrozenMap[str, Fetching] = FrozenMap()
     """By partition; each has a connection of its own, and so needs no correlation id."""
-    opened: FrozenMap[str, int] = attrs.field(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
-    """By broker: how many connections."""
+    connections: ClientConnections = ClientConnections()
     seen: FrozenMap[str, tuple[str, ...]] = FrozenMap()
     """By partition: what the application got."""
-    leaders: Leaders = Leaders()
 
 
 class Reader(Actor[ReaderState]):
@@ -48,31 +46,32 @@ class Reader(Actor[ReaderState]):
 
     def step(self, local: ReaderState) -> Iterable[Turn[ReaderState]]:
         for partition in self.placement.partitions:
-            if partition not in local.fetches and partition not in local.leaders.resting:
+            if partition not in local.fetches and partition not in local.connections.leaders.resting:
                 after, sent = self.fetching(local, partition)
                 yield Turn("Poll", (self.name, partition), after, (sent,))
 
     def fetching(self, local: ReaderState, partition: str) -> tuple[ReaderState, Message]:
         """Fetch what follows the position, on a new connection if there is none; or look up who leads first."""
-        known, dest = local.fetches.get(partition), local.leaders.of(partition, self.placement)
+        known, connections = local.fetches.get(partition), local.connections
+        dest = connections.leads(partition, self.placement)
         request: ConsumerFetchRequest | LookUp = next_fetch(local.consumer, partition)
         if dest == UNKNOWN:
-            brokers = self.placement.brokers
-            request, dest = look_up(partition, self.placement), brokers[local.leaders.asked % len(brokers)]
-            local = attrs.evolve(local, leaders=attrs.evolve(local.leaders, asked=local.leaders.asked + 1))
+            request = look_up(partition, self.placement)
+            connections, dest = connections.next_broker(self.placement)
         if known is None or known.dest != dest:
-            number = local.opened.get(dest, 0) + 1
-            local = attrs.evolve(local, opened=local.opened.set(dest, number))
+            connections = connections.open(dest)
+            number = connections.opened[dest]
         else:
             number = known.connection
-        after = attrs.evolve(local, fetches=local.fetches.set(partition, Fetching(request, dest, number)))
+        fetches = local.fetches.set(partition, Fetching(request, dest, number))
+        after = attrs.evolve(local, connections=connections, fetches=fetches)
         return after, Request(request, NO_CORRELATION, number, source=self.name, dest=dest)
 
     def timers(self, local: ReaderState) -> tuple[str, ...]:
-        return (RETRY_BACKOFF,) if local.leaders.resting else ()
+        return local.connections.timers()
 
     def timer_fired(self, local: ReaderState, timer: str) -> Iterable[Turn[ReaderState]]:
-        yield Turn(timer, (self.name,), attrs.evolve(local, leaders=local.leaders.rested()))
+        yield Turn(timer, (self.name,), attrs.evolve(local, connections=local.connections.rested()))
 
     def on_message(self, local: ReaderState, message: Message) -> Iterable[Turn[ReaderState]]:
         assert isinstance(message, Response)
@@ -85,9 +84,9 @@ class Reader(Actor[ReaderState]):
             return
         response = message.response
         if isinstance(response, LeaderResponse) or response.error is Error.NOT_LEADER_OR_FOLLOWER:
-            is_known = isinstance(response, LeaderResponse)
-            leaders = local.leaders.learned(response) if is_known else local.leaders.lost(partition, rests=True)
-            moved = attrs.evolve(local, leaders=leaders, fetches=local.fetches.without(partition))
+            is_known, connections = isinstance(response, LeaderResponse), local.connections
+            connections = connections.learned(response) if is_known else connections.lost(partition, rests=True)
+            moved = attrs.evolve(local, connections=connections, fetches=local.fetches.without(partition))
             yield Turn(f"Receive{message.type}", who, moved)
             return
         assert isinstance(asked.request, ConsumerFetchRequest)

@@ -14,7 +14,7 @@ from functools import cached_property
 import attrs
 
 from harness.model import Message
-from kafka_proto.exactly_once.client import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, RETRY_BACKOFF
+from kafka_proto.exactly_once.client_connections import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, RETRY_BACKOFF
 from kafka_proto.exactly_once.ghosts import record
 from kafka_proto.exactly_once.messages import Request
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -37,6 +38,22 @@ def test_runs_of_every_fault_add_up() -> None:
         return sum(int(line.split("|")[4].replace(",", "")) for line in lines)
 
     assert steps("--runs", "8") == steps("--runs", "4") + steps("--runs", "4", "--first", "2") > 0
+
+
+def test_many_runs_say_what_is_kept() -> None:
+    """A row for each tenth of the steps, with counts of what the tables hold; what cannot be is one sentence."""
+    arguments = ("exactly-once/kip-890", "--steps", "400", "--size", "brokers=1", "--set", "log=at-once")
+    done = ran("many_runs.py", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = found["tenths"]
+    assert [row["steps"] * 10 // 400 for row in rows] == list(range(1, 11))
+    assert [row["runs"] for row in rows] == sorted({row["runs"] for row in rows})
+    assert all(row["results"] > 0 and row["values"] > 0 and row["renewals"] == 0 for row in rows)
+    assert found["grown_bytes"] >= 0 and found["sizes"]["brokers"] == 1
+    refused = ran("many_runs.py", arguments[0], "--size", "brokers=9")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "brokers" in refused.stderr
 
 
 def test_exhibits_are_found_by_each_strategy() -> None:
