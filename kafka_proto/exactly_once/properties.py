@@ -21,7 +21,7 @@ from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.reader import ReaderState
 from kafka_proto.group.offsets import Offsets, load
 from kafka_proto.log import Marker, PartitionLog, batches_between
-from kafka_proto.producer import Producer, ProducerStatus
+from kafka_proto.producer import ProducerStatus
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
 
 INVARIANTS = (
@@ -49,11 +49,6 @@ def acknowledged_of(state: ClientState) -> tuple[Written, ...]:
 
 def outcomes_of(state: ClientState) -> FrozenMap[str, str]:
     return state.outcomes
-
-
-def failed(state: ClientState) -> Producer | None:
-    """Return the producer of a client where that failed for good."""
-    return state.producer if state.producer.status is ProducerStatus.FATAL_ERROR else None
 
 
 def level_of(state: ReaderState) -> IsolationLevel:
@@ -206,8 +201,8 @@ class Facts:
 
         A fence is in force before it is logged (up to 3.9 even if it never is): its cache counts, too.
         """
-        producer = view.derived(c, failed)
-        if producer is None:
+        producer = self.client(view, c).producer
+        if producer.status is not ProducerStatus.FATAL_ERROR:
             return None
         tid = self.placement.tid_of(c)
         entry = self.logs.entries(view, self.placement.transaction_partition(tid)).get(tid)
@@ -247,7 +242,7 @@ class Facts:
 
     def grows(self, view: View, partition: str) -> Reason:
         """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older."""
-        why = self.logs.made(view, partition, older_epoch)
+        why = older_epoch(self.logs.made(view, partition, itself))
         return None if why is None else f"{partition} {why}"
 
     def offsets(self, view: View, b: str) -> Reason:
