@@ -84,5 +84,6 @@ def test_many_runs_leave_as_many_logs_as_may_be_remembered(log: str, count: int)
     before, met = runs.left()[PartitionLog.__name__], spans.cache_info().misses
     runs.make(count)
     assert runs.tables.renewals > 10
-    assert spans.cache_info().misses - met > 3 * REMEMBERED
-    assert runs.left()[PartitionLog.__name__] - before < 2 * REMEMBERED + 100
+    most = 2 * REMEMBERED + 100
+    assert spans.cache_info().misses - met > most + 500
+    assert runs.left()[PartitionLog.__name__] - before < most
