@@ -10,12 +10,13 @@ import attrs
 import pytest
 
 from harness.memo.interning import long_lived
-from harness.model import find_model, values
+from harness.model import find_model, message, values
 from harness.simulate.plan import everything
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from kafka_proto.exactly_once.ghosts import REMEMBERED, committed_offsets, spans
+from kafka_proto.exactly_once.logs import log_of
 from kafka_proto.log import EMPTY_LOG, PartitionLog
 
 SIZES = {"producers": 2, "transactional-ids": 2, "consumers": 2, "offsets": 1}
@@ -46,6 +47,8 @@ class Runs:
         """Return how many values of the protocol are in memory once neither tables nor texts hold any."""
         self.tables.start_over()
         values._REMEMBERED.clear()
+        message._BRIEF.clear()
+        log_of.cache_clear()
         gc.collect()
         return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in self.types)
 
@@ -84,5 +87,6 @@ def test_many_runs_leave_as_many_logs_as_may_be_remembered(log: str, count: int)
     before, met = runs.left()[PartitionLog.__name__], spans.cache_info().misses
     runs.make(count)
     assert runs.tables.renewals > 10
-    assert spans.cache_info().misses - met > 3 * REMEMBERED
-    assert runs.left()[PartitionLog.__name__] - before < 2 * REMEMBERED + 100
+    most = 2 * REMEMBERED + 100
+    assert spans.cache_info().misses - met > most + 500
+    assert runs.left()[PartitionLog.__name__] - before < most
