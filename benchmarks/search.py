@@ -32,6 +32,7 @@ DIARY_02 = {
     "clients": 2, "brokers": 2, "txn-log-partitions": 1, "topic-partitions": 1, "transactional-ids": 1, "elections": 2
 }
 KIP_320 = {"replicas": 3, "log-size": 2, "max-records": 2, "max-leader-epoch": 2}
+KIP_ACTORS = {"replicas": 3, "producers": 1, "records": 1, "elections": 2, "fencings": 0, "consumers": 0}
 PULSAR = {"messages": 3, "compactions": 3, "keys": 2, "values": 2, "crashes": 1}
 
 PID_INVARIANTS = ("TypeOK", "NoBadStateResponse")
@@ -142,6 +143,9 @@ CASES = (
          rates(250_000, 1_000_000), ("--timers", "1")),
     Case("kip-actors-3", "replication/kip-320/actors", {"replicas": 3}, (), (506_558, 1_847_329, 39),
          rates(250_000, 1_000_000), ("--timers", "0", "--states", "1000000")),
+    Case("kip-actors-fifo", "replication/kip-320/actors", KIP_ACTORS, (), (9_652_502, 37_526_575, 50),
+         rates(250_000, 1_000_000), ("--set", "acks=1", "--network", "fifo", "--timers", "0", "--states", "12000000"),
+         large=True),
     Case("txn-actors", "transactions/repaired/actors", {"clients": 1, "brokers": 2}, (), (308_792, 1_062_791, 37),
          rates(250_000, 1_000_000), ("--timers", "1", "--states", "300000"), verdict="limited"),
     Case("2pc-7", "two-phase-commit", {"resource-managers": 7}, ("TCConsistent",), (296_448, 2_744_706, 23),

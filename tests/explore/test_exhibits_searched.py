@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,12 @@ def test_page_has_a_row_for_every_model_of_list() -> None:
 @pytest.mark.parametrize("exhibit", marked(EXHIBITS))
 def test_repaired_twin_is_complete_where_the_flaw_shows(exhibit: Exhibit) -> None:
     """The flaw's shortest schedule has so many steps; at the same size and budget its twin has no bad schedule."""
+    if exhibit.gigabytes * 2**30 > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        pytest.skip(f"the search takes {exhibit.gigabytes} GB of memory, more than this machine has")
     line, found = proved(exhibit)
     assert line.wrong == ""
     scenario = find_scenario(exhibit.row)
-    assert scenario is not None and exhibit.violates in (scenario.expected, None)
+    assert scenario is not None and exhibit.violates == scenario.expected
     bad, good = found
     assert (bad.faults, bad.timers) == (good.faults, good.timers)
     twin = find_scenario(scenario.repaired or scenario.name)

@@ -73,6 +73,7 @@ ROWS: tuple[Row, ...] = (
     *(Row(f"replication/{name}/actors") for name in
       (*FLAWED, "kip-279", "kip-320-first-try", "kip-320", "async-isr")),
     Row("replication/kip-320/actors", {"elections": 0}, 0, "crash=1", ("r1", "r2")),
+    Row("replication/kip-320/actors", {"replicas": 3}, is_large=True),
     Row("transactions/gist", violates=("FollowersHoldNoUncommitted", "LogsAgreeUpToHwm")),
     *(Row(f"transactions/{name}") for name in ("diary-01", "diary-02", "repaired")),
     Row("transactions/diary-02/actors", {"brokers": 1, "elections": 0}),
@@ -86,16 +87,15 @@ ROWS: tuple[Row, ...] = (
 class Exhibit:
     """A flawed scenario, what a search of it finds, and of its twin at the same size and budget.
 
-    They are the scenario's own but for what is said. They contain the flaw's shortest schedule, if that was found.
+    They are the scenario's own but for what is said.
     """
 
     row: str
-    violates: str | None
-    """None where the search ends before it finds anything."""
+    violates: str
     steps: int
-    """Of the shortest schedule that violates it, or of those that were all looked at."""
+    """Of the shortest schedule that violates it."""
     states: int
-    """Of the twin; 0 where its search ends before it is complete."""
+    """Of the twin."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     timers: str = ""
     faults: str = ""
@@ -106,8 +106,10 @@ class Exhibit:
     most: int = 800_000
     """States after which a search ends."""
     network: str = ""
-    twin_steps: int = 0
-    """Of the schedules of the twin that were all looked at, where it is not complete."""
+    view: bool = False
+    """Whether what the module's view hides is left out of states."""
+    gigabytes: int = 1
+    """Of memory that the search takes at most."""
     is_large: bool = False
 
     @property
@@ -118,7 +120,8 @@ class Exhibit:
         temporal = [f"--property={name}" for name in self.properties]
         bounds = ["--reduce", self.reduce, "--states", str(self.most)]
         network = ["--network", self.network] if self.network else []
-        return [*options(self.sizes, {}), *network, *timers, *faults, *temporal, *bounds]
+        view = ["--view"] if self.view else []
+        return [*options(self.sizes, {}), *network, *view, *timers, *faults, *temporal, *bounds]
 
     @property
     def within(self) -> str:
@@ -127,6 +130,7 @@ class Exhibit:
         said += [f"network={self.network}"] if self.network else []
         said += [self.faults.replace("none", "no faults")] if self.faults else []
         said += [f"timers={self.timers.replace(',', ', ')}"] if self.timers else []
+        said += ["--view"] if self.view else []
         return ", ".join(said) or "its own"
 
 
@@ -137,13 +141,16 @@ SHRINK = "1,RequestTimeout=0"
 """One timer, and not of a client: the leader that takes a follower out of the ISR."""
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("rp-01-truncate-to-high-watermark", "StrongIsr", 12, 60_779, reduce="all"),
-    Exhibit("rp-02-diverging-tails", None, 12, 0, most=3_000_000, twin_steps=12, is_large=True),
+    Exhibit("rp-02-diverging-tails", "FollowerLogMatches", 23, 18_315_713, {"producers": 1}, faults="crash=1",
+            network="fifo", most=25_000_000, is_large=True),
     Exhibit("rp-03-unknown-epoch", "StrongIsr", 17, 4_033_033, {"producers": 2}, network="fifo", most=6_000_000,
             is_large=True),
-    Exhibit("rp-04-fast-failover", "FollowerLogMatches", 13, 0, {"producers": 2, "elections": 1}, most=3_000_000,
-            twin_steps=14, is_large=True),
-    Exhibit("rp-05-unfenced-fetch", None, 10, 0, most=1_000_000, twin_steps=10, is_large=True),
-    Exhibit("rp-06-first-try", None, 10, 0, most=1_000_000, twin_steps=10, is_large=True),
+    Exhibit("rp-04-fast-failover", "FollowerLogMatches", 22, 8_529_739,
+            {"producers": 1, "records": 2, "elections": 1}, network="fifo", most=12_000_000, is_large=True),
+    Exhibit("rp-05-unfenced-fetch", "StrongIsr", 22, 9_652_502, {"producers": 1, "fencings": 0}, most=12_000_000,
+            is_large=True),
+    Exhibit("rp-06-first-try", "WeakIsr", 20, 70_430_801, {"producers": 1, "fencings": 1}, most=80_000_000,
+            gigabytes=5, is_large=True),
     Exhibit("rp-10-unseen-member", "StrongIsr", 14, 13_228_490, {"records": 1}, most=20_000_000, is_large=True),
     Exhibit("pc-01-leaked-ledger", "NoLeak", 9, 15_248, {"messages": 1}, "0", reduce="all"),
     Exhibit("pc-02-read-twice", "ReaderView", 14, 70_447, reduce="all", is_large=True),
@@ -165,8 +172,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
             ("b1",), most=6_000_000, is_large=True),
     Exhibit("stack-last-replica-standing", "AckedTransactionsSurvive", 16, 3_887_295, ONE_LOG, SHRINK, "crash=1",
             ("b1",), most=6_000_000, is_large=True),
-    Exhibit("s1-reused-pid", "ClientsHaveDifferentProducerEpochs", 13, 0, reduce="symmetry", most=60_000,
-            twin_steps=19, is_large=True),
+    Exhibit("s1-reused-pid", "ClientsHaveDifferentProducerEpochs", 13, 472_538, reduce="symmetry", view=True,
+            is_large=True),
     Exhibit("s2-stuck-replica", GET_PID, 5, 193, properties=(GET_PID, ADD_ALL)),
     Exhibit("s3-wiped-metadata", "OnePidPerTid", 6, 6_821, reduce="symmetry"),
     Exhibit("s4-copied-tail", "LogsAgreeUpToHwm", 8, 10_709),
