@@ -39,9 +39,11 @@ def answered(family: Family, producer: Producer, request: Any, response: Any) ->
     """Take the answer to a request that is under way."""
     if isinstance(request, ProduceRequest):
         return _produced(family, producer, request, response.error)
-    assert producer.call is not None
     error = _error_of(response)
     known = verdict(type(request).__name__, error)
+    if producer.status is ProducerStatus.FATAL_ERROR:  # the answer to a batch came before this one
+        return Ended(producer, known, error)
+    assert producer.call is not None
     if known in (Verdict.RETRY, Verdict.LOOK_UP):
         again = Call(request, is_sent=False, backs_off=True)
         return Ended(attrs.evolve(producer, call=again), known, error)

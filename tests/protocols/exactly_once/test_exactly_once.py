@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from harness.model import Faults, Model, Refusal, Scenario, View, find_model, find_scenario, model_of
-from harness.simulate.plan import plan_of
+from harness.model.faults import FAULT_KINDS
+from harness.simulate.plan import everything, plan_of
 from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
@@ -154,3 +155,16 @@ def test_scenarios_are_registered() -> None:
     """By the system that the command line knows."""
     for row in SCENARIOS:
         assert find_scenario(row.name) is row
+
+
+@pytest.mark.parametrize("seed", [15, 18])
+def test_a_producer_that_failed_for_good_takes_the_answers_that_are_still_under_way(seed: int) -> None:
+    """Its epochs ran out, a batch was refused for its producer id, and its offsets are answered after that."""
+    sizes = {"producers": 2, "consumers": 0, "offsets": 1, "epochs": 2}
+    settings = {"log": "later", "timeouts": "request,delivery,transaction"}
+    faults = Faults(**{**dict.fromkeys(FAULT_KINDS, 1), "crash": 2}, targets=("b1", "b2", "c1"))
+    model = find_model("exactly-once/kip-890").make(sizes, settings, network="connections", faults=faults)
+    plan = attrs.evolve(everything(model), steps=300)
+    run = run_plain(Tables(model), plan, RandomStrategy(seed))
+    assert run.verdict.ok, run.verdict
+    assert any("TxnOffsetCommitRequest" in label for label in map(str, run.trail.choices))

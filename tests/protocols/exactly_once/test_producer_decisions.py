@@ -342,3 +342,17 @@ def test_abort_that_is_refused_is_not_asked_for_again(error: Error) -> None:
         assert refused.status is after
         following = next_call(JAVA, refused, "tid1")
         assert following == (InitProducerIdRequest(4, "tid1", 60_000, 7, 0) if needs else None)
+
+
+@pytest.mark.parametrize("error", [E.NONE, E.NOT_COORDINATOR, E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE])
+def test_nothing_follows_from_an_answer_once_a_batch_has_failed_for_good(error: Error) -> None:
+    """A batch and a transactional request may be under way at once; the answer that comes second is only noted."""
+    producer = in_flight(NEW, "T-0 a")
+    (batch,) = requests_of(producer)
+    producer = send_offsets_to_transaction(producer, OFFSETS)
+    call = next_call(NEW, producer, "tid1")
+    assert isinstance(call, TxnOffsetCommitRequest)
+    over = answered(NEW, sent_call(producer, call), batch, ProduceResponse(E.INVALID_PRODUCER_ID_MAPPING, 0)).producer
+    assert over.status is ProducerStatus.FATAL_ERROR
+    found = answered(NEW, over, call, TxnOffsetCommitResponse(error))
+    assert (found.producer, found.error) == (over, error)
