@@ -11,13 +11,15 @@ from typing import Any
 import attrs
 
 from kafka_proto.coordinator import transaction
+from kafka_proto.errors import BY_NAME, ErrorCode
+from kafka_proto.log.records import MAX_EPOCH
 from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
 from kafka_proto.transactions.records import PREPARED, TransactionMetadata, TxnState
 
 NONE = -1
 """No producer id, no epoch."""
 NOT_APPLIED: Mapping[str, str] = {
-    "a producer without transactional id": "KIP-98: idempotent producers have no coordinator; diary 02 has none of them",
+    "a producer without transactional id": "KIP-98: idempotent producers have no coordinator; diary 02 has none",
     "an EndTxn": "KIP-98: who uses diary 02's coordinator never commits, it only aborts for who comes next",
     "a verification": "KIP-890 part 1: a leader asks whether partitions are added; nothing is changed",
     "an InitProducerId with id and epoch": "KIP-360: a producer goes on after an error; diary 02's has none to give",
@@ -55,6 +57,33 @@ class Decision:
     """What the coordinator knows until then, or from now on."""
     pending: TxnState | None = None
     """What that is to become."""
+
+
+def name(code: ErrorCode) -> str:
+    """Return an error code by Kafka's name, whoever spells it."""
+    return code.kafka.name
+
+
+def spelled(value: object) -> str:
+    """Return a value for a report: codes as diary 02 spells them."""
+    if isinstance(value, Said):
+        code = (*BY_NAME[value.code].spec, value.code)[0]
+        given = f" producer id {value.producer_id} epoch {value.producer_epoch}" if value.producer_id >= 0 else ""
+        return f"{code}{given}"
+    return "nothing" if value is None else str(value)
+
+
+def in_short(said: Decision) -> str:
+    """Return what becomes of a request, for counting: the spec's code, or that an open transaction is aborted."""
+    answer = said.answered or said.then
+    if said.entry is not None and said.entry.state is TxnState.PREPARE_ABORT:
+        return "abort"
+    return spelled(attrs.evolve(answer, producer_id=-1) if answer is not None else None)
+
+
+def shown(value: object) -> str:
+    """Return a value without numbers that differ from run to run."""
+    return str(value.state) if isinstance(value, TransactionMetadata) else spelled(value)
 
 
 @attrs.frozen
@@ -181,6 +210,20 @@ def bumps_again(at: Situation, said: Decision) -> Decision:
     return attrs.evolve(said, entry=attrs.evolve(entry, producer_epoch=epoch + 1, last_producer_epoch=epoch))
 
 
+def fences_with_the_last(at: Situation, said: Decision) -> Decision:
+    entry = aborts(at, said)
+    if entry is None or entry.producer_epoch <= MAX_EPOCH:
+        return said
+    return attrs.evolve(said, entry=attrs.evolve(entry, producer_epoch=MAX_EPOCH))
+
+
+def overflows(at: Situation, said: Decision) -> Decision:
+    entry = aborts(at, said)
+    if entry is None or entry.producer_epoch < MAX_EPOCH:
+        return said
+    return Decision(Said("UNKNOWN_SERVER_ERROR"), known=said.known)
+
+
 def keeps_last(at: Situation, said: Decision) -> Decision:
     entry = aborts(at, said)
     if entry is None or at.cached is None:
@@ -214,14 +257,21 @@ SECOND_PART = (
     Departure("what is pending is said before what is wrong", "KAFKA-18660", pending_first),
     Departure("Complete* switches to another producer id", "KIP-890: the epochs are used up", switches),
 )
-TWICE = (Departure("fence and abort bump the epoch each", "KIP-890 as in 4.0, KAFKA-19367", bumps_again),)
+LAST = (
+    Departure("there is no epoch after the last", "KIP-98: prepareFenceProducerEpoch fails there, and so does the "
+              "abort", fences_with_the_last),
+)
+TWICE = (
+    Departure("an abort whose second bump finds no epoch fails", "KIP-890 as in 4.0, KAFKA-19367", overflows),
+    Departure("fence and abort bump the epoch each", "KIP-890 as in 4.0, KAFKA-19367", bumps_again),
+)
 ONCE = (Departure("an abort keeps the last epoch", "KIP-890 as from 4.2, KAFKA-19367", keeps_last),)
 OLD = (*ALL, *FENCING, *OLD_CODES, *NO_LAST)
 BY_VERSION: Mapping[str, tuple[Departure, ...]] = {
     "kip-98": OLD,
     "kip-360": OLD,
     "kip-890-part-1": OLD,
-    "kip-890": (*ALL, *FENCING, *TWICE, *SECOND_PART, *OLD_CODES, *NO_LAST),
+    "kip-890": (*ALL, *LAST, *FENCING, *TWICE, *SECOND_PART, *OLD_CODES, *NO_LAST),
     "kip-890/4.2": (*ALL, *ONCE, *SECOND_PART, *OLD_CODES, *NO_LAST),
     "kip-890/4.4": (*ALL, *ONCE, *SECOND_PART, *OLD_CODES),
 }

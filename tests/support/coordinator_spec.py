@@ -18,7 +18,7 @@ from harness.model import Local, Message, Model
 from kafka_proto.coordinator import transaction
 from kafka_proto.coordinator.add_partitions import wanted
 from kafka_proto.coordinator.role import Coordinator, Logged, Markers
-from kafka_proto.errors import BY_NAME, ErrorCode
+from kafka_proto.errors import ErrorCode
 from kafka_proto.exactly_once.broker_state import COORDINATOR
 from kafka_proto.exactly_once.messages import Request, Response
 from kafka_proto.exactly_once.transaction_coordinator import (
@@ -37,7 +37,17 @@ from kafka_proto.transactions.decisions import completion, election
 from kafka_proto.transactions.decisions.outcome import Outcome as SpecOutcome
 from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata, TxnRecord, TxnState
 from kafka_proto.transactions.versions.diary_02 import DIARY_02
-from support.coordinator_departures import BY_VERSION, NOT_APPLIED, Decision, Said, Situation
+from support.coordinator_departures import (
+    BY_VERSION,
+    NOT_APPLIED,
+    Decision,
+    Said,
+    Situation,
+    in_short,
+    name,
+    shown,
+    spelled,
+)
 
 
 def abstract(metadata: transaction.TransactionMetadata) -> TransactionMetadata:
@@ -69,20 +79,6 @@ def knows(cache: Coordinator, tid: str) -> tuple[TransactionMetadata | None, Tra
 def pending_in(cache: Coordinator, tid: str) -> TxnState | None:
     cached = cache.transactions.get(tid)
     return cached.pending_state if cached is not None else None
-
-
-def name(code: ErrorCode) -> str:
-    """Return an error code by Kafka's name, whoever spells it."""
-    return code.kafka.name
-
-
-def spelled(value: object) -> str:
-    """Return a value for a report: codes as diary 02 spells them."""
-    if isinstance(value, Said):
-        code = (*BY_NAME[value.code].spec, value.code)[0]
-        given = f" producer id {value.producer_id} epoch {value.producer_epoch}" if value.producer_id >= 0 else ""
-        return f"{code}{given}"
-    return "nothing" if value is None else str(value)
 
 
 def said_by_spec(response: spec.Response | None) -> Said | None:
@@ -167,9 +163,7 @@ class Oracle:
                 self.skip("the epochs of a producer id are used up")
                 return effect
             expected = expected_of(said, metadata, pending)
-            answer = expected.answered or expected.then
-            self.judge(f"{kind}: {spelled(attrs.evolve(answer, producer_id=-1) if answer else None)}",
-                       self.departed_from(situation, expected), found)
+            self.judge(f"{kind}: {in_short(expected)}", self.departed_from(situation, expected), found)
             return effect
 
         return compare
@@ -220,9 +214,7 @@ class Oracle:
                 answered = Said(name(owed.error), *((owed.producer_id, owed.producer_epoch) if gives else ()))
                 if isinstance(waiting.request, EndTxnRequest) and waiting.request.version < 5:
                     answered = Said(answered.code)
-            expected = Decision(
-                answered, then, None, transition, then.state if then is not None else None
-            )
+            expected = Decision(answered, then, None, transition, then.state if then is not None else None)
             situation = Situation("commit", record.entry, local[COORDINATOR[p]].cache.transactions.get(tid))
             after = effect.local[COORDINATOR[p]].cache
             found = found_in(effect, after, tid)
@@ -350,11 +342,6 @@ class Oracle:
         else:
             off = f"{shown(found)}, not {shown(expected)}"
         self.differences[f"{kind}: {field} is {off}"] += 1
-
-
-def shown(value: object) -> str:
-    """Return a value without numbers that differ from run to run."""
-    return str(value.state) if isinstance(value, TransactionMetadata) else spelled(value)
 
 
 def found_in(effect: Effect, after: Coordinator, tid: str) -> Decision:
