@@ -148,6 +148,8 @@ def check(
     if search.interrupted:
         kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
         raise KeyboardInterrupt(f"interrupted; the counts above are of the part that was searched{kept}")
+    if isinstance(search, Search):
+        search.close()
     gc.freeze()
     if summary["verdict"] == "limited":
         raise Refusal(ended_by(summary, checkpoint))

@@ -6,7 +6,7 @@ import pytest
 from support.searching import KERNEL, everything, safety
 from support.spec_models import MODELS, made
 
-from harness.explore.packed import kernel_loop, layout
+from harness.explore.packed import kernel_loop, layout, loop
 from harness.explore.packed import search as search_module
 from harness.explore.packed.result import Result
 from harness.explore.packed.search import Search
@@ -67,3 +67,18 @@ def test_a_search_takes_more_words_where_fields_outgrow_them(monkeypatch: pytest
         assert search.loop.width == taken[-1]
         ways.add((taken[0], taken[-1]))
     assert {(2, 2), (2, 3)} <= ways
+
+
+@KERNEL
+def test_a_search_that_is_closed_gives_its_memory_back() -> None:
+    """The states are let go of at once, whatever the collector still knows of the search; twice is not too often."""
+    search = Search(made(MODELS["diary-02"]), (), engine="kernel")
+    assert search.run().complete
+    assert isinstance(search.loop, kernel_loop.KernelLoop) and search.loop.kernel
+    search.close()
+    assert search.loop.kernel is None
+    search.close()
+    python = Search(made(MODELS["diary-02"]), (), engine="python")
+    assert python.run().complete
+    python.close()
+    assert isinstance(python.loop, loop.PythonLoop) and not (python.loop.seen or python.loop.levels)

@@ -76,7 +76,12 @@ class KernelLoop(LevelSizes):
         self._forget()
 
     def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the kernel's memory back."""
         if kernel := getattr(self, "kernel", None):
+            self.kernel = None
             self.c.kernel_free(kernel)
 
     def _forget(self) -> None:

@@ -102,6 +102,9 @@ class Loop(LevelSizes, Protocol):
     def generated(self) -> int:
         """The successors so far, one for every way, and the initial states."""
 
+    def close(self) -> None:
+        """Let go of the states at once: the loop is of no use afterwards."""
+
     def start(self, states: Sequence[int]) -> None:
         """Begin with the initial states."""
 
@@ -226,6 +229,10 @@ class PythonLoop(LevelSizes):
         self.spool = Spool() if options.fingerprints else None
         self.settled: set[str] = set()
         self.out: list[int] = []
+
+    def close(self) -> None:
+        self.seen.clear()
+        self.levels.clear()
 
     def start(self, states: Sequence[int]) -> None:
         self.generated = len(states)

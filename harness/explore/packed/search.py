@@ -355,6 +355,10 @@ class Search:
             FINGERPRINTS if self.fingerprints else 0,
         )
 
+    def close(self) -> None:
+        """Let go of the states, which take most of the memory: nothing can be asked of the search afterwards."""
+        self.loop.close()
+
     def frontier(self, most: int) -> list[State]:
         """Return some states of the last level that has any."""
         last = max((level for level, size in enumerate(self.loop.sizes()) if size), default=0)
