@@ -203,7 +203,8 @@ class Tables(SlotValues):
     ) -> list[Leaf]:
         """Return what each check of the invariants says of a state; `before` is what was said of another state.
 
-        That one differs from this one in the slots of the bit mask `written` only.
+        That one differs from this one in the slots of the bit mask `written` only. A check that reads of a slot only
+        what is derived from it counts as one that reads the slot.
         """
         if before is None:
             return self._checks.at(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -66,6 +67,7 @@ def call(*arguments: object) -> Outcome:
         finally:
             for number, handler in handlers:
                 signal.signal(number, handler)
+            gc.unfreeze()  # what a search leaves to the end of its process is garbage here
     assert isinstance(code, int)
     return Outcome(code, out.getvalue(), err.getvalue())
 

@@ -5,7 +5,8 @@ A departure says what is expected instead, so that a step in which it applies is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -160,8 +161,8 @@ def has_no_partitions(at: Situation, said: Decision) -> Decision:
     return attrs.evolve(said, entry=attrs.evolve(said.entry, partitions=frozenset()))
 
 
-def switches(at: Situation, said: Decision) -> Decision:
-    if at.event == "request" or said.entry is None or at.subject.next_producer_id == NONE:
+def switches(events: Collection[str], at: Situation, said: Decision) -> Decision:
+    if at.event not in events or said.entry is None or at.subject.next_producer_id == NONE:
         return said
     entry = attrs.evolve(said.entry, producer_id=at.subject.next_producer_id, producer_epoch=0)
     return attrs.evolve(said, entry=entry)
@@ -173,14 +174,6 @@ def reads_no_last_epoch(at: Situation, said: Decision) -> Decision:
     known, entry = (None if one is None else attrs.evolve(one, last_producer_epoch=NONE)
                     for one in (said.known, said.entry))
     return attrs.evolve(said, known=known, entry=entry)
-
-
-def reads_no_next_id(at: Situation, said: Decision) -> Decision:
-    if at.event != "reload" or said.entry is None or at.subject.next_producer_id == NONE:
-        return said
-    before = at.subject
-    entry = attrs.evolve(said.entry, producer_id=before.producer_id, producer_epoch=before.producer_epoch)
-    return attrs.evolve(said, entry=entry)
 
 
 def pending_first(at: Situation, said: Decision) -> Decision:
@@ -260,24 +253,23 @@ OLD_CODES = (
 NO_LAST = (
     Departure("a reload forgets the last epoch", "KAFKA-20310: the log has it, but it is not read",
               reads_no_last_epoch),
-    Departure("a reload forgets the next producer id", "KAFKA-20310: the log has it, but it is not read",
-              reads_no_next_id),
 )
 SECOND_PART = (
     Departure("what is pending is said before what is wrong", "KAFKA-18660", pending_first),
-    Departure("Complete* switches to another producer id", "KIP-890: the epochs are used up", switches),
+    Departure("Complete* switches to another producer id", "KIP-890: the epochs are used up",
+              partial(switches, ("commit", "completion"))),
+)
+RELOADS = (
+    Departure("what an elected coordinator completes switches, too", "KAFKA-20310: since 4.4 it reads the next "
+              "producer id from the log", partial(switches, ("reload",))),
 )
 LAST = (
-    Departure("there is no epoch after the last", "KIP-98: prepareFenceProducerEpoch fails there, and so does the "
-              "abort", fences_with_the_last),
+    Departure("a fence at the last epoch keeps it", "KAFKA-20310 leads there; prepareFenceProducerEpoch of KIP-98 "
+              "fails, see docs/gaps.md", fences_with_the_last),
 )
 TWICE = (
     Departure("an abort whose second bump finds no epoch fails", "KIP-890 as in 4.0, KAFKA-19367", overflows),
     Departure("fence and abort bump the epoch each", "KIP-890 as in 4.0, KAFKA-19367", bumps_again),
-)
-KEPT = (
-    Departure("a fence at the last epoch keeps it", "KAFKA-20310 leads there; Kafka fails, see docs/gaps.md",
-              fences_with_the_last),
 )
 ONCE = (Departure("an abort keeps the last epoch", "KIP-890 as from 4.2, KAFKA-19367", keeps_last),)
 OLD = (*ALL, *FENCING, *OLD_CODES, *NO_LAST)
@@ -286,7 +278,7 @@ BY_VERSION: Mapping[str, tuple[Departure, ...]] = {
     "kip-360": OLD,
     "kip-890-part-1": OLD,
     "kip-890": (*ALL, *LAST, *FENCING, *TWICE, *SECOND_PART, *OLD_CODES, *NO_LAST),
-    "kip-890/4.2": (*ALL, *KEPT, *ONCE, *SECOND_PART, *OLD_CODES, *NO_LAST),
-    "kip-890/4.4": (*ALL, *ONCE, *SECOND_PART, *OLD_CODES),
+    "kip-890/4.2": (*ALL, *LAST, *ONCE, *SECOND_PART, *OLD_CODES, *NO_LAST),
+    "kip-890/4.4": (*ALL, *ONCE, *SECOND_PART, *RELOADS, *OLD_CODES),
 }
 """What is expected of each version of a broker, by its name."""

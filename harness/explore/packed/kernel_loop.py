@@ -47,7 +47,6 @@ class KernelLoop(LevelSizes):
         assert not options.hidden
         self.space = space
         self.width = words
-        self.all = (1 << 64 * words) - 1
         self.reserve = reserve
         """Bits that must be left while it is early: to begin again with narrower states costs little then."""
         self.options = options
@@ -202,8 +201,7 @@ class KernelLoop(LevelSizes):
     def sample(self, number: int, most: int) -> Sequence[int]:
         words = self.words(number)
         count = len(words) // self.width
-        places = range(0, count, max(1, count // most))
-        return [from_words(words[n * self.width : (n + 1) * self.width], self.width)[0] for n in places]
+        return self._picked(words, range(0, count, max(1, count // most)))
 
     def sources(self, level: int, targets: set[int]) -> list[int]:
         states = self.words(level)
@@ -213,8 +211,11 @@ class KernelLoop(LevelSizes):
         count = self.c.kernel_sources(self.kernel, _at(wanted), len(targets), _at(states), number, _at(found))
         if count < 0:
             self._raise(count)
-        every = from_words(states, self.width)
-        return [every[n] for n in found[:count]]
+        return self._picked(states, found[:count])
+
+    def _picked(self, words: array[int], places: Iterable[int]) -> list[int]:
+        """Return the states at some places only: to make integers of a whole level takes long."""
+        return [from_words(words[n * self.width : (n + 1) * self.width], self.width)[0] for n in places]
 
     def outside(self) -> list[int]:
         count = self._counts()[4]
@@ -331,7 +332,7 @@ class KernelLoop(LevelSizes):
             children = [self._look_up(child) for child in found.children]
             words = [found.ways, len(found.answers), len(children), *children]
             words.append(len(found.edges))
-            deltas = iter(to_words([edge.delta & self.all for edge in found.edges], self.width))
+            deltas = iter(to_words([edge.delta for edge in found.edges], self.width))
             for edge in found.edges:
                 words += [*islice(deltas, self.width), len(edge.channels), *(self._channel(c) for c in edge.channels)]
             flat = array("Q", words)

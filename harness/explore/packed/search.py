@@ -177,8 +177,8 @@ class Search:
         could, and what a step does would have to be asked anew of all of them.
         """
         if self.engine == "kernel":
-            *_, widest = every = kernel_loop.BITS.values()
-            enough = widest if self.model.actors else min(every)
+            widths = kernel_loop.BITS.values()
+            enough = max(widths) if self.model.actors else min(widths)
             while self.space.layout.needed() > enough - self.reserve and self._share_fields():
                 self._scout()
             if not self._fits():

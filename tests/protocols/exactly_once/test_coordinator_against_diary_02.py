@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, update_wrapper
 from types import ModuleType
 from typing import Any
 
@@ -95,49 +95,52 @@ def accepts_other_ids(right: Decision) -> Decision:
     return wrong
 
 
-def replaces_partitions(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        done = right(request, cached, **more)
-        if done.entry is None:
-            return done
-        left = tuple(name for name in done.entry.partitions if name not in cached.metadata.partitions)
-        return attrs.evolve(done, entry=attrs.evolve(done.entry, partitions=left))
-    return wrong
+def changed(change: Callable[[Any, Any], Any]) -> Callable[[Decision], Decision]:
+    """Return how a right decision is made wrong by changing what came of it."""
+    def wrong_by(right: Decision) -> Decision:
+        def wrong(request: Any, cached: Any, **more: Any) -> Any:
+            return change(right(request, cached, **more), cached)
+        return wrong
+    return update_wrapper(wrong_by, change)
 
 
-def keeps_the_epoch(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        done = right(request, cached, **more)
-        if not isinstance(done, outcome.Outcome) or done.entry is None or done.entry.producer_epoch < 1:
-            return done
-        epoch = done.entry.producer_epoch - 1
-        return attrs.evolve(done, entry=attrs.evolve(done.entry, producer_epoch=epoch),
-                            answer=attrs.evolve(done.answer, producer_epoch=epoch))
-    return wrong
+@changed
+def replaces_partitions(done: Any, cached: Any) -> Any:
+    if done.entry is None:
+        return done
+    left = tuple(name for name in done.entry.partitions if name not in cached.metadata.partitions)
+    return attrs.evolve(done, entry=attrs.evolve(done.entry, partitions=left))
 
 
-def answers_the_epoch_before(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        done = right(request, cached, **more)
-        if not isinstance(done, outcome.Outcome) or done.entry is None or done.entry.producer_epoch < 1:
-            return done
-        return attrs.evolve(done, answer=attrs.evolve(done.answer, producer_epoch=done.entry.producer_epoch - 1))
-    return wrong
+def bumps(done: Any) -> bool:
+    return isinstance(done, outcome.Outcome) and done.entry is not None and done.entry.producer_epoch >= 1
 
 
-def goes_on_in_an_open_transaction(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        done = right(request, cached, **more)
-        return outcome.refuse(Error.CONCURRENT_TRANSACTIONS) if isinstance(
-            done, init_producer_id.Fenced) else done
-    return wrong
+@changed
+def keeps_the_epoch(done: Any, cached: Any) -> Any:
+    if not bumps(done):
+        return done
+    epoch = done.entry.producer_epoch - 1
+    return attrs.evolve(done, entry=attrs.evolve(done.entry, producer_epoch=epoch),
+                        answer=attrs.evolve(done.answer, producer_epoch=epoch))
 
 
-def keeps_its_producer_id_on_offer(right: Decision) -> Decision:
-    def wrong(request: Any, cached: Any, **more: Any) -> Any:
-        done = right(request, cached, **more)
-        return attrs.evolve(done, takes_producer_id=False) if isinstance(done, outcome.Outcome) else done
-    return wrong
+@changed
+def answers_the_epoch_before(done: Any, cached: Any) -> Any:
+    if not bumps(done):
+        return done
+    return attrs.evolve(done, answer=attrs.evolve(done.answer, producer_epoch=done.entry.producer_epoch - 1))
+
+
+@changed
+def goes_on_in_an_open_transaction(done: Any, cached: Any) -> Any:
+    fences = isinstance(done, init_producer_id.Fenced)
+    return outcome.refuse(Error.CONCURRENT_TRANSACTIONS) if fences else done
+
+
+@changed
+def keeps_its_producer_id_on_offer(done: Any, cached: Any) -> Any:
+    return attrs.evolve(done, takes_producer_id=False) if isinstance(done, outcome.Outcome) else done
 
 
 def fences_nobody(right: Decision) -> Decision:
