@@ -81,7 +81,9 @@ def serve(release: str, port: int, level: int | None) -> None:
     libs, folder = jars(release), Path(tempfile.mkdtemp(prefix="kafka-"))
     java = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*"]
     properties = folder / "server.properties"
-    properties.write_text(PROPERTIES.format(port=port, controller=free_port(), folder=folder))
+    text = PROPERTIES.format(port=port, controller=free_port(), folder=folder)
+    unstable = "unstable.feature.versions.enable=true\n" if level and release.startswith("3.") else ""
+    properties.write_text(text + unstable)  # before 4.0 no level of transaction.version was released
     feature = [] if level is None else ["--feature", f"transaction.version={level}"]
     signal.signal(signal.SIGTERM, _interrupt)
     try:

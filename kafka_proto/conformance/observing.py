@@ -26,8 +26,7 @@ def partition(log: PartitionLog, symbols: Symbols) -> dict[str, Any]:
     """Return a partition: offsets, what a reader of committed records is given and shows, batches, producers."""
     stable = log.last_stable_offset
     read = batches_between(log, log.log_start_offset, stable)
-    end = read[-1].last_offset + 1 if read else log.log_start_offset
-    aborted = aborted_between(log, log.log_start_offset, end)
+    aborted = aborted_between(log, log.log_start_offset, log.log_end_offset) if read else ()
     return {
         "high_watermark": log.high_watermark,
         "last_stable_offset": stable,

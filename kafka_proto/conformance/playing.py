@@ -78,10 +78,10 @@ def _delivered(node: Node, ours: dict[str, Any]) -> Node:
 
 
 def _waited(node: Node, states: list[str]) -> Node:
-    """Let time pass, from deadline to deadline, until a transaction is in one of the states."""
+    """Let time pass, from deadline to deadline, until the transaction of `tid-A` is in one of the states."""
     for _ in range(MOST_WAITS):
-        deadline = next_deadline(node)
-        if deadline is None or any(known.metadata.state in states for known in node.coordinator.transactions.values()):
+        deadline, waiting = next_deadline(node), node.coordinator.transactions.get("tid-A")
+        if deadline is None or (waiting is not None and waiting.metadata.state in states):
             break
         node = pass_time(node, deadline)
     return node

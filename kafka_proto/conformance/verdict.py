@@ -12,6 +12,8 @@ from kafka_proto.versions import BrokerVersion
 
 REASONS: dict[tuple[str, str], str] = {}
 """Why a situation on a release (`4.0.0`, or `*` for all) is not equal, where that is meant."""
+UNORDERED = ("mine",)
+"""What a broker lists in the order of a hash map: its transactions."""
 
 
 @attrs.frozen
@@ -50,6 +52,9 @@ def differences(theirs: Any, ours: Any, path: str) -> Iterator[str]:
     """Yield where two JSON values differ: the path, what the real broker has, and what ours has."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for key in sorted({*theirs, *ours}):
-            yield from differences(theirs.get(key), ours.get(key), f"{path}.{key}")
+            one, other = theirs.get(key), ours.get(key)
+            if key in UNORDERED and one is not None and other is not None:
+                one, other = sorted(one), sorted(other)
+            yield from differences(one, other, f"{path}.{key}")
     elif theirs != ours:
         yield f"{path}: expected {theirs!r}, found {ours!r}"

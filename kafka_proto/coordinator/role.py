@@ -212,17 +212,14 @@ def marked(state: Coordinator, tid: str, request: WriteTxnMarkersRequest, errors
         return state, ()
     if request.producer_epoch != cached.metadata.producer_epoch or tid in state.waiting:
         return state, ()
-    again = []
-    for partition, error in errors.items():
-        then = after_marker(error)
-        if then is AfterMarker.GIVE_UP:
-            return _cached(state, tid, cached), ()
-        if then is AfterMarker.DONE:
+    then = {partition: after_marker(error) for partition, error in errors.items()}
+    for partition in then:
+        if then[partition] is AfterMarker.DONE:
             cached = without_partition(cached, partition)
-        else:
-            again.append(partition)
     state = _cached(state, tid, cached)
-    if again:
+    if AfterMarker.GIVE_UP in then.values():
+        return state, ()
+    if again := [partition for partition in then if then[partition] is AfterMarker.AGAIN]:
         return state, (Markers(tid, attrs.evolve(request, partitions=tuple(again))),)
     return _complete(state, tid, now) if not cached.metadata.partitions else (state, ())
 

@@ -343,8 +343,8 @@ def _list(s: Situation, version: int, f: Fields) -> dict[str, Any]:
         "state_filters": tuple(f["state_filters"]),
         "producer_id_filters": tuple(map(s.symbols.producer_id, f["producer_id_filters"]))})
     return {**_error(got["error_code"]), "unknown_state_filters": list(got["unknown_state_filters"]),
-            "mine": [[s.short(row["transactional_id"]), row["transaction_state"]]
-                     for row in got["transaction_states"] if s.mine(row["transactional_id"])]}
+            "mine": sorted([s.short(row["transactional_id"]), row["transaction_state"]]
+                           for row in got["transaction_states"] if s.mine(row["transactional_id"]))}
 
 
 REQUESTS: dict[str, Callable[[Situation, int, Fields], dict[str, Any]]] = {

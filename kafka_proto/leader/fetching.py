@@ -24,7 +24,9 @@ def fetch(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResp
     """Read up to the end for a follower, the last stable offset for committed records, else the high watermark.
 
     One reading of the log gives offsets, batches and aborted transactions: they fit together (KAFKA-9807, KAFKA-5376).
-    Where there is nothing to read, nothing is listed as aborted (`LocalLog.emptyFetchDataInfo`).
+    What is listed as aborted began before the end of the log, though perhaps after what is read: a segment is indexed
+    every 4 kB, and ours are shorter (`LogSegment.fetchUpperBoundOffset`). Where there is nothing to read, nothing is
+    listed (`LocalLog.emptyFetchDataInfo`).
     """
     if not log.log_start_offset <= request.fetch_offset <= log.log_end_offset:
         return ConsumerFetchResponse(Error.OFFSET_OUT_OF_RANGE)
@@ -36,7 +38,7 @@ def fetch(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResp
     batches = batches_between(log, request.fetch_offset, stop, request.max_batches)
     aborted = None
     if request.isolation_level is COMMITTED and request.replica_id < 0:
-        aborted = aborted_between(log, request.fetch_offset, batches[-1].last_offset + 1) if batches else ()
+        aborted = aborted_between(log, request.fetch_offset, log.log_end_offset) if batches else ()
     return ConsumerFetchResponse(
         Error.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted, batches
     )

@@ -28,9 +28,12 @@ class PartitionLog:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Return the first offset of a transaction that is open or whose marker is not replicated."""
+        """Return the first offset of a transaction that is open or whose marker is not replicated.
+
+        Where that was deleted it is the start of the log (`maybeIncrementFirstUnstableOffset`).
+        """
         firsts = [ended.first_offset for ended in self.unreplicated[:1]] + [txn.first_offset for txn in self.open[:1]]
-        return min(firsts, default=None)
+        return max(min(firsts), self.log_start_offset) if firsts else None
 
     @property
     def last_stable_offset(self) -> int:

@@ -11,12 +11,12 @@ from kafka_proto.log.transactions import AbortedTransaction
 
 
 def batches_between(log: PartitionLog, start: int, stop: int, most: int | None = None) -> tuple[RecordBatch, ...]:
-    """Return the batches with records from one offset up to another, the batch that holds `start` first.
+    """Return the batches from one offset up to another, the one that holds `start` first; at most `most` of them.
 
-    A batch is given whole; at most `most` of them.
+    A batch is given whole, and one that ends after `stop` not at all.
     """
     first = log.batches.first_after(start - 1, lambda batch: batch.last_offset)
-    end = log.batches.first_after(stop - 1, lambda batch: batch.base_offset)
+    end = log.batches.first_after(stop - 1, lambda batch: batch.last_offset)
     return tuple(log.batches.between(first, end if most is None else min(end, first + most)))
 
 

@@ -72,6 +72,12 @@ def call(*arguments: object) -> Outcome:
     return Outcome(code, out.getvalue(), err.getvalue())
 
 
+def run(*arguments: object) -> Outcome:
+    """Run the command line in a process of its own, however long it takes."""
+    done = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
 @contextmanager
 def started(*arguments: object, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
     """Start the command line as a process in a group of its own, which does not outlive the test."""

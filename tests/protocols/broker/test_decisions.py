@@ -199,6 +199,10 @@ def test_markers_are_sent_again_until_acknowledged_and_given_up_when_fenced() ->
     assert role.marked(done, "tid", again.request, FrozenMap({"T-1": Error.NONE}), now=4) == (done, ())
     fenced, nothing = role.marked(half, "tid", again.request, FrozenMap({"T-1": Error.INVALID_PRODUCER_EPOCH}), now=3)
     assert nothing == () and fenced.transactions["tid"].metadata.state is TxnState.PREPARE_COMMIT
+    for other, left in ((Error.NONE, ("T-0",)), (Error.NOT_LEADER_OR_FOLLOWER, ("T-0", "T-1"))):
+        both = FrozenMap({"T-0": Error.INVALID_PRODUCER_EPOCH, "T-1": other})
+        fenced, nothing = role.marked(state, "tid", markers.request, both, now=2)
+        assert nothing == () and fenced.transactions["tid"].metadata.partitions == left
     stale = attrs.evolve(again.request, coordinator_epoch=-1)
     assert role.marked(half, "tid", stale, FrozenMap({"T-1": Error.NONE}), now=3) == (half, ())
     older = attrs.evolve(again.request, producer_epoch=2)

@@ -129,6 +129,20 @@ def test_deleting_records_keeps_producers_and_expiry_forgets_those_without_open_
     assert expire_producers(shorter, 105, 100) is shorter
 
 
+def test_deleting_what_is_open_moves_the_last_stable_offset_to_the_start() -> None:
+    """The transaction stays open: what is written after the deletion is not stable."""
+    log = append(append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True)), RecordBatch(("b",), 2, 0, 0, False))
+    log = with_high_watermark(log, 2)
+    shorter = delete_records(log, 2)
+    assert (log.last_stable_offset, shorter.last_stable_offset, shorter.producer(1).open_from) == (0, 2, 0)
+    inside = delete_records(with_high_watermark(append(EMPTY_LOG, RecordBatch(("a", "b"), 1, 0, 0, True)), 2), 1)
+    assert inside.last_stable_offset == 1 and batches_between(inside, 1, 1) == ()
+    later = with_high_watermark(append(shorter, RecordBatch(("c",), 2, 0, 1, False)), 3)
+    assert later.last_stable_offset == 2
+    ended = with_high_watermark(append(later, marker_batch(1, 0, Marker.ABORT, 0)), 4)
+    assert ended.last_stable_offset == 4
+
+
 def test_only_five_batches_are_remembered_and_sequences_wrap() -> None:
     """The sixth batch pushes the first out; the sequence after 2^31 - 1 is 0."""
     log = EMPTY_LOG

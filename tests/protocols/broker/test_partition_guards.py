@@ -191,6 +191,17 @@ def test_aborted_transactions_are_found_behind_one_that_was_open_meanwhile() -> 
     assert [txn.producer_id for txn in aborted_between(log, 0, 4)] == [8, 9, 7]
 
 
+def test_aborted_transaction_that_began_after_what_is_read_is_listed() -> None:
+    """An open transaction keeps the reader before it; the index is asked up to the end of the log, as by Kafka."""
+    log = EMPTY_LOG
+    for one in (batch(producer=6, transactional=False), batch(producer=7), batch(producer=8),
+                marker_batch(8, 2, Marker.ABORT, 0)):
+        log = append(log, one)
+    found = fetch(with_high_watermark(log, 4), ConsumerFetchRequest(12, "T-0", 0, COMMITTED))
+    assert [one.base_offset for one in found.batches] == [0]
+    assert [(txn.producer_id, txn.first_offset) for txn in found.aborted_transactions or ()] == [(8, 2)]
+
+
 def test_nothing_is_listed_as_aborted_where_nothing_is_read() -> None:
     """The reader is at the last stable offset, inside a transaction that was aborted meanwhile: as 4.4.0 answers."""
     log = EMPTY_LOG
