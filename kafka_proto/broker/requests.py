@@ -13,7 +13,7 @@ from kafka_proto.coordinator.answers import describe, list_transactions, unknown
 from kafka_proto.group import role as group
 from kafka_proto.group.membership import CommitRequest
 from kafka_proto.leader import fetching
-from kafka_proto.leader.role import admit
+from kafka_proto.leader.role import admit, lacks_transactional_id
 from kafka_proto.leader.state import NO_GUARD, Operation, Origin
 from kafka_proto.leader.verification import verification_request
 from kafka_proto.log import PartitionLog
@@ -83,6 +83,8 @@ def _ask_about(node: Node, request: ProduceRequest | TxnOffsetCommitRequest, nam
 
 def _produce(node: Node, request: ProduceRequest) -> Answered:
     name, batch, decisions = request.partition, request.batch, node.version.leader
+    if lacks_transactional_id(request):
+        return node, ProduceResponse(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if name not in node.leaders:
         return node, ProduceResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
     admitted = admit(decisions, node.leaders[name], request, now=node.now)

@@ -107,6 +107,15 @@ def read_header(batch: bytes) -> BatchHeader:
     return BatchHeader(*HEADER.unpack_from(batch))
 
 
+def is_transactional(data: bytes | None) -> bool:
+    """Say whether a Produce request has a batch of a transaction for a partition (`hasTransactionalRecords`)."""
+    try:
+        first = next(split(data or b""), None)
+        return first is not None and read_header(first).is_transactional
+    except BadBatch:
+        return False
+
+
 def check_produced(data: bytes | None, version: int, longest: int) -> BatchHeader:
     """Return the header of the one batch that a Produce request may have for a partition, or say what is wrong.
 

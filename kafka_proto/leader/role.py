@@ -43,10 +43,15 @@ class Admitted:
     guard: int = NO_GUARD
 
 
+def lacks_transactional_id(request: ProduceRequest) -> bool:
+    """Say whether a batch is of a transaction and the request of none: refused before its partition is looked for."""
+    return request.batch.is_transactional and request.transactional_id is None
+
+
 def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *, now: int) -> Admitted:
     """Look at a Produce request before its batch is appended (`handleProduceRequest`, `handleProduceAppend`)."""
     batch = request.batch
-    if batch.is_transactional and request.transactional_id is None:
+    if lacks_transactional_id(request):
         return Admitted(leader, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.acks not in (-1, 0, 1):
         return Admitted(leader, Error.INVALID_REQUIRED_ACKS)

@@ -11,12 +11,13 @@ from kafka_proto.log.removal import (
     delete_records,
     expire_producers,
     forget_deleted_producers,
+    open_from_start,
     rebuild,
     truncate,
 )
 
 __all__ = [
     "EMPTY_LOG", "Marker", "PartitionLog", "RecordBatch", "aborted_between", "append", "batches_between",
-    "delete_records", "expire_producers", "forget_deleted_producers", "marker_batch", "rebuild", "truncate", "visible",
-    "with_high_watermark",
+    "delete_records", "expire_producers", "forget_deleted_producers", "marker_batch", "open_from_start", "rebuild",
+    "truncate", "visible", "with_high_watermark",
 ]

@@ -30,10 +30,13 @@ class PartitionLog:
     def first_unstable_offset(self) -> int | None:
         """Return the first offset of a transaction that is open or whose marker is not replicated.
 
-        Where that was deleted it is the start of the log (`maybeIncrementFirstUnstableOffset`).
+        Where that was deleted it is the first batch that is left (`maybeIncrementFirstUnstableOffset`).
         """
         firsts = [ended.first_offset for ended in self.unreplicated[:1]] + [txn.first_offset for txn in self.open[:1]]
-        return max(min(firsts), self.log_start_offset) if firsts else None
+        first = min(firsts, default=None)
+        if first is None or first >= self.log_start_offset:
+            return first
+        return max(first, next((batch.base_offset for batch in self.batches), self.log_start_offset))
 
     @property
     def last_stable_offset(self) -> int:

@@ -44,6 +44,15 @@ def delete_records(log: PartitionLog, offset: int) -> PartitionLog:
     return attrs.evolve(log, batches=kept, log_start_offset=offset, unreplicated=waiting, aborted=aborted)
 
 
+def open_from_start(log: PartitionLog) -> PartitionLog:
+    """Let transactions begin at the start of the log where it lies within a batch of theirs (up to Kafka 3.9).
+
+    From 4.0 on a reader of committed records may read up to that batch, which is as far.
+    """
+    moved = tuple(attrs.evolve(txn, first_offset=max(txn.first_offset, log.log_start_offset)) for txn in log.open)
+    return log if moved == log.open else attrs.evolve(log, open=moved)
+
+
 def forget_deleted_producers(log: PartitionLog) -> PartitionLog:
     """Forget producers whose last batch is not in the log any more, open transactions and all (up to Kafka 2.3).
 
@@ -52,7 +61,7 @@ def forget_deleted_producers(log: PartitionLog) -> PartitionLog:
     kept = FrozenMap((producer_id, state) for producer_id, state in log.producers.items()
                      if state.batches and state.batches[-1].last_offset >= log.log_start_offset)
     still_open = tuple(txn for txn in log.open if txn.producer_id in kept)
-    return attrs.evolve(log, producers=kept, open=still_open)
+    return open_from_start(attrs.evolve(log, producers=kept, open=still_open))
 
 
 def expire_producers(log: PartitionLog, now: int, expiration_ms: int) -> PartitionLog:

@@ -10,11 +10,11 @@ from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_group
 from kafka_proto.group.role import GroupDecisions, refused_commit
 from kafka_proto.leader.appending import check_open_or_guard, check_sequence_verified
-from kafka_proto.leader.fetching import forget_nothing
 from kafka_proto.leader.marking import check_marker
 from kafka_proto.leader.role import LeaderDecisions
 from kafka_proto.leader.state import has_open_transaction
 from kafka_proto.leader.verification import start, unverified, unverified_produce, verify_operation
+from kafka_proto.log import open_from_start
 from kafka_proto.requests.error import Error
 from kafka_proto.versions.broker_version import BrokerVersion
 
@@ -38,7 +38,7 @@ KIP_890_PART_1 = BrokerVersion(
         check_marker=check_marker,
         unverified=unverified,
         unverified_produce=unverified_produce,
-        after_deletion=forget_nothing,
+        after_deletion=open_from_start,
     ),
     GroupDecisions(check_group=check_group, refused_commit=refused_commit),
 )

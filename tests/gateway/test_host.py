@@ -62,6 +62,19 @@ def test_records_come_back_at_their_offsets() -> None:
     assert values(small) == [(0, b"a"), (1, b"b")], "the first batch comes whole, however little is asked for"
 
 
+def test_a_batch_of_a_transaction_needs_a_transactional_id() -> None:
+    """Without one the whole request is refused, before its partitions are looked for; what is no batch is no matter."""
+    clients = talk()
+    me = clients.connect()
+    open_ = write_batch([Record(None, b"a")], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    plain = write_batch([Record(None, b"b")])
+    for last, expected in ((open_, [53, 53, 53]), (plain, [0, 3, 0]), (b"", [0, 3, 87])):
+        asked = {"acks": -1, "transactional_id": None, "topic_data": ({"name": "t", "partition_data": tuple(
+            {"index": index, "records": data} for index, data in ((0, plain), (7, plain), (1, last)))},)}
+        (topic,) = clients.one(me, offer.PRODUCE, 9, asked)["responses"]
+        assert [found["error_code"] for found in topic["partition_responses"]] == expected
+
+
 def test_a_fetch_waits_for_records_or_its_time() -> None:
     """With nothing to read the answer comes with the next record of another client, or when the wait is over."""
     clients = talk()

@@ -10,7 +10,7 @@ from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, numbe
 from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, WaitingFetch, asked_at, code
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.records import HEADER, BadBatch, at_offset, check_produced, write_marker
+from kafka_proto.gateway.records import HEADER, BadBatch, at_offset, check_produced, is_transactional, write_marker
 from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.requests import (
     ConsumerFetchRequest,
@@ -29,9 +29,14 @@ LEADER_EPOCH = 0
 def produce(broker: Broker, request: Request, token: Token) -> Turn:
     """Append a batch to each partition; nothing is answered where acks is 0."""
     message = request.message
+    all_data = [partition["records"] for topic in message["topic_data"] for partition in topic["partition_data"]]
+    refused = message["transactional_id"] is None and any(map(is_transactional, all_data))
 
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
         index, data = partition["index"], partition["records"]
+        if refused:
+            return broker, {"index": index, "base_offset": -1,
+                            "error_code": code("TRANSACTIONAL_ID_AUTHORIZATION_FAILED")}
         if wrong := wrong_place(broker, topic, index):
             return broker, {"index": index, "error_code": wrong, "base_offset": -1}
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from kafka_proto.conformance.verdict import differences
 from kafka_proto.versions import KIP_360, KIP_890, KIP_890_4_4, KIP_890_PART_1, version_of
 
 FILE = ROOT / "tests" / "data" / "conformance" / "kafka.json.gz"
-MORE = FILE.with_name("more.json.gz")
+MORE, DRAWN = (FILE.with_name(name) for name in ("more.json.gz", "drawn.json.gz"))
 FEWEST = 0.96
 """Of the situations of a release and family (95 of 99)."""
 
@@ -40,11 +41,28 @@ def test_every_record_is_equal_or_explained(verdicts: list[Verdict]) -> None:
 
 
 def test_situations_of_our_own_are_equal() -> None:
-    """18 situations that the others leave out, recorded on five real brokers by `--record`: 342 records."""
+    """23 situations that the others leave out, recorded on five real brokers by `--record`: 367 records."""
     more = load(MORE)
-    assert (len(more), len({record["situation"] for record in more})) == (342, 18)
+    assert (len(more), len({record["situation"] for record in more})) == (367, 23)
     assert all(record["stable"] for record in more)
     assert [verdict for verdict in map(judge, more) if not verdict.equal] == []
+
+
+def test_drawn_sessions_are_equal() -> None:
+    """40 of each broker and level, recorded by `benchmarks/drawn_situations.py`."""
+    drawn = load(DRAWN)
+    assert Counter((one["broker_version"], one["transaction_version"]) for one in drawn) == dict.fromkeys((
+        ("3.5.2", 0), ("3.9.2", 0), ("3.9.2", 1), ("4.0.0", 2), ("4.2.0", 2), ("4.4.0", 1), ("4.4.0", 2)), 40)
+    assert all(record["stable"] for record in drawn)
+    assert [verdict for verdict in map(judge, drawn) if not verdict.equal] == []
+
+
+def test_what_a_broker_lists_in_no_order_is_compared_as_a_set() -> None:
+    """Its transactions; nothing else."""
+    both = [["A", "Empty"], ["B", "Ongoing"]]
+    assert list(differences({"mine": both}, {"mine": both[::-1]}, "r")) == []
+    assert list(differences({"mine": both}, {"mine": both[:1]}, "r")) != []
+    assert list(differences({"log": both}, {"log": both[::-1]}, "r")) != []
 
 
 def test_nearly_all_are_equal_per_release_and_family(verdicts: list[Verdict]) -> None:
@@ -93,7 +111,8 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
     plain = tmp_path / "some.json"
     plain.write_text(json.dumps({"meta": {}, "records": records[:2]}), encoding="utf-8")
     assert load(plain) == records[:2]
-    assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,) and default_files({}) == (FILE, MORE)
+    assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,)
+    assert default_files({}) == (DRAWN, FILE, MORE)
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(b'{"records": []}')[:-9])
     for content, said in ((b"{}", "holds no recorded situations"), (b"{", "is no JSON"),

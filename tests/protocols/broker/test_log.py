@@ -19,6 +19,7 @@ from kafka_proto.log import (
     delete_records,
     expire_producers,
     marker_batch,
+    open_from_start,
     rebuild,
     truncate,
     visible,
@@ -135,8 +136,10 @@ def test_deleting_what_is_open_moves_the_last_stable_offset_to_the_start() -> No
     log = with_high_watermark(log, 2)
     shorter = delete_records(log, 2)
     assert (log.last_stable_offset, shorter.last_stable_offset, shorter.producer(1).open_from) == (0, 2, 0)
-    inside = delete_records(with_high_watermark(append(EMPTY_LOG, RecordBatch(("a", "b"), 1, 0, 0, True)), 2), 1)
-    assert inside.last_stable_offset == 1 and batches_between(inside, 1, 1) == ()
+    two = append(append(EMPTY_LOG, RecordBatch(("a",), 1, 0, 0, True)), RecordBatch(("b", "c"), 1, 0, 1, True))
+    inside = delete_records(with_high_watermark(two, 3), 2)
+    assert [one.last_stable_offset for one in (inside, open_from_start(inside))] == [1, 2], "from 4.0 on, and before"
+    assert [batches_between(inside, 2, stop) for stop in (1, 2)] == [(), ()]
     later = with_high_watermark(append(shorter, RecordBatch(("c",), 2, 0, 1, False)), 3)
     assert later.last_stable_offset == 2
     ended = with_high_watermark(append(later, marker_batch(1, 0, Marker.ABORT, 0)), 4)

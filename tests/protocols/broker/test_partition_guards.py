@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from kafka_proto.broker import handle, new_node
 from kafka_proto.leader.appending import (
     check_open_in_epoch_or_guard,
     check_sequence,
@@ -43,6 +44,7 @@ from kafka_proto.requests import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ProduceRequest,
+    ProduceResponse,
 )
 from kafka_proto.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
 
@@ -123,6 +125,14 @@ def test_request_is_looked_at_before_its_batch() -> None:
     done = Leader(append(append(EMPTY_LOG, batch()), marker_batch(7, 2, Marker.COMMIT, 0)))
     again, checked = append_batch(KIP_890_PART_1.leader, done, batch(), Origin.CLIENT, NO_GUARD)
     assert (again, checked.error, checked.duplicate_at) == (done, Error.NONE, 0)
+
+
+@pytest.mark.parametrize("name", ["T-0", "T-7"])
+def test_batch_of_a_transaction_without_id_is_refused_wherever_it_goes(name: str) -> None:
+    """Before its partition is looked for, which is not there."""
+    node, answer = handle(new_node(KIP_890_PART_1, ("T-0",)), ProduceRequest(9, None, -1, name, batch()))
+    assert answer == ProduceResponse(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    assert node.leaders["T-0"].log == EMPTY_LOG
 
 
 def test_refused_marker_leaves_the_log_as_it_is() -> None:
