@@ -1,6 +1,6 @@
 """A real broker of Apache Kafka from Maven Central, for `kafka-proto conformance --broker` and comparisons.
 
-    python benchmarks/real_broker.py [RELEASE] [PORT] [--transaction-version N]
+    python benchmarks/real_broker.py [RELEASE] [PORT] [--transaction-version N] [--advertised PORT]
 
 It needs Java 17 and Maven. Jars are kept in out/kafka-RELEASE; the log is in a temporary folder. The first line on
 stdout is `bootstrap.servers=...`, once the broker answers; Ctrl-C or SIGTERM ends it. One node, KRaft, loopback only.
@@ -29,7 +29,7 @@ PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{advertised}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={folder}/log
@@ -76,12 +76,12 @@ def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit(f"the broker did not start within {LONGEST_START:.0f} s; what it said is above")
 
 
-def serve(release: str, port: int, level: int | None) -> None:
-    """Run a broker until it is told to end."""
+def serve(release: str, port: int, level: int | None, advertised: int) -> None:
+    """Run a broker until it is told to end; it tells others, and itself, that it is at another port."""
     libs, folder = jars(release), Path(tempfile.mkdtemp(prefix="kafka-"))
     java = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*"]
     properties = folder / "server.properties"
-    text = PROPERTIES.format(port=port, controller=free_port(), folder=folder)
+    text = PROPERTIES.format(port=port, advertised=advertised, controller=free_port(), folder=folder)
     unstable = "unstable.feature.versions.enable=true\n" if level and release.startswith("3.") else ""
     properties.write_text(text + unstable)  # before 4.0 no level of transaction.version was released
     feature = [] if level is None else ["--feature", f"transaction.version={level}"]
@@ -111,8 +111,10 @@ def main() -> None:
     parser.add_argument("release", nargs="?", default="4.4.0")
     parser.add_argument("port", nargs="?", type=int, default=0)
     parser.add_argument("--transaction-version", type=int, default=None)
+    parser.add_argument("--advertised", type=int, help="the port of a proxy to it, which it sends its own requests to")
     given = parser.parse_args()
-    serve(given.release, given.port or free_port(), given.transaction_version)
+    port = given.port or free_port()
+    serve(given.release, port, given.transaction_version, given.advertised or port)
 
 
 if __name__ == "__main__":

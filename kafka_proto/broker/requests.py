@@ -113,6 +113,7 @@ def _txn_offset_commit(node: Node, request: TxnOffsetCommitRequest) -> Answered:
         return node, TxnOffsetCommitResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
     if not request.group_id:
         return node, TxnOffsetCommitResponse(Error.INVALID_GROUP_ID)
+    node = attrs.evolve(node, groups=node.version.group.before_check(node.groups, request.group_id))
     operation = decisions.operation("TxnOffsetCommit", request.version)
     if operation is not None:
         started = decisions.start_verification(

@@ -32,7 +32,7 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
     chosen = version or version_of(record["broker_version"], record["transaction_version"])
     node, symbols = new_node(chosen, map(name, PARTITIONS)), Symbols()
     played = []
-    for step, holds in _with_holds(record["steps"]):
+    for step, holds in with_holds(record["steps"]):
         if holds:
             node = attrs.evolve(node, holds_markers=True)
         ours = dict(step)
@@ -49,7 +49,7 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
     return played
 
 
-def _with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:
+def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:
     """Yield each step, and whether the markers that it causes are held: the next note says so."""
     for step, following in zip(steps, [*steps[1:], {}], strict=True):
         yield step, following.get("note") == HELD
@@ -64,8 +64,8 @@ def _happened(node: Node, step: dict[str, Any], ours: dict[str, Any], symbols: S
         return _delivered(node, ours)
     if waited := WAITED.fullmatch(note):
         return _waited(node, [state.strip(" '\"") for state in waited[1].split(",")])
-    if repeated := REPEATED.fullmatch(note):
-        return _repeated(node, int(repeated[1]))
+    if until := REPEATED.fullmatch(note):
+        return repeated(node, int(until[1]))
     raise ValueError(f"this player does not know what happens at the note {note!r}")
 
 
@@ -87,7 +87,7 @@ def _waited(node: Node, states: list[str]) -> Node:
     return node
 
 
-def _repeated(node: Node, epoch: int) -> Node:
+def repeated(node: Node, epoch: int) -> Node:
     """Bump the epoch of the only transactional id to a number: all but the last bump at once, for they are alike."""
     ((tid, cached),) = node.coordinator.transactions.items()
     metadata = attrs.evolve(cached.metadata, producer_epoch=epoch - 1)

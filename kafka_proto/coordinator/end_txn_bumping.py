@@ -24,9 +24,13 @@ from kafka_proto.requests.transactions import EndTxnRequest
 
 
 def end_txn_bumping(
-    request: EndTxnRequest, cached: CachedTransaction | None, *, producer_id: int | None, now: int
+    request: EndTxnRequest, cached: CachedTransaction | None, *, producer_id: int | None, now: int,
+    keeps_last: bool = False,
 ) -> Outcome:
-    """Commit or abort, and tell the client the epoch of its next transaction; an empty one may be aborted, too."""
+    """Commit or abort, and tell the client the epoch of its next transaction; an empty one may be aborted, too.
+
+    Past the last epoch there is none: IllegalTransition. Since 4.4 an abort keeps it (`keeps_last`).
+    """
     if request.transactional_id == "":
         return refuse(Error.INVALID_REQUEST)
     if cached is None:
@@ -39,7 +43,7 @@ def end_txn_bumping(
     if not is_valid_epoch(request, known):
         return refuse(Error.PRODUCER_FENCED)
     if known.state is TxnState.ONGOING:
-        return end(cached, request.committed, producer_id, now)
+        return end(cached, request.committed, producer_id, now, keeps_last)
     if known.state in PREPARED:
         matches = known.state is prepare_state(request.committed)
         return refuse(Error.CONCURRENT_TRANSACTIONS if matches else Error.INVALID_TXN_STATE)
@@ -49,7 +53,7 @@ def end_txn_bumping(
         return refuse(Error.INVALID_TXN_STATE)
     if request.committed:
         return refuse(Error.INVALID_TXN_STATE)
-    return end(cached, False, producer_id, now)
+    return end(cached, False, producer_id, now, keeps_last)
 
 
 def is_retry_over_overflow(request: EndTxnRequest, known: TransactionMetadata) -> bool:
@@ -72,23 +76,27 @@ def is_valid_epoch(request: EndTxnRequest, known: TransactionMetadata) -> bool:
     return is_retry(request, known) or request.producer_epoch == known.producer_epoch
 
 
-def end(cached: CachedTransaction, committed: bool, producer_id: int | None, now: int) -> Outcome:
+def end(
+    cached: CachedTransaction, committed: bool, producer_id: int | None, now: int, keeps_last: bool
+) -> Outcome:
     """Append a Prepare* with the next epoch; where there is none, with the producer id that Complete* switches to."""
     exhausted = cached.metadata.is_epoch_exhausted
     if exhausted and producer_id is None:
         return refuse(Error.COORDINATOR_LOAD_IN_PROGRESS)
     following = producer_id if exhausted and producer_id is not None else NO_PRODUCER_ID
-    entry = bumped(cached, committed, following, now)
+    entry = bumped(cached, committed, following, now, keeps_last)
     answer = Answer(Error.NONE, entry.producer_id, entry.producer_epoch)
     if following != NO_PRODUCER_ID:
         answer = Answer(Error.NONE, following, 0)
     return prepared(cached, entry, answer, takes=exhausted)
 
 
-def bumped(cached: CachedTransaction, committed: bool, following: int, now: int) -> TransactionMetadata:
-    """Return a transaction as its end is logged (`prepareAbortOrCommit`). An abort at the very last epoch keeps it."""
+def bumped(
+    cached: CachedTransaction, committed: bool, following: int, now: int, keeps_last: bool = False
+) -> TransactionMetadata:
+    """Return a transaction as its end is logged (`prepareAbortOrCommit`)."""
     known = cached.metadata
-    stays = known.producer_epoch == MAX_EPOCH and not committed
+    stays = keeps_last and known.producer_epoch == MAX_EPOCH and not committed
     begun = known.start_timestamp if known.state is TxnState.ONGOING else now
     return prepare(
         cached, state=prepare_state(committed), producer_epoch=known.producer_epoch + (0 if stays else 1),
@@ -120,7 +128,7 @@ def abort_fenced_once(fenced: Fenced, *, answer: Answer, producer_id: int | None
 def abort_fenced_rotating(fenced: Fenced, *, answer: Answer, producer_id: int | None, now: int) -> Outcome:
     """Abort with one bump; where that uses up the epochs, Complete* switches to another producer id (KAFKA-20090)."""
     cached = attrs.evolve(fenced.cached, pending_state=None)
-    outcome = end(cached, False, producer_id, now)
+    outcome = end(cached, False, producer_id, now, keeps_last=True)
     if outcome.entry is None:
         return attrs.evolve(outcome, cached=cached)
     return attrs.evolve(outcome, answer=answer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from kafka_proto.coordinator.outcome import Answer, Outcome, log_change, refuse
@@ -9,6 +11,7 @@ from kafka_proto.coordinator.transaction import (
     LAST_EPOCH,
     PREPARED,
     CachedTransaction,
+    IllegalTransition,
     TransactionMetadata,
     TxnState,
     prepare,
@@ -28,9 +31,12 @@ class Fenced:
 
 def init_producer_id(
     request: InitProducerIdRequest, cached: CachedTransaction | None, *, producer_id: int | None, now: int,
-    max_timeout_ms: int,
+    max_timeout_ms: int, fences: Callable[[CachedTransaction], Fenced],
 ) -> Outcome | Fenced:
-    """Give a producer its id and epoch; `producer_id` is the next free one, None where the block of ids is used up."""
+    """Give a producer its id and epoch; `producer_id` is the next free one, None where the block of ids is used up.
+
+    Raises IllegalTransition where the owner of an open transaction cannot be fenced.
+    """
     given = request.producer_id, request.producer_epoch
     if (request.producer_id == NO_PRODUCER_ID) is not (request.producer_epoch == NO_PRODUCER_EPOCH):
         return refuse(Error.INVALID_REQUEST)
@@ -56,7 +62,7 @@ def init_producer_id(
     if known.state in PREPARED:
         return refuse(Error.CONCURRENT_TRANSACTIONS)
     if known.state is TxnState.ONGOING:
-        return fence(cached)
+        return fences(cached)
     expected = None if request.producer_id == NO_PRODUCER_ID else request.producer_epoch
     if known.is_epoch_exhausted and expected in (None, known.producer_epoch):
         if producer_id is None:
@@ -78,11 +84,21 @@ def is_valid_producer_id(producer_id: int, producer_epoch: int, known: Transacti
 
 
 def fence(cached: CachedTransaction) -> Fenced:
-    """Return the epoch that the owner of an open transaction is fenced with (`prepareFenceProducerEpoch`)."""
-    epoch = cached.metadata.producer_epoch
-    if not cached.has_failed_epoch_fence and epoch < MAX_EPOCH:
-        epoch += 1
+    """Return the epoch that the owner of an open transaction is fenced with (`prepareFenceProducerEpoch`).
+
+    Raises IllegalTransition where there is none.
+    """
+    if cached.metadata.producer_epoch == MAX_EPOCH:
+        raise IllegalTransition(f"a fence past epoch {MAX_EPOCH}")
+    epoch = cached.metadata.producer_epoch + (0 if cached.has_failed_epoch_fence else 1)
     return Fenced(attrs.evolve(cached, pending_state=TxnState.PREPARE_EPOCH_FENCE), epoch)
+
+
+def fence_at_last(cached: CachedTransaction) -> Fenced:
+    """As `fence`, but the very last epoch is kept: nobody was given it (KAFKA-20090, 4.4)."""
+    if cached.metadata.producer_epoch < MAX_EPOCH:
+        return fence(cached)
+    return Fenced(attrs.evolve(cached, pending_state=TxnState.PREPARE_EPOCH_FENCE), MAX_EPOCH)
 
 
 def keep_epoch(cached: CachedTransaction) -> Fenced:

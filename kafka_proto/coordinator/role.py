@@ -49,8 +49,10 @@ class CoordinatorDecisions:
     recovered: Callable[[TransactionMetadata], TransactionMetadata]
     """What of an entry a coordinator has that reads it from the log."""
     marker_version: int = 1
+    fence: Callable[[CachedTransaction], Fenced] = fence
+    """The epoch with which an open transaction is aborted for a new producer."""
     fence_timed_out: Callable[[CachedTransaction], Fenced] = fence
-    """The epoch with which a transaction is aborted that is open for too long."""
+    """The same for one that is open for too long."""
 
 
 @attrs.frozen
@@ -138,7 +140,8 @@ def _decide(
         return end(request, cached, producer_id=free, now=now)
     assert isinstance(request, InitProducerIdRequest)
     found = decisions.init_producer_id(
-        request, cached, producer_id=free, now=now, max_timeout_ms=state.config.transaction_max_timeout_ms
+        request, cached, producer_id=free, now=now, max_timeout_ms=state.config.transaction_max_timeout_ms,
+        fences=decisions.fence,
     )
     if isinstance(found, Outcome):
         return found

@@ -83,6 +83,8 @@ class GroupCoordinator(PartitionLeader):
         decisions, where = self.version.leader, LEADER[OFFSETS_PARTITION]
         if not local[where].serves:
             return self.failed(local, OFFSETS_PARTITION, message, Error.NOT_COORDINATOR)
+        groups = self.version.group.before_check(local[GROUPS].groups, request.group_id)
+        local = local.put(GROUPS, GroupState(groups))
         operation = decisions.operation("TxnOffsetCommit", request.version)
         if operation is None:
             return self.verified_append(local, message, NO_GUARD)

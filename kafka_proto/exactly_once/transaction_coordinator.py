@@ -166,7 +166,7 @@ class TransactionCoordinator(stack.Role):
         local, block = self.next_block(local)
         outcome = self.version.coordinator.init_producer_id(
             message.request, None, producer_id=block.first, now=NOW,
-            max_timeout_ms=CoordinatorConfig().transaction_max_timeout_ms,
+            max_timeout_ms=CoordinatorConfig().transaction_max_timeout_ms, fences=self.version.coordinator.fence,
         )
         assert isinstance(outcome, RoleOutcome)
         return self.reply(local, message, response(message.request, outcome.answer))

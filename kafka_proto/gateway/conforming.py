@@ -18,7 +18,7 @@ from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
 from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH
 from kafka_proto.gateway.server import wall_clock_ms
-from kafka_proto.gateway.situations import Situation, left_out
+from kafka_proto.gateway.situations import HeldMarkers, Situation, left_out
 
 PAUSE_SECONDS, MOST_PAUSES = 0.05, 600
 """While something has to happen at the broker by itself, such as a time-out."""
@@ -48,12 +48,14 @@ def play_at(records: list[dict[str, Any]], host: str, port: int) -> tuple[list[V
 
 
 def record_at(
-    scripts: list[dict[str, Any]], host: str, port: int, release: str
+    scripts: list[dict[str, Any]], host: str, port: int, release: str, markers: HeldMarkers | None = None,
+    patient: bool = False,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Return the records that a broker of a release makes of scripts, each played twice, and lines about what is odd.
 
-    A script is a record whose steps need no response, and whose `after` names transactional ids and partitions. Raises
-    Refusal where nobody answers as a broker, and for a request that is not known here.
+    A script is a record whose steps need no response, and whose `after` names transactional ids and partitions. Who is
+    patient records what takes tens of thousands of requests, too. Raises Refusal where nobody answers as a broker, and
+    for a request that is not known here.
     """
     records: list[dict[str, Any]] = []
     said: list[str] = []
@@ -62,12 +64,12 @@ def record_at(
         await_coordinators(client)
         for n, script in enumerate(scripts):
             who = f"{script['situation']} ({script['family']})"
-            if (reason := left_out(script)) is not None:
+            if (reason := left_out(script, markers, patient)) is not None:
                 said.append(f"{who} is not recorded: {reason}")
                 continue
             try:
-                first, second = (Situation(client.ask, pauses(), f"{run}-{n}.{again}", wall_clock_ms()).play(script)
-                                 for again in (1, 2))
+                first, second = (Situation(client.ask, pauses(), f"{run}-{n}.{again}", wall_clock_ms(), markers)
+                                 .play(script) for again in (1, 2))
             except (KeyError, TypeError, ValueError) as error:
                 raise Refusal(f"{who} cannot be played ({type(error).__name__}: {error}); docs/conformance.md has the "
                               "form of a situation") from None

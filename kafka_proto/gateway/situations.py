@@ -1,19 +1,21 @@
 """Recorded situations played over the wire: each step as a request of its version, and what it leaves behind asked for.
 
 Whoever answers is a broker like any other. A situation has a topic, transactional ids and a group of its own, so one
-broker plays them all. What needs a marker to be held between brokers, or tens of thousands of requests, is left out.
+broker plays them all. What needs a marker to be held between brokers is left out where nobody holds it, and what takes
+tens of thousands of requests where it is not asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from kafka_proto.conformance.playing import DELIVERED, HELD, REPEATED, WAITED
+from kafka_proto.conformance.playing import DELIVERED, HELD, REPEATED, WAITED, with_holds
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.errors import BY_NAME, CODES
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.records import MARKER_KEY, BatchHeader, Record, read_header, read_records, split, write_batch
+from kafka_proto.gateway.fetched import batches, shown, text
+from kafka_proto.gateway.records import BatchHeader, Record, write_batch
 from kafka_proto.requests import partition_name
 
 Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
@@ -32,20 +34,41 @@ MEMBER_ID_REQUIRED = BY_NAME["MEMBER_ID_REQUIRED"].number
 MOST = 2**20
 
 
-def left_out(record: Mapping[str, Any]) -> str | None:
+class HeldMarkers(Protocol):
+    """Holds what a coordinator sends to partitions."""
+
+    def hold(self) -> None:
+        """Hold all markers that come from now on."""
+
+    def is_holding(self) -> bool:
+        """Say whether markers are held, after they had time to come."""
+
+    def deliver(self) -> None:
+        """Let go of what is held, and hold nothing from now on."""
+
+    def answered(self) -> tuple[int | None, dict[str, str]]:
+        """Return the version of WriteTxnMarkers of what was let go, and the partitions' answers."""
+
+
+def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, patient: bool = False) -> str | None:
     """Return why a situation is not played over the wire, or None."""
     notes = [str(step.get("note")) for step in record["steps"]]
-    if HELD in notes or DELIVERED in notes:
+    if markers is None and (HELD in notes or DELIVERED in notes):
         return "a marker is held between brokers"
-    return "it takes tens of thousands of requests" if any(map(REPEATED.fullmatch, notes)) else None
+    is_long = any(map(REPEATED.fullmatch, notes)) and not patient
+    return "it takes tens of thousands of requests" if is_long else None
 
 
 class Situation:
     """A record that is played; `name` is in all names, so that no other situation has them."""
 
-    def __init__(self, ask: Ask, wait: Wait, name: str, now_ms: int = 0) -> None:
+    def __init__(
+        self, ask: Ask, wait: Wait, name: str, now_ms: int = 0, markers: HeldMarkers | None = None
+    ) -> None:
         self._ask = ask
         self._wait = wait
+        self._markers = markers
+        self._holds = False
         self.now_ms = now_ms
         """The time stamp of records: a real broker begins a segment at a marker that is far from it."""
         self._prefix = f"{name}."
@@ -55,17 +78,44 @@ class Situation:
         """Return the steps as they were answered. Raises KeyError for a request that is not known here."""
         self.create_topic(2)
         played = []
-        for step in record["steps"]:
+        for step, holds in with_holds(record["steps"]):
             ours = dict(step)
+            if holds and self._markers is not None:
+                self._markers.hold()
+                self._holds = True
             if "request" in step:
                 asked = step["request"]
                 ours["response"] = REQUESTS[asked["api"]](self, asked["version"], asked["fields"])
-            elif waited := WAITED.fullmatch(step["note"]):
-                self._until([state.strip(" '\"") for state in waited[1].split(",")], TIDS + "A")
+            else:
+                ours |= self._happened(step["note"])
             if "after" in step:
                 ours["after"] = self._after(step["after"])
+            if step.get("note") == DELIVERED and self._markers is not None:  # all are, now that nobody waits for one
+                ours["marker_version"], ours["marker_answer"] = self._markers.answered()
             played.append(ours)
+        if self._holds and self._markers is not None:
+            self._deliver()
+            self._markers.answered()  # nothing of this situation comes in the next one
         return played
+
+    def _happened(self, note: str) -> dict[str, Any]:
+        """Do what a note says, and return what is seen of it."""
+        if waited := WAITED.fullmatch(note):
+            self._until([state.strip(" '\"") for state in waited[1].split(",")], TIDS + "A")
+        elif repeated := REPEATED.fullmatch(note):
+            fields = {"transactional_id": TIDS + "A", "transaction_timeout": 60_000}
+            while _init(self, 1, fields)["producer_epoch"] < int(repeated[1]):
+                pass
+        elif note == HELD and self._markers is not None and not self._markers.is_holding():
+            return {"note": "no marker came"}
+        elif note == DELIVERED:
+            self._deliver()
+        return {}
+
+    def _deliver(self) -> None:
+        self._holds = False
+        if self._markers is not None:
+            self._markers.deliver()
 
     def create_topic(self, partitions: int) -> None:
         """Make the topic, and wait until it has leaders."""
@@ -126,7 +176,7 @@ class Situation:
         return seen
 
     def _settled(self, tid: str) -> Any:
-        while (found := self.describe(tid)).get("state") in PREPARED and self._wait():
+        while (found := self.describe(tid)).get("state") in PREPARED and not self._holds and self._wait():
             pass
         return found.get("error", found)
 
@@ -169,34 +219,6 @@ class Situation:
             "producers": [[self.symbols.producer_name(p["producer_id"]), p["producer_epoch"], p["last_sequence"],
                            p["current_txn_start_offset"]] for p in producers],
         }
-
-
-def batches(found: Fields) -> list[tuple[BatchHeader, list[Record]]]:
-    """Return the batches of a partition of a fetch."""
-    whole = list(split(found["records"] or b""))
-    return [(header := read_header(batch), list(read_records(batch, header))) for batch in whole]
-
-
-def text(header: BatchHeader, record: Record) -> str:
-    """Return a record as its text, a marker as its type."""
-    if header.is_control:
-        return "COMMIT" if MARKER_KEY.unpack(record.key or b"")[1] else "ABORT"
-    return (record.value or b"").decode()
-
-
-def shown(found: Fields) -> list[str]:
-    """Return what a consumer of committed records shows: aborted ones are skipped up to their marker."""
-    waiting = sorted((txn["first_offset"], txn["producer_id"]) for txn in found["aborted_transactions"] or ())
-    skipped: set[int] = set()
-    values: list[str] = []
-    for header, records in batches(found):
-        while waiting and waiting[0][0] <= header.base_offset + header.last_offset_delta:
-            skipped.add(waiting.pop(0)[1])
-        if header.is_control:
-            skipped.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in skipped):
-            values += [text(header, record) for record in records]
-    return values
 
 
 def _error(code: int) -> dict[str, Any]:

@@ -29,6 +29,11 @@ class Group:
         return next((member for member, known in self.members.items() if known == instance), None)
 
 
+def refused_join(request: JoinGroupRequest, error: Error) -> JoinGroupResponse:
+    """Refuse a member by its own name; the sync that follows is refused alike."""
+    return JoinGroupResponse(error, member_id=request.member_id, sync_error=error)
+
+
 def join(group: Group, request: JoinGroupRequest, fresh_member: str) -> tuple[Group, JoinGroupResponse]:
     """Let a member join, and complete the rebalance at once: a new generation with everybody in it.
 
@@ -37,9 +42,9 @@ def join(group: Group, request: JoinGroupRequest, fresh_member: str) -> tuple[Gr
     instance = request.group_instance_id
     former = None if instance is None else group.member_of(instance)
     if request.member_id and former is not None and former != request.member_id:
-        return group, JoinGroupResponse(Error.FENCED_INSTANCE_ID)
+        return group, refused_join(request, Error.FENCED_INSTANCE_ID)
     if request.member_id and request.member_id not in group.members:
-        return group, JoinGroupResponse(Error.UNKNOWN_MEMBER_ID)
+        return group, refused_join(request, Error.UNKNOWN_MEMBER_ID)
     member = request.member_id or fresh_member
     if former is not None and not request.member_id:
         replaced = attrs.evolve(group, members=group.members.without(former).set(member, instance))

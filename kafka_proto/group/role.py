@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.group.membership import CommitRequest, Group, join, leave
+from kafka_proto.group.membership import CommitRequest, Group, join, leave, refused_join
 from kafka_proto.group.offsets import OffsetRecord, Offsets, replay
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests.error import Error
@@ -29,6 +29,8 @@ class GroupDecisions:
     check_group: Callable[[Group | None, CommitRequest], Error]
     refused_commit: Callable[[Error], Error]
     """What a client is told of offsets that could not be verified or appended."""
+    before_check: Callable[[GroupCoordinator, str], GroupCoordinator]
+    """What becomes of a group by offsets of a transaction, whether or not they are taken then."""
 
 
 @attrs.frozen
@@ -63,6 +65,11 @@ def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
     return attrs.evolve(state, groups=state.groups.set(group_id, Group()))
 
 
+def as_it_is(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
+    """Return the coordinator: only what is taken makes a group (4.0)."""
+    return state
+
+
 def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
     """Return a coordinator after a batch of its offsets log; a group of which there is a commit exists."""
     for record in batch.records if batch.marker is None else ():
@@ -82,16 +89,20 @@ def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> Offset
 def join_group(state: GroupCoordinator, request: JoinGroupRequest) -> tuple[GroupCoordinator, JoinGroupResponse]:
     """Let a member join its group, under a new id if it has none."""
     if not request.group_id:
-        return state, JoinGroupResponse(Error.INVALID_GROUP_ID)
+        return state, refused_join(request, Error.INVALID_GROUP_ID)
     fresh = f"member-{state.members + 1}"
     group, response = join(state.groups.get(request.group_id, Group()), request, fresh)
+    if response.error is not Error.NONE:
+        return state, response
     made = state.members + (response.member_id == fresh)
     return attrs.evolve(state, groups=state.groups.set(request.group_id, group), members=made), response
 
 
 def leave_group(state: GroupCoordinator, request: LeaveGroupRequest) -> tuple[GroupCoordinator, LeaveGroupResponse]:
-    """Let a member leave its group."""
+    """Let a member leave its group. Who does not know a group does not make it."""
     group, error = leave(state.groups.get(request.group_id, Group()), request.member_id)
+    if error is not Error.NONE:
+        return state, LeaveGroupResponse(error)
     return attrs.evolve(state, groups=state.groups.set(request.group_id, group)), LeaveGroupResponse(error)
 
 

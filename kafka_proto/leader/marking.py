@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import Marker, RecordBatch, marker_batch
+from kafka_proto.log.records import MAX_EPOCH, Marker, RecordBatch, marker_batch
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.records import WriteTxnMarkersRequest
 
@@ -37,3 +37,9 @@ def check_marker_strictly(known: ProducerState, marker: RecordBatch, transaction
     if marker.coordinator_epoch < known.coordinator_epoch:
         return Error.TRANSACTION_COORDINATOR_FENCED
     return Error.NONE
+
+
+def check_marker_up_to_last(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
+    """As `check_marker_strictly`; at the very last epoch, above which there is none, as `check_marker` (4.4)."""
+    check = check_marker if marker.producer_epoch == MAX_EPOCH else check_marker_strictly
+    return check(known, marker, transaction_version)

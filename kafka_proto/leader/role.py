@@ -97,8 +97,12 @@ def replicated(leader: Leader) -> Leader:
 
 
 def appended(leader: Leader, batch: RecordBatch) -> Leader:
-    """Return a leader with a batch at the end of its log: it ends a verification (`clearVerificationStateEntry`)."""
+    """Return a leader with a batch at the end of its log: it ends a verification (`clearVerificationStateEntry`).
+
+    The marker of a transaction does not end one that adds the partition to the next, which is under way already.
+    """
     verifications = leader.verifications
-    if batch.is_transactional and batch.producer_id in verifications:
+    known = verifications.get(batch.producer_id)
+    if batch.is_transactional and known is not None and not (known.adds_partition and batch.marker is not None):
         verifications = verifications.without(batch.producer_id)
     return attrs.evolve(leader, log=append(leader.log, batch), verifications=verifications)

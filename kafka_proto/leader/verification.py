@@ -1,7 +1,8 @@
 """Verification: before the first batch of a transaction the leader asks the coordinator about it (KIP-890).
 
 `UnifiedLog.maybeStartTransactionVerification`, `ProducerStateManager.maybeCreateVerificationStateEntry` and
-`AddPartitionsToTxnManager`. A guard is valid until the producer's next transactional append or marker (KAFKA-14884).
+`AddPartitionsToTxnManager`. A guard is valid until the producer's next transactional append or marker (KAFKA-14884);
+of a verification that adds the partition, a marker leaves it.
 """
 
 from __future__ import annotations

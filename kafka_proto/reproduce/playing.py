@@ -14,8 +14,9 @@ import trio
 from harness.model import Refusal
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.conforming import await_coordinators, new_run, pauses
+from kafka_proto.gateway.fetched import batches, text
 from kafka_proto.gateway.server import wall_clock_ms
-from kafka_proto.gateway.situations import Situation, batches, text
+from kafka_proto.gateway.situations import Situation
 from kafka_proto.reproduce.forwarding import Address
 from kafka_proto.reproduce.judging import Batch, Ledger, Log, named
 from kafka_proto.reproduce.proxy import Held, Proxy, chooser

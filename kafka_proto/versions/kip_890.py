@@ -16,11 +16,11 @@ from kafka_proto.coordinator.end_txn_bumping import (
     abort_fenced_twice,
     end_txn_bumping,
 )
-from kafka_proto.coordinator.init_producer_id import init_producer_id
+from kafka_proto.coordinator.init_producer_id import fence_at_last, init_producer_id
 from kafka_proto.coordinator.loading import recovered_whole, recovered_without_ids
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_known_group
-from kafka_proto.group.role import GroupDecisions, refused_commit
+from kafka_proto.group.role import GroupDecisions, as_it_is, refused_commit
 from kafka_proto.leader.appending import (
     check_epoch_before_guard,
     check_open_in_epoch_or_guard,
@@ -28,7 +28,7 @@ from kafka_proto.leader.appending import (
     check_sequence_verified,
 )
 from kafka_proto.leader.fetching import forget_nothing
-from kafka_proto.leader.marking import check_marker, check_marker_strictly
+from kafka_proto.leader.marking import check_marker, check_marker_strictly, check_marker_up_to_last
 from kafka_proto.leader.role import LeaderDecisions
 from kafka_proto.leader.state import has_open_transaction_of_epoch
 from kafka_proto.leader.verification import (
@@ -63,7 +63,7 @@ KIP_890 = BrokerVersion(
         unverified_produce=unverified_produce_retriable,
         after_deletion=forget_nothing,
     ),
-    GroupDecisions(check_group=check_known_group, refused_commit=refused_commit),
+    GroupDecisions(check_group=check_known_group, refused_commit=refused_commit, before_check=as_it_is),
 )
 KIP_890_4_2 = attrs.evolve(
     KIP_890, name="kip-890/4.2", title="transactions as Kafka 4.2 has them",
@@ -75,7 +75,11 @@ KIP_890_4_2 = attrs.evolve(
 )
 KIP_890_4_4 = attrs.evolve(
     KIP_890_4_2, name="kip-890/4.4", title="transactions as Kafka 4.4 has them",
-    coordinator=attrs.evolve(KIP_890_4_2.coordinator, abort_fenced=abort_fenced_rotating, recovered=recovered_whole),
+    coordinator=attrs.evolve(
+        KIP_890_4_2.coordinator, abort_fenced=abort_fenced_rotating, recovered=recovered_whole,
+        end_txn_bumping=partial(end_txn_bumping, keeps_last=True), fence=fence_at_last, fence_timed_out=fence_at_last,
+    ),
+    leader=attrs.evolve(KIP_890_4_2.leader, check_marker=check_marker_up_to_last),
 )
 KIP_890_4_4_LEVEL_1 = attrs.evolve(
     KIP_890_4_4, name="kip-890/4.4/level-1", title="transactions as Kafka 4.4 has them at transaction.version 1",

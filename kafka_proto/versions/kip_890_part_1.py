@@ -8,7 +8,7 @@ from kafka_proto.coordinator.init_producer_id import init_producer_id
 from kafka_proto.coordinator.loading import recovered_without_ids
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_group
-from kafka_proto.group.role import GroupDecisions, refused_commit
+from kafka_proto.group.role import GroupDecisions, refused_commit, with_group
 from kafka_proto.leader.appending import check_open_or_guard, check_sequence_verified
 from kafka_proto.leader.marking import check_marker
 from kafka_proto.leader.role import LeaderDecisions
@@ -40,5 +40,5 @@ KIP_890_PART_1 = BrokerVersion(
         unverified_produce=unverified_produce,
         after_deletion=open_from_start,
     ),
-    GroupDecisions(check_group=check_group, refused_commit=refused_commit),
+    GroupDecisions(check_group=check_group, refused_commit=refused_commit, before_check=with_group),
 )

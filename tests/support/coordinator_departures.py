@@ -211,11 +211,11 @@ def bumps_again(at: Situation, said: Decision) -> Decision:
     return attrs.evolve(said, entry=attrs.evolve(entry, producer_epoch=epoch + 1, last_producer_epoch=epoch))
 
 
-def fences_with_the_last(at: Situation, said: Decision) -> Decision:
+def fails_past_the_last(at: Situation, said: Decision) -> Decision:
     entry = aborts(at, said)
     if entry is None or entry.producer_epoch <= MAX_EPOCH:
         return said
-    return attrs.evolve(said, entry=attrs.evolve(entry, producer_epoch=MAX_EPOCH))
+    return Decision(Said("UNKNOWN_SERVER_ERROR"), known=said.known)
 
 
 def overflows(at: Situation, said: Decision) -> Decision:
@@ -264,8 +264,8 @@ RELOADS = (
               "producer id from the log", partial(switches, ("reload",))),
 )
 LAST = (
-    Departure("a fence at the last epoch keeps it", "KAFKA-20310 leads there; prepareFenceProducerEpoch of KIP-98 "
-              "fails, see docs/gaps.md", fences_with_the_last),
+    Departure("a fence past the last epoch fails", "KIP-98: prepareFenceProducerEpoch; KAFKA-20310 leads there",
+              fails_past_the_last),
 )
 TWICE = (
     Departure("an abort whose second bump finds no epoch fails", "KIP-890 as in 4.0, KAFKA-19367", overflows),

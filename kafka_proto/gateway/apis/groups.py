@@ -45,7 +45,9 @@ def join_group(broker: Broker, request: Request, token: Token) -> Turn:
     )
     group, answers = rebalance.join(_group(broker, group_id), asked, fresh, token, broker.now)
     made = broker.member_ids + (not message["member_id"])
-    return with_group(attrs.evolve(broker, member_ids=made), group_id, group, answers)
+    joined, answered_with = with_group(attrs.evolve(broker, member_ids=made), group_id, group, answers)
+    is_made = group_id in broker.groups or not message["member_id"]  # whom nobody knows does not make a group
+    return joined if is_made else broker, answered_with
 
 
 @coordinated

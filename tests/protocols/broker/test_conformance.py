@@ -17,7 +17,7 @@ from kafka_proto.conformance.verdict import differences
 from kafka_proto.versions import KIP_360, KIP_890, KIP_890_4_4, KIP_890_PART_1, version_of
 
 FILE = ROOT / "tests" / "data" / "conformance" / "kafka.json.gz"
-MORE, DRAWN = (FILE.with_name(name) for name in ("more.json.gz", "drawn.json.gz"))
+MORE, DRAWN, HELD = (FILE.with_name(f"{name}.json.gz") for name in ("more", "drawn", "held"))
 FEWEST = 0.96
 """Of the situations of a release and family (95 of 99)."""
 
@@ -41,9 +41,9 @@ def test_every_record_is_equal_or_explained(verdicts: list[Verdict]) -> None:
 
 
 def test_situations_of_our_own_are_equal() -> None:
-    """23 situations that the others leave out, recorded on five real brokers by `--record`: 367 records."""
+    """44 situations that the others leave out, recorded on five real brokers by `--record`: 706 records."""
     more = load(MORE)
-    assert (len(more), len({record["situation"] for record in more})) == (367, 23)
+    assert (len(more), len({record["situation"] for record in more})) == (706, 44)
     assert all(record["stable"] for record in more)
     assert [verdict for verdict in map(judge, more) if not verdict.equal] == []
 
@@ -55,6 +55,18 @@ def test_drawn_sessions_are_equal() -> None:
         ("3.5.2", 0), ("3.9.2", 0), ("3.9.2", 1), ("4.0.0", 2), ("4.2.0", 2), ("4.4.0", 1), ("4.4.0", 2)), 40)
     assert all(record["stable"] for record in drawn)
     assert [verdict for verdict in map(judge, drawn) if not verdict.equal] == []
+
+
+def test_drawn_sessions_with_held_markers_and_last_epochs_are_equal() -> None:
+    """40 of each broker and level in which markers are held and members change, and 6 where epochs run out."""
+    held = load(HELD)
+    for about, count in (("until the epoch", 6), ("", 40 + 6)):
+        chosen = [one for one in held if about in str([step.get("note") for step in one["steps"]])]
+        assert Counter((one["broker_version"], one["transaction_version"]) for one in chosen) == dict.fromkeys((
+            ("3.5.2", 0), ("3.9.2", 0), ("3.9.2", 1), ("4.0.0", 2), ("4.2.0", 2), ("4.4.0", 1), ("4.4.0", 2)), count)
+    assert sum("is held" in str([step.get("note") for step in one["steps"]]) for one in held) == 170
+    assert all(record["stable"] for record in held)
+    assert [verdict for verdict in map(judge, held) if not verdict.equal] == []
 
 
 def test_what_a_broker_lists_in_no_order_is_compared_as_a_set() -> None:
@@ -112,7 +124,7 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
     plain.write_text(json.dumps({"meta": {}, "records": records[:2]}), encoding="utf-8")
     assert load(plain) == records[:2]
     assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,)
-    assert default_files({}) == (DRAWN, FILE, MORE)
+    assert default_files({}) == (DRAWN, HELD, FILE, MORE)
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(b'{"records": []}')[:-9])
     for content, said in ((b"{}", "holds no recorded situations"), (b"{", "is no JSON"),

@@ -30,7 +30,15 @@ from kafka_proto.requests import (
     ListTransactionsResponse,
     WriteTxnMarkersRequest,
 )
-from kafka_proto.versions import KIP_98, KIP_98_0_11, KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
+from kafka_proto.versions import (
+    KIP_98,
+    KIP_98_0_11,
+    KIP_360,
+    KIP_890,
+    KIP_890_4_4,
+    KIP_890_4_4_LEVEL_1,
+    BrokerVersion,
+)
 
 S = TxnState
 OPEN = TransactionMetadata(7, S.ONGOING, 3, 2, 6, -1, ("T-0",), 50, 10, 20, 0)
@@ -71,7 +79,7 @@ def entry(version: BrokerVersion, known: TransactionMetadata, request: Any) -> T
     (KIP_360, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 4, -1, 7, -1, ("T-0",), 50, 10, 30, 0)),
     (KIP_890, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 5, 4, 7, -1, ("T-0",), 50, 10, 30, 2)),
     (KIP_890_4_4, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 4, 3, 7, -1, ("T-0",), 50, 10, 30, 2)),
-    (KIP_360, attrs.evolve(OPEN, producer_epoch=MAX_EPOCH), INIT,
+    (KIP_890_4_4_LEVEL_1, attrs.evolve(OPEN, producer_epoch=MAX_EPOCH), INIT,
      TransactionMetadata(7, S.PREPARE_ABORT, MAX_EPOCH, -1, 7, -1, ("T-0",), 50, 10, 30, 0)),
 ])
 def test_each_change_is_written_whole(

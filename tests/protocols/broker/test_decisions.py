@@ -153,29 +153,6 @@ def test_blocks_of_producer_ids_never_overlap() -> None:
     assert given == list(range(15))
 
 
-@pytest.mark.parametrize(("version", "epoch", "producer_id"), [
-    (KIP_360, MAX_EPOCH, 7), (KIP_890_4_2, MAX_EPOCH, 7), (KIP_890_4_4, 0, 1000),
-])
-def test_time_out_at_the_last_epoch(version: BrokerVersion, epoch: int, producer_id: int) -> None:
-    """The epoch after the last is for this; 4.4 switches to another producer id (KAFKA-20090)."""
-    state = coordinator(attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH, partitions=()))
-    assert role.is_timed_out(state, "tid", 51) and not role.is_timed_out(state, "tid", 50)
-    state, _ = role.time_out(version.coordinator, state, "tid", now=51)
-    state, _ = role.appended(version.coordinator, state, "tid", now=51)
-    state, _ = role.appended(version.coordinator, state, "tid", now=51)
-    known = state.transactions["tid"].metadata
-    assert (known.state, known.producer_epoch, known.producer_id) == (TxnState.COMPLETE_ABORT, epoch, producer_id)
-
-
-def test_kafka_19367_fence_at_the_last_epoch_overflows_in_4_0() -> None:
-    """The second bump throws: the client is told UNKNOWN_SERVER_ERROR, and the epoch in the cache is the very last."""
-    state, effects = ask(KIP_890, coordinator(attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH)), INIT)
-    assert error_of((state, effects)) is Error.UNKNOWN_SERVER_ERROR
-    known = state.transactions["tid"]
-    assert (known.metadata.state, known.metadata.producer_epoch, known.pending_state) == (TxnState.ONGOING, MAX_EPOCH,
-                                                                                         None)
-
-
 def test_time_out_of_what_is_not_open_or_pending_does_nothing() -> None:
     """`abortTimedOutTransactions` passes over it."""
     rested = coordinator(attrs.evolve(ONGOING, state=TxnState.COMPLETE_COMMIT))
@@ -274,6 +251,16 @@ def test_kafka_14884_guard_of_an_earlier_round_is_worth_nothing() -> None:
         assert checked.error is Error.INVALID_TXN_STATE and again.guard != admitted.guard
         _, checked = append_batch(decisions, again.leader, batch(), Origin.CLIENT, again.guard)
         assert checked.error is Error.NONE
+
+
+def test_marker_leaves_the_guard_of_a_verification_that_adds_the_partition() -> None:
+    """The marker is of the transaction before; a batch of the one under way ends its verification."""
+    decisions, request = KIP_890.leader, ProduceRequest(12, "tid", -1, "T-0", batch(1))
+    admitted = admit(decisions, Leader(), request, now=0)
+    leader, error = append_marker(decisions, admitted.leader, marker_batch(7, 1, Marker.ABORT, 0), 2)
+    assert error is Error.NONE and leader.verifications == admitted.leader.verifications
+    leader, checked = append_batch(decisions, leader, batch(1), Origin.CLIENT, admitted.guard)
+    assert checked.error is Error.NONE and list(leader.verifications) == []
 
 
 def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_one() -> None:

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
+from kafka_proto.broker import handle, new_node
 from kafka_proto.group.membership import Group, check_group, check_known_group, join, leave
 from kafka_proto.group.offsets import Committed, OffsetRecord, Offsets, load
 from kafka_proto.group.role import (
@@ -20,14 +21,19 @@ from kafka_proto.group.role import (
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.requests import (
     Error,
+    InitProducerIdRequest,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
+    LeaveGroupResponse,
     OffsetCommitRequest,
+    OffsetCommitResponse,
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
-from kafka_proto.versions import KIP_360, KIP_890
+from kafka_proto.versions import KIP_98, KIP_360, KIP_890, KIP_890_PART_1
+from kafka_proto.versions.broker_version import BrokerVersion
 
 GROUP = Group(2, FrozenMap({"m1": None, "m2": "i2"}))
 PLAIN = OffsetCommitRequest(8, "G", "T-0", 5)
@@ -77,20 +83,45 @@ def test_joining_and_leaving() -> None:
         return join(GROUP, JoinGroupRequest(5, "G", member, instance), "fresh")
     assert ask() == (Group(3, GROUP.members.set("fresh", None)), JoinGroupResponse(E.NONE, 3, "fresh"))
     assert ask("m1") == (Group(3, GROUP.members), JoinGroupResponse(E.NONE, 3, "m1"))
-    assert ask("m9") == (GROUP, JoinGroupResponse(E.UNKNOWN_MEMBER_ID))
-    assert ask("m1", "i2") == (GROUP, JoinGroupResponse(E.FENCED_INSTANCE_ID))
+    assert ask("m9") == (GROUP, JoinGroupResponse(E.UNKNOWN_MEMBER_ID, -1, "m9", E.UNKNOWN_MEMBER_ID))
+    assert ask("m1", "i2") == (GROUP, JoinGroupResponse(E.FENCED_INSTANCE_ID, -1, "m1", E.FENCED_INSTANCE_ID))
     back = Group(2, FrozenMap({"m1": None, "fresh": "i2"}))
     assert ask("", "i2") == (back, JoinGroupResponse(E.NONE, 2, "fresh"))
     assert leave(GROUP, "m1") == (Group(3, FrozenMap({"m2": "i2"})), E.NONE)
     assert leave(GROUP, "m9") == (GROUP, E.UNKNOWN_MEMBER_ID)
     state = GroupCoordinator()
-    assert join_group(state, JoinGroupRequest(5, "")) == (state, JoinGroupResponse(E.INVALID_GROUP_ID))
+    assert join_group(state, JoinGroupRequest(5, "")) == (
+        state, JoinGroupResponse(E.INVALID_GROUP_ID, sync_error=E.INVALID_GROUP_ID))
+    assert join_group(state, JoinGroupRequest(5, "G", "m9"))[0] is state  # who is not known makes no group
+    assert leave_group(state, LeaveGroupRequest(3, "G", "m9")) == (state, LeaveGroupResponse(E.UNKNOWN_MEMBER_ID))
     for number in (1, 2):
         state, joined = join_group(state, JoinGroupRequest(5, "G"))
         assert (joined.member_id, joined.generation) == (f"member-{number}", number)
     state, left = leave_group(state, LeaveGroupRequest(3, "G", "member-1"))
     assert left.error is E.NONE and list(state.groups["G"].members) == ["member-2"]
     assert with_group(state, "G") is state and with_group(state, "H").groups["H"] == Group()
+
+
+@pytest.mark.parametrize(("version", "before", "since"), [
+    (KIP_98, E.NONE, True), (KIP_360, E.NONE, True), (KIP_890_PART_1, E.TRANSACTION_ABORTABLE, True),
+    (KIP_890, E.TRANSACTION_ABORTABLE, False),
+])
+def test_offsets_that_are_refused_make_a_group_before_4_0(version: BrokerVersion, before: Error, since: bool) -> None:
+    """A group is added first, then the commit is verified and checked (`GroupCoordinator.handleTxnCommitOffsets`).
+
+    From 4.0 on there is only the group of what is written. A plain commit by nobody tells them apart.
+    """
+    node = new_node(version, ["T-0"])
+    node, _ = handle(node, InitProducerIdRequest(1, "tid", 60_000))
+    producer = node.coordinator.transactions["tid"].metadata.producer_id
+    plain = attrs.evolve(PLAIN, generation_id=1, member_id="nobody")
+    asked = TxnOffsetCommitRequest(4, "tid", "G", producer, 0, "T-0", 5, generation_id=1, member_id="nobody")
+    assert handle(node, plain)[1] == OffsetCommitResponse(E.ILLEGAL_GENERATION)
+    node, refused = handle(node, asked)
+    assert refused == TxnOffsetCommitResponse(E.UNKNOWN_MEMBER_ID if before is E.NONE else before)
+    assert handle(node, plain)[1] == OffsetCommitResponse(E.UNKNOWN_MEMBER_ID if since else E.ILLEGAL_GENERATION)
+    elsewhere, _ = handle(node, attrs.evolve(asked, group_id="H", partition="T-7"))
+    assert "H" not in elsewhere.groups.groups
 
 
 def commit(offset: int | None, partition: str = "T-0", producer: int = -1, group: str = "G") -> RecordBatch:

@@ -1,0 +1,110 @@
+"""Situations in which markers are held on their way, or epochs run out, played by frames and compared as in process."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import attrs
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.wire import Talk
+
+from kafka_proto.broker import deliver_held
+from kafka_proto.conformance import Verdict, default_files, judge, load
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.situations import Situation, left_out
+from kafka_proto.requests import partition_index
+
+EACH = 10
+"""Of so many records one is played in the suite."""
+
+
+class Markers:
+    """What holds the markers of a host without sockets; `loses` is one that lets nothing go."""
+
+    def __init__(self, host: Host, loses: bool = False) -> None:
+        self.host = host
+        self.loses = loses
+        self.versions: list[int] = []
+        self.answers: dict[str, str] = {}
+
+    def hold(self) -> None:
+        self._take(attrs.evolve(self.host.broker.node, holds_markers=True))
+
+    def is_holding(self) -> bool:
+        return bool(self.host.broker.node.held)
+
+    def deliver(self) -> None:
+        if not self.loses:
+            self.versions = [markers.request.version for markers in self.host.broker.node.held]
+            node, answers = deliver_held(self.host.broker.node)
+            self.answers = {str(partition_index(name)): error.value for name, error in answers}
+            self._take(node)
+
+    def answered(self) -> tuple[int | None, dict[str, str]]:
+        return max(self.versions, default=None), self.answers
+
+    def _take(self, node: Any) -> None:
+        self.host.broker = attrs.evolve(self.host.broker, node=node)
+
+
+def verdict(record: dict[str, Any], loses: bool = False) -> Verdict:
+    """Play a record at a host of its release and level."""
+    talk = Talk(Host(Settings(record["broker_version"], record["transaction_version"]), {}, 1_000_000))
+    me, waits = talk.connect(), 0
+
+    def wait() -> bool:
+        nonlocal waits
+        talk.wait(50)
+        waits += 1
+        return waits < 50
+
+    markers = Markers(talk.host, loses)
+    assert left_out(record, markers, patient=True) is None
+    situation = Situation(lambda api, version, message: talk.one(me, api, version, dict(message)), wait, "run1-0",
+                          talk.now, markers)
+    return judge(record, player=situation.play)
+
+
+def records(reason: str) -> list[dict[str, Any]]:
+    """Return the records that are left out elsewhere for a reason."""
+    return [record for path in default_files() for record in load(path) if reason in (left_out(record) or "")]
+
+
+def test_held_markers_are_equal_by_frames() -> None:
+    """Some of them: what is asked while a transaction is prepared is answered as by a real broker."""
+    found = [verdict(record) for record in records("held")[::EACH]]
+    assert len(found) > 5 and [one for one in found if not one.equal] == []
+
+
+@pytest.mark.large
+def test_all_held_markers_are_equal_by_frames() -> None:
+    """All of them."""
+    found = [verdict(record) for record in records("held")]
+    assert len(found) > 69 and [one for one in found if not one.equal] == []
+
+
+@pytest.mark.large
+def test_last_epochs_are_equal_by_frames() -> None:
+    """One of each release and level, by tens of thousands of requests."""
+    chosen = {(one["broker_version"], one["transaction_version"]): one for one in records("tens of thousands")}
+    found = [verdict(record) for record in chosen.values()]
+    assert len(found) > 2 and [one for one in found if not one.equal] == []
+
+
+def test_other_answers_are_told() -> None:
+    """A wrong answer while a marker is held, and a marker that never arrives."""
+    record = next(one for one in records("held") if one["situation"] == "prepare_end_same_result")
+    assert verdict(record).equal
+    found = verdict(record, loses=True).differences
+    assert any("marker_version: expected" in line for line in found)
+    assert any("PrepareCommit" in line and "CompleteCommit" in line for line in found)
+    wrong = copy.deepcopy(record)
+    held = next(n for n, step in enumerate(wrong["steps"]) if "is held" in step.get("note", ""))
+    wrong["steps"][held + 1]["response"]["error"] = "NONE"
+    assert verdict(wrong).differences == (
+        f"step {held + 2}.response.error: expected 'NONE', found 'CONCURRENT_TRANSACTIONS'",)
