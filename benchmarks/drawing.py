@@ -13,7 +13,7 @@ import attrs
 from harness.simulate.chance import Seeded
 from kafka_proto.broker import Node, deliver_held, handle, new_node, next_deadline, pass_time
 from kafka_proto.conformance.observing import partition, transaction
-from kafka_proto.conformance.playing import DELIVERED, HELD, PARTITIONS, repeated
+from kafka_proto.conformance.playing import DELIVERED, HELD, PARTITIONS, REPEATED_UNTIL, repeated
 from kafka_proto.conformance.requests import name, request_of, response_fields
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.coordinator.transaction import PREPARED
@@ -24,7 +24,6 @@ STEPS = 25
 TIDS = ("tid-A", "tid-B")
 SHORT, TIMEOUT, LONGEST_TIMEOUT = 1_000, 600_000, 900_000
 """Of a transaction, in milliseconds: one that is left open does not time out while others are played."""
-REPEATED = "InitProducerId without producer id repeated until the epoch is {}"
 LAST_EPOCHS = (32_762, 32_763, 32_764, 32_765, 32_766)
 GROUP, INSTANCE = "G", "i1"
 NOWHERE = 7
@@ -111,7 +110,7 @@ class Drawing:
         self.ask("InitProducerId", 1, begin)
         epoch = self.pick(LAST_EPOCHS)
         self.node = repeated(self.node, epoch)
-        self.steps.append({"note": REPEATED.format(epoch)})
+        self.steps.append({"note": f"{REPEATED_UNTIL}{epoch}"})
         self.given.append(("pid1", epoch))
 
     def hold(self) -> None:

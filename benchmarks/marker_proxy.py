@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import socket
 import threading
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -125,7 +126,7 @@ def _api(frame: bytes) -> int:
     return int.from_bytes(frame[:2], "big", signed=True)
 
 
-def _frames(source: socket.socket) -> Any:
+def _frames(source: socket.socket) -> Iterator[bytes]:
     reader = FrameReader(longest=LONGEST_FRAME)
     try:
         while data := source.recv(PIECE):

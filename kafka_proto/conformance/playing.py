@@ -20,7 +20,8 @@ PARTITIONS = (0, 1)
 HELD = "the coordinator's WriteTxnMarkers is held on its way to the partition"
 DELIVERED = "the held WriteTxnMarkers is delivered"
 WAITED = re.compile(r"waited until the coordinator's state is one of \[(.*)\]")
-REPEATED = re.compile(r"InitProducerId without producer id repeated until the epoch is (\d+)")
+REPEATED_UNTIL = "InitProducerId without producer id repeated until the epoch is "
+REPEATED = re.compile(REPEATED_UNTIL + r"(\d+)")
 MOST_WAITS = 10
 
 
@@ -55,6 +56,12 @@ def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bo
         yield step, following.get("note") == HELD
 
 
+def awaited(note: str) -> list[str]:
+    """Return the states that a note says was waited for; of another note none."""
+    waited = WAITED.fullmatch(note)
+    return [] if waited is None else [state.strip(" '\"") for state in waited[1].split(",")]
+
+
 def _happened(node: Node, step: dict[str, Any], ours: dict[str, Any], symbols: Symbols) -> Node:
     """Do what a note says."""
     note = step["note"]
@@ -62,8 +69,8 @@ def _happened(node: Node, step: dict[str, Any], ours: dict[str, Any], symbols: S
         return node
     if note == DELIVERED:
         return _delivered(node, ours)
-    if waited := WAITED.fullmatch(note):
-        return _waited(node, [state.strip(" '\"") for state in waited[1].split(",")])
+    if states := awaited(note):
+        return _waited(node, states)
     if until := REPEATED.fullmatch(note):
         return repeated(node, int(until[1]))
     raise ValueError(f"this player does not know what happens at the note {note!r}")

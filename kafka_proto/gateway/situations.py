@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from kafka_proto.conformance.playing import DELIVERED, HELD, REPEATED, WAITED, with_holds
+from kafka_proto.conformance.playing import DELIVERED, HELD, REPEATED, awaited, with_holds
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.errors import BY_NAME, CODES
 from kafka_proto.gateway import offer
@@ -100,11 +100,12 @@ class Situation:
 
     def _happened(self, note: str) -> dict[str, Any]:
         """Do what a note says, and return what is seen of it."""
-        if waited := WAITED.fullmatch(note):
-            self._until([state.strip(" '\"") for state in waited[1].split(",")], TIDS + "A")
+        if states := awaited(note):
+            self._until(states, TIDS + "A")
         elif repeated := REPEATED.fullmatch(note):
             fields = {"transactional_id": TIDS + "A", "transaction_timeout": 60_000}
-            while _init(self, 1, fields)["producer_epoch"] < int(repeated[1]):
+            while (epoch := _init(self, 1, fields)["producer_epoch"]) < int(repeated[1]) and (
+                    epoch >= 0 or self._wait()):  # an error has no epoch, and is not asked about for ever
                 pass
         elif note == HELD and self._markers is not None and not self._markers.is_holding():
             return {"note": "no marker came"}

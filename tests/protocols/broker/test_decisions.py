@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import pytest
+from support.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
 from kafka_proto.broker import Node, elect, handle, new_node, next_deadline, pass_time
@@ -13,13 +12,12 @@ from kafka_proto.coordinator import role
 from kafka_proto.coordinator.answers import response
 from kafka_proto.coordinator.completion import AfterMarker, after_marker
 from kafka_proto.coordinator.outcome import Answer
-from kafka_proto.coordinator.producer_ids import Allocator, Block, ProducerIds, allocate
+from kafka_proto.coordinator.producer_ids import Allocator, ProducerIds, allocate
 from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Logged, Markers
 from kafka_proto.coordinator.transaction import (
     LAST_EPOCH,
     CachedTransaction,
     IllegalTransition,
-    TransactionMetadata,
     TxnState,
     prepare,
 )
@@ -44,26 +42,6 @@ from kafka_proto.requests import (
     WriteTxnMarkersRequest,
 )
 from kafka_proto.versions import KIP_98, KIP_360, KIP_890, KIP_890_4_2, KIP_890_4_4, KIP_890_PART_1, BrokerVersion
-
-INIT = InitProducerIdRequest(4, "tid", 60_000)
-ONGOING = TransactionMetadata(7, TxnState.ONGOING, 3, partitions=("T-0",), timeout_ms=50, start_timestamp=0)
-IDS = ProducerIds(Block(1000, 10))
-
-
-def coordinator(metadata: TransactionMetadata, **changes: Any) -> Coordinator:
-    """Return a coordinator of one transaction."""
-    return Coordinator(FrozenMap({"tid": CachedTransaction(metadata)}), ids=IDS, **changes)
-
-
-def ask(version: BrokerVersion, state: Coordinator, request: Any) -> role.Step:
-    """Let a coordinator receive a request."""
-    return role.receive(version.coordinator, state, request, now=100, token="me")
-
-
-def error_of(step: role.Step) -> Error:
-    """Return the code of the one answer."""
-    (answered,) = [effect for effect in step[1] if isinstance(effect, Answered)]
-    return answered.answer.error
 
 
 def batch(epoch: int = 0, sequence: int = 0, producer: int = 7) -> RecordBatch:

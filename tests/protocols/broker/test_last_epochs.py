@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import pytest
+from support.one_transaction import INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
 from kafka_proto.coordinator import role
-from kafka_proto.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.coordinator.role import Answered, Coordinator, Logged
-from kafka_proto.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.coordinator.role import Logged
+from kafka_proto.coordinator.transaction import LAST_EPOCH, TxnState
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_EPOCH, Marker, marker_batch
-from kafka_proto.requests import EndTxnRequest, Error, InitProducerIdRequest
+from kafka_proto.requests import EndTxnRequest, Error
 from kafka_proto.versions import (
     KIP_360,
     KIP_890,
@@ -24,22 +22,6 @@ from kafka_proto.versions import (
     KIP_890_PART_1,
     BrokerVersion,
 )
-
-INIT = InitProducerIdRequest(4, "tid", 60_000)
-ONGOING = TransactionMetadata(7, TxnState.ONGOING, 3, partitions=("T-0",), timeout_ms=50, start_timestamp=0)
-
-
-def coordinator(metadata: TransactionMetadata) -> Coordinator:
-    return Coordinator(FrozenMap({"tid": CachedTransaction(metadata)}), ids=ProducerIds(Block(1000, 10)))
-
-
-def ask(version: BrokerVersion, state: Coordinator, request: Any) -> role.Step:
-    return role.receive(version.coordinator, state, request, now=100, token="me")
-
-
-def error_of(step: role.Step) -> Error:
-    (answered,) = [effect for effect in step[1] if isinstance(effect, Answered)]
-    return answered.answer.error
 
 
 @pytest.mark.parametrize(("version", "epoch", "producer_id"), [
@@ -62,7 +44,7 @@ def test_nothing_ends_a_transaction_at_the_very_last_epoch_before_4_4(version: B
     state = coordinator(attrs.evolve(ONGOING, producer_epoch=MAX_EPOCH))
     bumping = [EndTxnRequest(5, "tid", 7, MAX_EPOCH, committed) for committed in (False, True)]
     for request in (INIT, attrs.evolve(INIT, producer_id=7, producer_epoch=MAX_EPOCH),
-                    *(bumping if version.name.startswith("kip-890/") or version is KIP_890 else ())):
+                    *(bumping if version in (KIP_890, KIP_890_4_2) else ())):
         after, effects = ask(version, state, request)
         assert after == state and error_of((after, effects)) is Error.UNKNOWN_SERVER_ERROR
     assert role.time_out(version.coordinator, state, "tid", now=51) == (state, ())

@@ -1,0 +1,33 @@
+"""A coordinator that has one transaction, `tid`, and is asked about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.model import FrozenMap
+from kafka_proto.coordinator import role
+from kafka_proto.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.coordinator.role import Answered, Coordinator
+from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.requests import Error, InitProducerIdRequest
+from kafka_proto.versions import BrokerVersion
+
+INIT = InitProducerIdRequest(4, "tid", 60_000)
+ONGOING = TransactionMetadata(7, TxnState.ONGOING, 3, partitions=("T-0",), timeout_ms=50, start_timestamp=0)
+IDS = ProducerIds(Block(1000, 10))
+
+
+def coordinator(metadata: TransactionMetadata, **changes: Any) -> Coordinator:
+    """Return a coordinator of one transaction."""
+    return Coordinator(FrozenMap({"tid": CachedTransaction(metadata)}), ids=IDS, **changes)
+
+
+def ask(version: BrokerVersion, state: Coordinator, request: Any) -> role.Step:
+    """Let a coordinator receive a request."""
+    return role.receive(version.coordinator, state, request, now=100, token="me")
+
+
+def error_of(step: role.Step) -> Error:
+    """Return the code of the one answer."""
+    (answered,) = [effect for effect in step[1] if isinstance(effect, Answered)]
+    return answered.answer.error
