@@ -57,19 +57,17 @@ WRAPPER = "benchmarked"
 REPLICATION = """
 EXTENDS Kip320
 
-\\* TypeOk compares a record with -1, which TLC refuses; the same in an evaluable form, and LeaderInIsr as it can hold.
-LogTypeOk(log) ==
-    /\\ log.endOffset \\in 0 .. LogSize
-    /\\ DOMAIN log.records = ReplicaLog!Offsets
-    /\\ \\A offset \\in ReplicaLog!Offsets :
-        IF offset < log.endOffset THEN log.records[offset] \\in LogRecords ELSE log.records[offset] = Nil
+\\* TypeOk compares a record with -1, which TLC refuses; this says it of each field, and LeaderInIsr as it can hold.
+Believes(who) ==
+    who.leaderEpoch \\in Nil..MaxLeaderEpoch /\\ who.isr \\union ({who.leader} \\ {None}) \\subseteq Replicas
+Written(record) == record.id \\in 0..MaxRecords - 1 /\\ record.epoch \\in 0..MaxLeaderEpoch
+Kept(log) ==
+    /\\ log.endOffset \\in 0..LogSize /\\ DOMAIN log.records = 0..LogSize - 1
+    /\\ \\A n \\in 0..LogSize - 1 : IF n < log.endOffset THEN Written(log.records[n]) ELSE log.records[n] = Nil
 MCTypeOk ==
-    /\\ LeaderEpochSeq!TypeOk
-    /\\ RecordSeq!TypeOk
-    /\\ \\A replica \\in Replicas : LogTypeOk(replicaLog[replica])
-    /\\ replicaState \\in [Replicas -> ReplicaState]
-    /\\ quorumState \\in QuorumState
-    /\\ leaderAndIsrRequests \\subseteq QuorumState
+    /\\ nextLeaderEpoch \\in 0..MaxLeaderEpoch + 1 /\\ nextRecordId \\in 0..MaxRecords
+    /\\ \\A who \\in {quorumState} \\cup leaderAndIsrRequests : Believes(who)
+    /\\ \\A r \\in Replicas : Believes(replicaState[r]) /\\ replicaState[r].hw \\in 0..LogSize /\\ Kept(replicaLog[r])
 LeaderInIsrOrNone == quorumState.leader = None \\/ quorumState.leader \\in quorumState.isr
 """
 

@@ -1,4 +1,4 @@
-"""Pulsar's topic compaction as the module `compaction` (seed 002) specifies it.
+"""Pulsar's topic compaction as the module `compaction` specifies it.
 
 Rooms: `records`; decisions in `compactor` and `reader`; `versions`; the spec composition in `spec`; `properties`;
 `models`.

@@ -1,4 +1,4 @@
-"""Pulsar's topic compaction as the module `compaction` (seed 002) has it: its actions over its variables.
+"""Pulsar's topic compaction as the module `compaction` has it: its actions over its variables.
 
 Slots are finer than the variables: `messages[1][key]` and `messages[1][value]` (None until it is sent), and a ledger
 `compactedLedgers[1]` is the ids of its messages, which never change. `spec_variables` is the way back.

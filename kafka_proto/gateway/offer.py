@@ -68,7 +68,7 @@ ANNOUNCED_PRODUCE_FROM = 0
 """What brokers of 4.0 announce besides, though they refuse versions below 3: librdkafka looks at it (KAFKA-18659)."""
 
 UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
-SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+SOFTWARE = re.compile(r"(?![.-])[A-Za-z0-9.-]+(?<![.-])")
 
 
 @attrs.frozen

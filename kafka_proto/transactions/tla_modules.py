@@ -33,18 +33,12 @@ VALUES_02 = (
 
 MESSAGES = ("TypeOK", "NoBadStateResponse")
 CLIENTS_DIFFER = r"""
-    ~\E ct1, ct2 \in Clients :
-        /\ ct1 # ct2
-        /\ client[ct1].pid # -1
-        /\ client[ct1].pid = client[ct2].pid
-        /\ client[ct1].epoch = client[ct2].epoch"""
+    LET known == {c \in Clients : client[c].pid # -1}
+    IN Cardinality({<<client[c].pid, client[c].epoch>> : c \in known}) = Cardinality(known)"""
 TCS_DIFFER = r"""
     \A p \in TxnLogPartitions :
-        ~\E br1, br2 \in Brokers :
-            /\ br1 # br2
-            /\ tc_log_metadata[br1][p].leader = br1
-            /\ tc_log_metadata[br2][p].leader = br2
-            /\ tc_log_metadata[br1][p].cepoch = tc_log_metadata[br2][p].cepoch"""
+        LET leading == {b \in Brokers : tc_log_metadata[b][p].leader = b}
+        IN Cardinality({tc_log_metadata[b][p].cepoch : b \in leading}) = Cardinality(leading)"""
 OURS = {
     "LogsAgreeUpToHwm": r"""
     \A p \in TxnLogPartitions, br1, br2 \in Brokers :
@@ -74,9 +68,8 @@ OURS = {
 IDS_SPREAD = {
     "BalancedTidToPartSpread(mapping)": r"""
     /\ mapping = Trace[1].t_to_p_mapping
-    /\ \A one, other \in TxnLogPartitions :
-        Cardinality({tid \in TransactionIds : mapping[tid] = one})
-            - Cardinality({tid \in TransactionIds : mapping[tid] = other}) \in {-1, 0, 1}""",
+    /\ LET held == {Cardinality({tid \in TransactionIds : mapping[tid] = p}) : p \in TxnLogPartitions}
+       IN \A most, least \in held : most - least <= 1""",
 }
 CHOSEN_01 = {
     **IDS_SPREAD,
@@ -88,9 +81,8 @@ CHOSEN_02 = {
     **IDS_SPREAD,
     "BalancedPartitionLeadership(part_leader)": r"""
     /\ part_leader = Trace[1].txn_log_leader
-    /\ \A one, other \in Brokers :
-        Cardinality({p \in TxnLogPartitions : part_leader[p] = one})
-            - Cardinality({p \in TxnLogPartitions : part_leader[p] = other}) \in {-1, 0, 1}""",
+    /\ LET led == {Cardinality({p \in TxnLogPartitions : part_leader[p] = b}) : b \in Brokers}
+       IN \A most, least \in led : most - least <= 1""",
 }
 """What `Init` of diaries 01 and 02 and of the gist may choose, and what a run's first state says it did choose."""
 DIARY = "https://github.com/Vanlightly/kafka-tlaplus, transactions/diary"

@@ -202,7 +202,7 @@ def test_liveness_every_temporal_property_is_mutated() -> None:
     assert temporal == dict(zip(names, ([ALL_GET_PID], both, both, both, ["Termination"]), strict=True))
 
 
-# Seed 004's lesson: which fairness diary 01 needs, in the order in which the text finds out.
+# Which fairness diary 01 needs, in the order in which diary entry 2 finds out.
 
 UNANSWERED = ("SendInitPidRequest(c1,b1)", "ReceiveInitPidRequest(b1,c1)", "CompleteInitPidRequest(b1,p1)")
 WRONG_BROKER = ("SendInitPidRequest", "ReceiveInitPidRequest", "ReceiveInitPidResponse")

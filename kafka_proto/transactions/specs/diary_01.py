@@ -1,4 +1,4 @@
-"""Diary 01 (seed 004): InitPid alone, with an unreplicated transaction log and any broker asked at random.
+"""Diary 01: InitPid alone, with an unreplicated transaction log and any broker asked at random.
 
 The published table's initial states range over every mapping of ids to partitions and of partitions to brokers
 (`init=published`); the later form chooses one (`init=choose`).

@@ -1,4 +1,4 @@
-"""Diary 02 (seed 003): InitPid and AddPartitionsToTxn with elections; the gist's actions are these, too.
+"""Diary 02: InitPid and AddPartitionsToTxn with elections; the gist's actions are these, too.
 
 Who commits does so on every broker at once, elections are one atomic step with the controller's, and the coordinator of
 an id is found atomically.

@@ -1,4 +1,4 @@
-"""The gist (seed 000): an earlier diary 02 without CompletePartialTxn, whose followers copy the leader's whole log."""
+"""The gist: an earlier diary 02 without CompletePartialTxn, whose followers copy the leader's whole log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diary 01 as published (seed 004), whose requests are handled at the granularity of its spec."""
+"""Diary 01 as published, whose requests are handled at the granularity of its spec."""
 
 from __future__ import annotations
 

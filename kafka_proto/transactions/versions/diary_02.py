@@ -1,4 +1,4 @@
-"""Diary 02 as published (seed 003)."""
+"""Diary 02 as published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gist as published (seed 000), an earlier diary 02."""
+"""The gist as published, an earlier diary 02."""
 
 from __future__ import annotations
 
