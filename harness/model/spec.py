@@ -8,8 +8,9 @@
     NEXT = (send_init_pid_request, ..., (commit_txn_log_append, elect_leader, become_follower))
     FAIRNESS = {"SendInitPidRequest": "strong", "CommitTxnLogAppend": "weak"}
 
-`k` holds the constants of the model. A tuple in `NEXT` is `\\E b, p : one \\/ other \\/ third`. An action that consumes
-a message names its type in `receives`, and gets the message last; its parameters are who receives it, and from whom.
+`k` holds the constants of the model. A tuple in `NEXT` ranges over its parameters once, and over its actions for each
+choice of them. An action that consumes a message names its type in `receives`, and gets the message last; its
+parameters are who receives it, and from whom.
 Extensions wrap a relation from outside (`extended`): the modules of a spec know nothing of them.
 """
 
@@ -66,7 +67,7 @@ class Action:
     changes: Changes
     kind: Kind = Kind.STEP
     shown: bool = True
-    """Whether what it ranges over are its parameters, shown in labels; witnesses are bound inside, by `\\E`."""
+    """Whether what it ranges over are its parameters, shown in labels; witnesses are bound inside."""
     by: str = ""
     """The process whose steps these are, a format of what it ranges over; without one, each choice is a process."""
     receives: tuple[type[Message], ...] = ()
@@ -113,7 +114,7 @@ def action(
 
 
 def each(*constants: str) -> Over:
-    """Range over the members of constants: `each("brokers", "clients")` is `\\E b \\in Brokers, c \\in Clients`."""
+    """Range over the members of constants: `each("brokers", "clients")` is every pair of them."""
     return lambda k: product(*(getattr(k, name) for name in constants))
 
 

@@ -1,7 +1,7 @@
 """Fairness over the arrays of a state graph: which steps may not be put off for ever, and where that can be kept up.
 
-Fairness is per action and its arguments, as `\\A c, b : WF_vars(Action(c, b))` in the specs. An action counts as
-enabled, and as taken, only by steps that change the state.
+Fairness is per action and its arguments, as in the specs: each choice of them has a condition of its own. An action
+counts as enabled, and as taken, only by steps that change the state.
 """
 
 from __future__ import annotations
