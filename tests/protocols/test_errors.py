@@ -1,4 +1,4 @@
-"""The table of error codes against Kafka's own, copied from its sources."""
+"""The table of error codes against the names and numbers of Kafka's own sources."""
 
 from __future__ import annotations
 
