@@ -28,11 +28,14 @@ MAP = "$map"
 TYPE = "$type"
 
 
-_TEXT = frozenset({str})
+_TEXT, _NUMBER = frozenset({str}), frozenset({int})
 
 
 class FrozenMap(Mapping[K, V]):
-    """An immutable map whose items are kept in one order (strings as such, other keys by their canonical text)."""
+    """An immutable map whose items are kept in one order: that of its keys if all are texts, or all are whole numbers.
+
+    Other keys, and those of several kinds, are in the order of their canonical text.
+    """
 
     __slots__ = ("_hash", "_items", "_text")
     _items: dict[K, V]
@@ -41,7 +44,8 @@ class FrozenMap(Mapping[K, V]):
 
     def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         given = dict(items)
-        keys: Iterable[K] = sorted(given) if _TEXT.issuperset(map(type, given)) else canonical_sort(given)  # type: ignore[type-var]
+        has_own = _TEXT.issuperset(map(type, given)) or _NUMBER.issuperset(map(type, given))
+        keys: Iterable[K] = sorted(given) if has_own else canonical_sort(given)  # type: ignore[type-var]
         self._items = {key: given[key] for key in keys}
         self._hash = None
         self._text = None
@@ -105,7 +109,8 @@ class FrozenMap(Mapping[K, V]):
             return self
         kept = self._items.copy()
         del kept[key]
-        return _in_order(kept) if type(key) is str or str not in map(type, kept) else FrozenMap(kept)
+        # Where they differ in kind, what is left may be all of one kind, as the map was not.
+        return _in_order(kept) if type(next(iter(kept), key)) is type(key) else FrozenMap(kept)
 
 
 def _in_order(items: dict[K, V]) -> FrozenMap[K, V]:

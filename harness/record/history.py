@@ -33,8 +33,8 @@ from harness.record.files import compact, each_text, parse_line, write_atomicall
 from harness.record.trail import HISTORY_FORMAT as FORMAT
 from harness.record.trail import RUN_FIELDS, Trail, build_model, check_format, check_line, read_faults, run_fields
 
-VERSION = 1
-READABLE = (1,)
+VERSION = 2
+READABLE = (1, 2)
 
 HEADER_FIELDS: Mapping[str, FieldKind] = {**RUN_FIELDS, "properties": TEXTS, "runtime": TEXT, "processes": TEXTS}
 END_FIELDS: Mapping[str, FieldKind] = {"end": COUNT, "digest": TEXT, "verdict": OBJECT}

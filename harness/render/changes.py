@@ -121,7 +121,7 @@ def _fields_differ(path: str, old: Any, new: Any) -> list[str]:
 
 def _items_differ(path: str, old: FrozenMap[Any, Value], new: FrozenMap[Any, Value]) -> list[str]:
     found = []
-    for key in canonical_sort({*old, *new}):
+    for key in old.update(new):
         where = f"{path}[{brief(key)}]"
         if key not in new:
             found.append(f"{where} - {brief(old[key])}")

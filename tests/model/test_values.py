@@ -191,6 +191,23 @@ def test_frozen_map_does_not_depend_on_insertion_order(items: dict[Any, Any], ra
     assert canonical_bytes(one) == canonical_bytes(other)
 
 
+def test_frozen_map_of_whole_numbers_is_in_their_order() -> None:
+    """9 comes before 10, and below 0 the lower number first; among keys of other kinds numbers are texts."""
+    numbers = FrozenMap({10: "c", 9: "b", -1: "a", -2: "z"})
+    assert list(numbers.items()) == [(-2, "z"), (-1, "a"), (9, "b"), (10, "c")]
+    assert canonical_text(numbers) == '{"$map":[[-2,"z"],[-1,"a"],[9,"b"],[10,"c"]]}'
+    assert [*numbers.set(100, "d").set(11, "e")] == [-2, -1, 9, 10, 11, 100]
+    assert [*FrozenMap({10: 0, 9: 0, "9": 0})] == ["9", 10, 9]
+    assert [*FrozenMap({(10,): 0, (9,): 0})] == [(10,), (9,)]
+
+
+@given(st.dictionaries(st.integers(), st.integers(), max_size=8))
+def test_frozen_map_of_whole_numbers_is_read_back_from_any_order(items: dict[int, int]) -> None:
+    """A file in which such a map is in the order of its keys' text, as it once was written, gives the same map."""
+    once = {"$map": [[key, items[key]] for key in sorted(items, key=str)]}
+    assert list(decode(once, {}).items()) == list(FrozenMap(items).items()) == sorted(items.items())
+
+
 @given(st.dictionaries(texts, st.integers(), max_size=4), texts, st.integers())
 def test_frozen_map_set_and_without_leave_the_map_as_it_was(items: dict[str, int], key: str, item: int) -> None:
     """`set`, `update` and `without` return what a dict would hold, as new maps."""
@@ -253,8 +270,9 @@ def test_canonical_bytes_are_the_same_in_every_process() -> None:
 def test_map_with_a_key_more_or_less_is_the_one_made_anew() -> None:
     """Items are in the same order, whatever the kinds of keys and however the map came about."""
     keys = ["b", "a", "a!", 2, 1, (1,), Leaf(1), "c"]
-    for count in range(len(keys) + 1):
-        items = {key: n for n, key in enumerate(keys[:count])}
+    chosen = [*(keys[:count] for count in range(len(keys) + 1)), [10, 9, "a"], [10, 9, (1,)], ["a", "b", 1], [10, 9, 8]]
+    for some in chosen:
+        items = {key: n for n, key in enumerate(some)}
         one = FrozenMap(items)
         for key in (*keys, "d", 3):
             changed = FrozenMap({**items, key: "x"})

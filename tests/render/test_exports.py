@@ -280,11 +280,12 @@ def test_changes_name_only_what_differs() -> None:
     before = {
         "client[c1]": Talk(0, (1,)), "log[b1]": ("a", "b"), "gate[b1]": Gate(), "inbox[b1]": (), "b1": Talk(1),
         "disk[b1]": FrozenMap({"said": 0}), "known": FrozenMap({"p1": "b1", "p2": None}), "some": frozenset("xy"),
+        "turns": FrozenMap({10: 1, 9: 1}),
     }
     writes = {
         "client[c1]": Talk(2, (1,)), "log[b1]": ("a", "c"), "gate[b1]": Gate("down"), "inbox[b1]": ("m",),
         "b1": Talk(1, (4, 5)), "disk[b1]": FrozenMap({"said": 1}), "known": FrozenMap({"p2": "b2", "p3": ""}),
-        "some": frozenset("yz"),
+        "some": frozenset("yz"), "turns": FrozenMap({11: 1, 10: 2, 9: 2}),
     }
     assert changes(before, writes) == (
         "b1: heard + 4, heard + 5",
@@ -294,6 +295,7 @@ def test_changes_name_only_what_differs() -> None:
         "known: [p1] - b1, [p2] None->b2, [p3] + \"\"",
         "log[b1]: - b, + c",
         "some: - x, + z",
+        "turns: [9] 1->2, [10] 1->2, [11] + 1",
     )
     assert brief(Talk(3, (1, 2))) == "<said=3 heard=(1, 2)>" and brief(Talk()) == "<Talk>"
 
