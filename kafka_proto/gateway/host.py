@@ -224,7 +224,7 @@ class Host:
         now = (*self.faults.brokers.get(fault.broker, ()), fault)
         self.faults = attrs.evolve(self.faults, brokers=self.faults.brokers.set(fault.broker, now))
         if fault.kind == "crash":
-            for number in [number for number, client in self.clients.items() if client.broker == fault.broker]:
+            for number in self._clients_of(fault.broker):
                 outputs.append(Close(number, f"b{fault.broker} crashed"))
                 self._forget(number)
             parked = tuple(each for each in self.faults.parked if each.broker != fault.broker)
@@ -261,11 +261,16 @@ class Host:
         self._release(lambda each: each.number == number, outputs)
 
     def _resume(self, broker: int, outputs: list[Output]) -> None:
-        for number, client in list(self.clients.items()):
-            if client.broker == broker and number in self.clients:
+        for number in self._clients_of(broker):
+            client = self.clients.get(number)
+            if client is not None:
                 data, client.unsent = client.unsent, b""
                 self._write(number, data, outputs)
                 self._go_on(number, outputs)
+
+    def _clients_of(self, broker: int) -> list[int]:
+        """Return a broker's connections by number, in whatever order they were opened."""
+        return sorted(number for number, client in self.clients.items() if client.broker == broker)
 
     def _let_go(self, now: int, outputs: list[Output]) -> None:
         """End what is over by now."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,12 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.command_line import call
 from support.scripted import Scripted
 from support.serving import serving
+from support.wire import request_bytes
 
 from harness.model import Refusal
 from harness.record import read_trail
 from harness.simulate.replay import replay_plain
+from kafka_proto.gateway import offer
 from kafka_proto.gateway.command import serve
 
 
@@ -86,3 +90,23 @@ def test_a_plan_has_verbs_and_the_faults_of_a_scenario(tmp_path: Path) -> None:
         "Injected(f1) delay EndTxn", "Injected(f2) partition b1 b2", "Injected(f3) partition b1 b3",
         "Injected(f4) partition b2 b3"]
     assert replay_plain(trail).verdict.ok
+
+
+def test_a_session_replays_in_which_a_broker_with_twelve_connections_crashed(tmp_path: Path) -> None:
+    """They are closed by number, 9 before 10, live and in the replay."""
+    path = tmp_path / "crash.trail.jsonl"
+    with serving("--faults", "-", "--trail", str(path)) as (address, process), ExitStack() as clients:
+        host, _, port = address.partition(":")
+        sockets = [clients.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(12)]
+        for client in sockets:
+            client.sendall(request_bytes(offer.API_VERSIONS, 0, {}))
+            assert client.recv(1), "it is open at the broker, and idle from now on"
+        assert tell(process, "crash b1 for_ms=300") == "fault 1: crash b1 for_ms=300"
+        for client in sockets:
+            while client.recv(4096):
+                pass
+        code, lines, errors = ended(process)
+    assert (code, lines[1:], errors) == (0, [f"kafka-proto replay {path}"], "")
+    opened = [chosen for chosen in read_trail(path).choices if chosen.label.startswith("Opened")]
+    replayed = call("replay", path)
+    assert len(opened) == 12 and replayed.code == 0, replayed

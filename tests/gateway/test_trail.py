@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,8 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.drawn_sessions import DrawnSession
+from support.drawn_sessions import replayed as digest_of
 from support.paths import ROOT
 from support.wire import Producer, Talk, inject
 
@@ -22,7 +28,7 @@ from harness.simulate.replay import replay_plain
 from harness.simulate.shrink import shrink
 from harness.simulate.tables import Tables
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.host import Ended, Host
+from kafka_proto.gateway.host import Ended, Host, Opened
 from kafka_proto.gateway.inputs import Settings, Started
 from kafka_proto.gateway.model import slots_of
 from kafka_proto.gateway.recording import Recording
@@ -123,3 +129,51 @@ def test_a_recorded_session_of_librdkafka_replays_without_it() -> None:
     observed = state["observed"]
     assert observed["counts"] == {"shop": 3}
     assert [heard["committed"] for heard in observed["heard"]["rest"]] == [True, False, True]
+
+
+@pytest.mark.parametrize("brokers", [1, 12])
+def test_a_crash_closes_connections_by_number_whatever_came_first(brokers: int) -> None:
+    """Connection 9 is closed before 10, on b10 as on b1, however they were opened; the replay closes them so, too."""
+    clients = Recorded(ports=tuple(range(1, brokers + 1)))
+    for number in (10, 2, 9, 11, 1):
+        clients.give(Opened(number, clients.now, brokers))
+    closed = inject(clients, 1, "crash", broker=brokers)
+    assert [close.connection for close in closed] == [1, 2, 9, 10, 11]
+    assert replayed(clients.recording.trail()) == replayed(clients.recording.trail())
+
+
+def check_drawn(seeds: range, inputs: int) -> None:
+    """Draw sessions, and compare the digest of each with that of its replay."""
+    kinds: Counter[str] = Counter()
+    for seed in seeds:
+        session = DrawnSession(seed, inputs)
+        assert digest_of(session.recording.trail()) == str(session.digest), f"seed {seed}"
+        kinds += session.kinds
+        kinds["heard"] += len(session.host.observed.heard)
+    assert min(kinds[kind] for kind in ("crash", "partition", "cut", "pause", "elect", "heard")) >= len(seeds) // 3
+    assert kinds["closed"] > 2 * len(seeds), "crashes end several connections at once"
+
+
+def test_drawn_sessions_replay_with_the_digest_that_they_had() -> None:
+    """30 connections, brokers that crash, are paused and cut off from each other, elections: each step is the same."""
+    check_drawn(range(10), 200)
+
+
+@pytest.mark.large
+def test_200_drawn_sessions_replay_with_the_digest_that_they_had() -> None:
+    """Two hundred of them, longer, and one whose choices do not stay in memory."""
+    check_drawn(range(100, 300), 400)
+    check_drawn(range(300, 301), 5_000)
+
+
+def test_drawn_sessions_replay_in_another_process(tmp_path: Path) -> None:
+    """What comes of a session does not depend on PYTHONHASHSEED, by which Python orders sets."""
+    drawn = Path(str(sys.modules[DrawnSession.__module__].__file__))
+    digests = []
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        done = subprocess.run([sys.executable, str(drawn), str(tmp_path), "20", "22", "200"], env=environment,
+                              capture_output=True, text=True, check=True)
+        digests.append(done.stdout.split())
+    assert digests[0] == digests[1] == [
+        digest_of(read_trail(tmp_path / f"{seed}.trail.jsonl")) for seed in range(20, 22)]
