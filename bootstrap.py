@@ -49,9 +49,9 @@ SCRIPT = BIN / ("kafka-proto.exe" if WINDOWS else "kafka-proto")
 STAMP = VENV / "kafka-proto.stamp"
 
 PIP = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-EXTRAS = ("test", "search", "spark", "demo", "gateway")
+EXTRAS = ("test", "search", "spark", "demo", "gateway", "reproduce", "clients")
 # Never compiled here: where one of them has no wheel yet for a Python, the extra that asks for it is left out.
-WHEELS = ["--only-binary", "numpy,scipy,pandas,pyarrow,matplotlib,kio,crc32c"]
+WHEELS = ["--only-binary", "numpy,scipy,pandas,pyarrow,matplotlib,kio,crc32c,confluent-kafka,kafka-python,aiokafka"]
 RUFF = ["-m", "ruff", "check", "."]
 MYPY = ["-m", "mypy"]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,7 +9,7 @@ out/.
 
     python benchmarks/drawn_situations.py                                 # 100 for each broker
     python benchmarks/drawn_situations.py --release 4.4.0 --level 1 --situations 500 --seed 7
-    python benchmarks/drawn_situations.py --situations 40 --out tests/data/conformance/drawn.json.gz
+    python benchmarks/drawn_situations.py --situations 40 --out kafka_proto/conformance/recorded/drawn.json.gz
     python benchmarks/drawn_situations.py --last-epochs --situations 10   # where epochs run out: a minute each
 
 The exit code is 1 where a broker of ours answered otherwise than a real one that said the same twice.

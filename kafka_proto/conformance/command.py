@@ -107,7 +107,7 @@ conformance = ProtocolCommand(
 
     Each record is played request by request against the version that stands for its release; what is compared are the
     answers, and what is left behind: coordinator, logs, offsets, aborted transactions, producers. Without FILE: those
-    that {VARIABLE} names, else those of the checkout. The exit code is 1 where a record differs without known reason.
+    that {VARIABLE} names, else those of the package. The exit code is 1 where a record differs without known reason.
     """,
     run, "[FILE]...", (
         CommandOption("--release", "RELEASE", "Only records of this release, as 4.4.0."),

@@ -21,14 +21,14 @@ class BadFile(Exception):
 
 
 def default_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Return the files to play where none is named: those that the variable names, else those of a checkout.
+    """Return the files to play where none is named: those that the variable names, else those of the package.
 
     The variable holds a path or several, as PATH does. Raises BadFile where there is no file at all.
     """
     named = environment.get(VARIABLE)
     if named:
         return tuple(Path(part) for part in named.split(os.pathsep) if part)
-    folder = Path(__file__).parents[2] / "tests" / "data" / "conformance"
+    folder = Path(__file__).with_name("recorded")
     found = tuple(sorted(folder.glob("*.json.gz"))) + tuple(sorted(folder.glob("*.json")))
     if not found:
         raise BadFile(f"there are no recorded situations here; name a file, or set {VARIABLE} to one")

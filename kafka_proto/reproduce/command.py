@@ -25,9 +25,8 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     try:
         from kafka_proto.reproduce.playing import play
     except ImportError as error:
-        what = "confluent-kafka" if error.name == "confluent_kafka" else "'kafka-proto[gateway]'"
-        raise Refusal(f"playing against a real broker needs librdkafka and the extra `gateway` ({error.name} is "
-                      f"missing): pip install {what}") from None
+        raise Refusal(f"playing against a real broker needs the extra `reproduce` ({error.name} is missing): "
+                      "pip install 'kafka-proto[reproduce]'") from None
     try:
         played = play(schedule, host, port, _progress)
     except (OSError, ValueError) as error:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support.paths import ROOT
+from support.paths import ROOT, TESTS
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 PYPROJECT = """
@@ -48,7 +50,8 @@ def project(folder: Path, *metadata: str) -> Path:
     shutil.copy(ROOT / "bootstrap.py", folder)
     (folder / "pyproject.toml").write_text(PYPROJECT)
     (folder / "backend.py").write_text(BACKEND)
-    extras = (f"Provides-Extra: {extra}" for extra in ("test", "search", "spark", "demo", "gateway", "kernel"))
+    names = ("test", "search", "spark", "demo", "gateway", "reproduce", "clients", "kernel")
+    extras = (f"Provides-Extra: {extra}" for extra in names)
     (folder / "METADATA").write_text(METADATA + "\n".join((*extras, *metadata, "")))
     (folder / "index").mkdir()
     return folder
@@ -160,3 +163,16 @@ def test_the_suite_runs_on_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     bootstrap = imported(monkeypatch)
     for options, most in ((bootstrap.PYTEST, 2 * bootstrap.CORES), (bootstrap.LARGE, bootstrap.CORES + 1)):
         assert options[:3] == ["-m", "pytest", "-n"] and int(options[3]) == min(most, 4)
+
+
+def test_setup_installs_whatever_a_test_is_skipped_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each package that tests import if it is there is in an extra of the set-up, real clients of Kafka included."""
+    bootstrap = imported(monkeypatch)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    installed = {re.split(r"[\[<>=;]", wanted)[0] for extra in bootstrap.EXTRAS for wanted in extras[extra]}
+    asked = {name for path in TESTS.rglob("test_*.py")
+             for name in re.findall(r'importorskip\("(\w+)"', path.read_text(encoding="utf-8"))}
+    assert asked >= {"aiokafka", "confluent_kafka", "kafka", "kio", "starlette"}
+    assert {{"kafka": "kafka-python"}.get(name, name.replace("_", "-")) for name in asked} <= installed
+    compiled = set(bootstrap.WHEELS[1].split(","))
+    assert {"aiokafka", "confluent-kafka", "kafka-python"} <= compiled, "none of them is compiled by a set-up"

@@ -63,9 +63,10 @@ HOMES = {
 DRIVERS = {
     "kafka_proto/gateway/recording.py": ("model", "record"), "kafka_proto/gateway/drawn.py": ("model", "simulate"),
     "kafka_proto/reproduce/command.py": ("model", "record", "simulate"),
-    "kafka_proto/conformance/command.py": ("model", "record"),
+    "kafka_proto/conformance/command.py": ("model", "record"), "kafka_proto/start.py": ("cli",),
 }
-"""The gateway serves real clients, `reproduce` drives them, `conformance` records brokers: drivers, which know more."""
+"""The gateway serves real clients, `reproduce` drives them, `conformance` records brokers, `start` is what an installed
+command runs: drivers, which know more."""
 
 HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "matplotlib", "numpy", "structlog", "click", "rich")
 MOST_LINES = 400

@@ -1,4 +1,4 @@
-"""The wheel: it holds the page's files, and the demo works from it in an environment that has nothing else."""
+"""The wheel: it holds the page's files and the recordings, and works in an environment that has nothing else."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
 from support.docs_blocks import PAGES
 from support.docs_runner import LEFT_OUT, RAN, follow, guide
-from support.paths import ROOT
+from support.paths import RECORDED, ROOT
 from support.spark_session import need_java
+from support.wheels import PACKAGES, PIP, Environment, built, run
 
 EXAMPLES, TWO_PHASE = ROOT / "docs" / "examples", ROOT / "tests" / "data" / "two_phase"
 PLAIN = (ROOT / "tests" / "support" / "plain_search.py").read_text(encoding="utf-8") + """
@@ -32,44 +34,29 @@ STATIC = ROOT / "harness" / "demo" / "web" / "static"
 PATIENCE_S = 60
 
 
-def run(*command: object) -> None:
-    """Run a command that must succeed; what it says is shown where it does not."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built from a copy so that the project's folder stays as it is."""
-    folder = tmp_path_factory.mktemp("wheel")
-    copy = folder / "source"
-    copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy)
-    for name in ("harness", "kafka_proto", "compaction"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", folder, copy)
-    (found,) = folder.glob("*.whl")
-    return found
+    """The wheel."""
+    return built(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands of a clean environment with the wheel, its extras for searches and campaigns, and pytest."""
+    """The commands of a clean environment with the wheel, all its extras, and pytest."""
     need_java()
     venv = tmp_path_factory.mktemp("guides") / "venv"
     run(sys.executable, "-m", "venv", venv)
-    run(venv / "bin" / "pip", "install", "--disable-pip-version-check", "--quiet", f"{wheel}[search,spark]", "pytest")
+    run(venv / "bin" / "pip", "install", "--disable-pip-version-check", "--quiet", f"{wheel}[all]", "pytest")
     return venv / "bin"
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("page", [page for page in PAGES if guide(page)], ids=lambda page: page.stem)
-def test_guide_is_followed_in_an_empty_folder_with_nothing_but_the_wheel(
+@pytest.mark.parametrize("page", [page for page in PAGES if guide(page) or page.name == "README.md"],
+                         ids=lambda page: page.stem)
+def test_readme_and_guides_are_followed_in_an_empty_folder_with_nothing_but_the_wheel(
     page: Path, installed: Path, tmp_path: Path
 ) -> None:
-    """Every block of the guide, campaigns too, in a clean environment: files saved, commands run, outputs as shown."""
+    """Every block of a page, campaigns too, in a clean environment: files saved, commands run, outputs as shown."""
     assert set(follow(page, tmp_path, large=True, installed=installed).values()) <= {RAN, LEFT_OUT}
 
 
@@ -88,6 +75,46 @@ def test_wheel_has_every_file_of_the_page(wheel: Path) -> None:
         names = packed.namelist()
         assert {name: packed.read(name) for name in names if name.startswith("harness/demo/web/static/")} == wanted
     assert not [name for name in names if name.endswith(".pyc")]
+
+
+def test_wheel_has_the_recordings_its_types_and_what_an_index_shows(wheel: Path) -> None:
+    """Each recorded situation, a `py.typed` for each package, and metadata: readme, author, licence, extras."""
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+        (about,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        head, _, body = packed.read(about).decode().partition("\n\n")
+        recorded = {name for name in names if name.startswith("kafka_proto/conformance/recorded/")}
+        assert {Path(name).name: packed.read(name) for name in recorded} == {
+            path.name: path.read_bytes() for path in RECORDED.iterdir()}
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    found = message_from_string(head)
+    assert (found["Name"], found["Author"], found["License-Expression"]) == (
+        "kafka-proto", "The maintainers of kafka-proto", "Apache-2.0")
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert body == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {"Typing :: Typed", "Framework :: Pytest"} <= set(found.get_all("Classifier"))
+    extras = {name for name in found.get_all("Provides-Extra")}
+    (everything,) = (line for line in found.get_all("Requires-Dist") if line.endswith('extra == "all"'))
+    assert set(re.findall(r"\w+", everything.partition("[")[2].partition("]")[0])) == extras - {
+        "all", "gateway", "clients", "browser", "test"}, "`reproduce` brings `gateway`; the others are for the checkout"
+
+
+def test_commands_need_no_checkout(wheel: Path, tmp_path: Path) -> None:
+    """From the wheel, in an empty folder: what was recorded is played, a scenario hunted, its trail replayed."""
+    environment = Environment(tmp_path / "venv")
+    environment.install(wheel)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    played = environment.call("conformance", "--release", "4.4.0", "--family", "rdkafka", cwd=folder)
+    assert (played.returncode, played.stderr) == (0, "")
+    _, *rows, everything = (line.split() for line in played.stdout.splitlines())
+    assert [row[:3] for row in rows] == [["4.4.0", "1", "rdkafka"], ["4.4.0", "2", "rdkafka"]]
+    assert everything[0] == "all" and everything[1] == everything[2] and int(everything[1]) >= 256
+    assert list(folder.iterdir()) == []
+    hunted = environment.call("hunt", "s4-copied-tail", "--out", "found", cwd=folder)
+    assert hunted.returncode == 0, hunted.stderr
+    replayed = environment.call("replay", "found/s4-copied-tail.trail.jsonl", cwd=folder)
+    assert replayed.returncode == 1 and "violates LogsAgreeUpToHwm at step 8" in replayed.stdout
 
 
 @pytest.mark.large
@@ -129,11 +156,10 @@ def test_check_takes_protocols_of_other_packages_in_a_clean_environment(wheel: P
     venv, folder = tmp_path / "venv", tmp_path / "empty"
     folder.mkdir()
     wheels = tmp_path / "wheels"
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     for source in (EXAMPLES, TWO_PHASE):
         copy = tmp_path / source.name
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", wheels, copy)
+        run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", wheels, copy)
     run(sys.executable, "-m", "venv", venv)
     run(venv / "bin" / "pip", "install", "--disable-pip-version-check", "--quiet", wheel, *sorted(wheels.glob("*.whl")))
 

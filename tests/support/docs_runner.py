@@ -67,7 +67,7 @@ class Runner:
     """Whether the page has installed a package of its own."""
 
     def __attrs_post_init__(self) -> None:
-        if not guide(self.page):
+        if not guide(self.page) and not self.installed:
             for name in IN_THE_PROJECT:
                 (self.folder / name).symlink_to(ROOT / name)
 

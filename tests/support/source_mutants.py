@@ -82,7 +82,7 @@ class Moved(Exception):
 def mutated(mutant: Mutant, folder: Path) -> Path:
     """Copy the protocols' packages into a folder, with the wrong edit. Raises Moved."""
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "recorded"))
     path = folder / mutant.file
     text = path.read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests" / "protocols"
-RECORDED = ROOT / "tests" / "data" / "conformance" / "kafka.json.gz"
+RECORDED = ROOT / "kafka_proto" / "conformance" / "recorded" / "kafka.json.gz"
 UNIT_TESTS = (
     "broker/test_answers_by_state.py", "broker/test_coordinator_entries.py", "broker/test_partition_guards.py",
     "broker/test_group_guards.py", "broker/test_decisions.py", "broker/test_log.py", "exactly_once/test_producer.py",

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.command_line import call
-from support.paths import ROOT
+from support.paths import RECORDED, ROOT
 
 from harness.cli import plugged
 from kafka_proto.conformance import files
 
-FILE = ROOT / "tests" / "data" / "conformance" / "kafka.json.gz"
+FILE = RECORDED / "kafka.json.gz"
 ENTRY = EntryPoint("conformance", "kafka_proto.conformance.command:conformance", "harness.commands")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.paths import ROOT
+from support.paths import RECORDED
 
 from harness.model import Scenario, State, find_scenario, model_of
 from harness.simulate.plan import plan_of
@@ -37,7 +37,6 @@ from kafka_proto.requests import (
 )
 from kafka_proto.versions import KIP_98, KIP_360, KIP_890_4_4
 
-RECORDED = ROOT / "tests" / "data" / "conformance" / "kafka.json.gz"
 CODES = {
     "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION",
     "UNKNOWN_MEMBER_ID", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE",
@@ -65,7 +64,7 @@ def codes_in(step: Any) -> Iterator[str]:
 def recorded() -> set[str]:
     """Return what our brokers answer in the recorded situations."""
     found = set[str]()
-    for record in load(RECORDED):
+    for record in load(RECORDED / "kafka.json.gz"):
         for step in play(record):
             found |= set(codes_in([step.get("response"), step.get("marker_answer")])) & CODES
     return found
