@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.command_line import PATIENCE_S, Outcome, call, started, wait_until
+from support.held_workers import in_step_with, one_block_until
 from support.spark_session import spark
 
 from harness.campaign import judging
@@ -268,33 +269,40 @@ def test_a_worker_that_fails_ends_the_campaign_with_its_words(tmp_path: Path, mo
     assert outcome.refusal.endswith("(50 of 100 runs are kept)")
 
 
-def test_an_interrupt_keeps_what_is_committed(tmp_path: Path) -> None:
+def test_an_interrupt_keeps_what_is_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in the middle: some blocks are there, complete; the next start makes the others."""
     manifest = Manifest(cells(["fencing-battle"]), "failing", 0.0, 4)
-    heard = []
+    folder, heard = tmp_path / "campaign", tmp_path / "heard"
 
     def progress(done: int, planned: int, message: str) -> None:
-        if going.store.committed() and not heard:
+        if going.store.committed() and not heard.exists():
             os.kill(os.getpid(), signal.SIGINT)
 
-    going = campaigns.SparkCampaign(tmp_path, manifest, 60, progress, lambda: heard.append(True))
-    outcome = going.run(spark(), "2026-01-02")
-    assert outcome.interrupted and 0 < outcome.runs < 60 and heard == [True]
-    again = campaigns.SparkCampaign(tmp_path, manifest, 60).run(spark(), "2026-01-03")
+    going = campaigns.SparkCampaign(folder, manifest, 60, progress, heard.touch)
+    with monkeypatch.context() as held:
+        held.setattr(campaigns, "make_blocks", one_block_until(heard))
+        outcome = going.run(spark(), "2026-01-02")
+    assert outcome.interrupted and outcome.runs in (4, 8) and heard.exists()
+    again = campaigns.SparkCampaign(folder, manifest, 60).run(spark(), "2026-01-03")
     assert not again.interrupted and (again.runs, again.found >= outcome.runs) == (60, True)
-    digests = {row["seed"]: row["digest"] for row in rows(tmp_path, "runs")}
+    digests = {row["seed"]: row["digest"] for row in rows(folder, "runs")}
     assert digests == {seed: digest for seed, (digest, _) in alone("fencing-battle", runs=60).items()}
 
 
-def test_progress_has_numbers_before_the_first_block_is_committed(tmp_path: Path) -> None:
+def test_progress_has_numbers_before_the_first_block_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One block of all runs: what is done is seen rising from the start, and never beyond what there is."""
     manifest = Manifest(cells(["rp-04-fast-failover"]), "failing", 0.0, 600)
     reported: list[tuple[int, int, str, int]] = []
+    folder, shown = tmp_path / "campaign", tmp_path / "shown"
 
     def progress(done: int, planned: int, message: str) -> None:
         reported.append((done, planned, message, len(going.store.committed())))
+        shown.write_text("\n".join(str(each[0]) for each in reported), encoding="utf-8")
 
-    going = campaigns.SparkCampaign(tmp_path, manifest, 600, progress)
+    monkeypatch.setattr(campaigns, "make_blocks", in_step_with(shown, times=3))
+    going = campaigns.SparkCampaign(folder, manifest, 600, progress)
     with going.alone():
         going.begin("starting Spark")
         assert reported == [(0, 600, "starting Spark", 0)]
@@ -302,7 +310,7 @@ def test_progress_has_numbers_before_the_first_block_is_committed(tmp_path: Path
     early = [done for done, _, _, committed in reported if not committed]
     assert early == sorted(early) and 0 < early[-1] <= 600 and len(set(early)) > 2
     assert reported[-1][:3] == (600, 600, f"{outcome.failing} failing") and outcome.failing > 0
-    assert not (tmp_path / ".parts").exists()
+    assert not (folder / ".parts").exists()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.scripted import Scripted
+from support.set_clock import SetClock
 
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain
@@ -118,12 +119,14 @@ def test_offsets_of_a_group_wait_for_their_marker_and_are_verified() -> None:
     assert cluster.verdict() is None
 
 
-def test_a_transaction_that_times_out_is_ended_as_far_as_its_coordinator_reaches() -> None:
+def test_a_transaction_that_times_out_is_ended_as_far_as_its_coordinator_reaches(clock: SetClock) -> None:
     """An abort by the clock waits at the cut link; an election of the leader to a broker that is reached ends it."""
     with started() as (cluster, producer, here, there):
         assert producer.init(300) == 0
         assert [producer.write(here, b"a"), producer.write(there, b"b")] == [0, 0]
         cluster.partition(*link(producer, there))
+        assert producer.state() == "Ongoing"
+        clock.pass_ms(301)
         producer.until("PrepareAbort")
         described = {"topics": ({"name": "t", "partition_indexes": (there,)},)}
         open_from = [broker["active_producers"][0]["current_txn_start_offset"] for broker in producer.ask(
@@ -134,7 +137,7 @@ def test_a_transaction_that_times_out_is_ended_as_far_as_its_coordinator_reaches
     assert cluster.verdict() is None
 
 
-def test_two_links_are_two_faults_and_brokers_are_named() -> None:
+def test_two_links_are_two_faults_and_brokers_are_named(clock: SetClock) -> None:
     """A link that two faults cut is back when both are over; a broker is not cut off from itself."""
     with started() as (cluster, producer, _, there):
         assert producer.write(there, b"b") == 0
@@ -143,6 +146,7 @@ def test_two_links_are_two_faults_and_brokers_are_named() -> None:
         assert (producer.end(True), producer.state()) == (0, "PrepareCommit")
         first.end()
         assert producer.state() == "PrepareCommit"
+        clock.pass_ms(400)
         producer.until("CompleteCommit")
         second.end()
         assert producer.read(there) == [b"b"]

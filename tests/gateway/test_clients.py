@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.command_line import PATIENCE_S
 from support.serving import serving
 from support.wire import request_bytes, responses
 
@@ -48,7 +50,7 @@ def test_serve_ends_in_order_when_it_is_told_to() -> None:
             assert [(topic["name"], len(topic["partitions"])) for topic in found["topics"]] == [("orders", 3)]
             assert [(broker["host"], str(broker["port"])) for broker in found["brokers"]] == [(host, port)]
             process.send_signal(signal.SIGTERM)
-            said, errors = process.communicate(timeout=20)
+            said, errors = process.communicate(timeout=PATIENCE_S)
         assert (errors, process.returncode) == ("", 0)
         assert said == f"ended after 1 connections and {len(ASKED)} bytes received\n"
 
@@ -64,7 +66,7 @@ def test_a_served_session_is_a_whole_trail_when_it_ends(told: signal.Signals, tm
             client.sendall(ASKED)
             assert len(client.recv(4)) == 4 and list(tmp_path.iterdir()) == []
             process.send_signal(told)
-            said, errors = process.communicate(timeout=20)
+            said, errors = process.communicate(timeout=PATIENCE_S)
     assert (errors, process.returncode, list(tmp_path.iterdir())) == ("", 0, [path])
     assert said.splitlines()[1] == f"kafka-proto replay {path}"
     trail = read_trail(path)
@@ -96,33 +98,34 @@ def test_confluent_kafka_commits_aborts_and_sends_offsets(served: str) -> None:
     """librdkafka reads what was committed and not what was aborted; offsets sent in a transaction are the group's."""
     kafka: Any = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     producer = kafka.Producer({"bootstrap.servers": served, "transactional.id": "confluent"})
-    producer.init_transactions(10)
-    producer.begin_transaction()
-    for value in (b"a", b"b"):
-        producer.produce("confluent", value)
-    producer.commit_transaction(10)
-    producer.begin_transaction()
-    producer.produce("confluent", b"x")
-    producer.flush(10)
-    producer.abort_transaction(10)
+    producer.init_transactions(PATIENCE_S)
+    for values, end in ((b"ab", producer.commit_transaction), (b"x", producer.abort_transaction),
+                        (b"c", producer.commit_transaction)):
+        producer.begin_transaction()
+        for value in values:
+            producer.produce("confluent", bytes([value]))
+        producer.flush(PATIENCE_S)
+        end(PATIENCE_S)
     consumer = kafka.Consumer({
         "bootstrap.servers": served, "group.id": "confluent", "auto.offset.reset": "earliest",
         "isolation.level": "read_committed", "enable.auto.commit": False})
     consumer.subscribe(["confluent"])
-    messages = consumer.consume(2, timeout=10) + consumer.consume(1, timeout=0.5)
-    assert [message.value() for message in messages if message.error() is None] == [b"a", b"b"]
+    read: list[bytes] = []
+    while len(read) < 3 and (message := consumer.poll(PATIENCE_S)) is not None:
+        read += [message.value()] if message.error() is None else []
+    assert read == [b"a", b"b", b"c"]
     producer.begin_transaction()
     producer.send_offsets_to_transaction(
-        consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 10)
-    producer.commit_transaction(10)
-    assert [each.offset >= 2 for each in consumer.committed(consumer.assignment(), 10)] == [True]
+        consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), PATIENCE_S)
+    producer.commit_transaction(PATIENCE_S)
+    assert [each.offset >= 3 for each in consumer.committed(consumer.assignment(), PATIENCE_S)] == [True]
     consumer.close()
     fenced = kafka.Producer({"bootstrap.servers": served, "transactional.id": "confluent"})
-    fenced.init_transactions(10)
+    fenced.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce("confluent", b"late")
     with pytest.raises(kafka.KafkaException) as error:
-        producer.commit_transaction(10)
+        producer.commit_transaction(PATIENCE_S)
     assert error.value.args[0].fatal()
 
 
@@ -131,13 +134,15 @@ def test_kafka_python_commits_and_aborts(served: str) -> None:
     kafka: Any = pytest.importorskip("kafka", reason="kafka-python is not installed")
     with closing(kafka.KafkaProducer(bootstrap_servers=served, transactional_id="python")) as producer:
         producer.init_transactions()
-        for value, end in ((b"a", producer.commit_transaction), (b"x", producer.abort_transaction)):
+        for value, end in ((b"a", producer.commit_transaction), (b"x", producer.abort_transaction),
+                           (b"b", producer.commit_transaction)):
             producer.begin_transaction()
-            producer.send("python", value).get(10)
+            producer.send("python", value).get(PATIENCE_S)
             end()
-    with closing(kafka.KafkaConsumer("python", bootstrap_servers=served, group_id="python", consumer_timeout_ms=1500,
-                                     auto_offset_reset="earliest", isolation_level="read_committed")) as consumer:
-        assert [record.value for record in consumer] == [b"a"]
+    with closing(kafka.KafkaConsumer("python", bootstrap_servers=served, group_id="python",
+                                     consumer_timeout_ms=1000 * PATIENCE_S, auto_offset_reset="earliest",
+                                     isolation_level="read_committed")) as consumer:
+        assert [record.value for record in islice(consumer, 2)] == [b"a", b"b"]
 
 
 def test_aiokafka_commits_and_aborts(served: str) -> None:
@@ -147,18 +152,17 @@ def test_aiokafka_commits_and_aborts(served: str) -> None:
     async def run() -> list[bytes]:
         producer = aiokafka.AIOKafkaProducer(bootstrap_servers=served, transactional_id="aio")
         await producer.start()
-        async with producer.transaction():
-            await producer.send_and_wait("aio", b"a")
-        await producer.begin_transaction()
-        await producer.send_and_wait("aio", b"x")
-        await producer.abort_transaction()
+        for value, end in ((b"a", producer.commit_transaction), (b"x", producer.abort_transaction),
+                           (b"b", producer.commit_transaction)):
+            await producer.begin_transaction()
+            await producer.send_and_wait("aio", value)
+            await end()
         await producer.stop()
         consumer = aiokafka.AIOKafkaConsumer("aio", bootstrap_servers=served, group_id="aio",
                                              auto_offset_reset="earliest", isolation_level="read_committed")
         await consumer.start()
-        first = await asyncio.wait_for(consumer.getone(), 10)
-        more = await consumer.getmany(timeout_ms=500)
+        found = [await asyncio.wait_for(consumer.getone(), PATIENCE_S) for _ in range(2)]
         await consumer.stop()
-        return [first.value, *(record.value for records in more.values() for record in records)]
+        return [record.value for record in found]
 
-    assert asyncio.run(run()) == [b"a"]
+    assert asyncio.run(run()) == [b"a", b"b"]

@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.command_line import PATIENCE_S
 from support.paths import ROOT
 
 from harness.record import Recorder, read_trail
@@ -137,7 +138,7 @@ def test_verbs_may_be_called_from_async_code() -> None:
         consumer = aiokafka.AIOKafkaConsumer("t", isolation_level="read_committed", auto_offset_reset="earliest",
                                              **servers)
         await consumer.start()
-        first = await asyncio.wait_for(consumer.getone(), 20)
+        first = await asyncio.wait_for(consumer.getone(), PATIENCE_S)
         await consumer.stop()
         return [first.value]
 

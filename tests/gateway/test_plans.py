@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.scripted import Scripted
+from support.set_clock import SetClock
 
 from harness.model import Refusal
 from kafka_proto.gateway.cluster import KafkaCluster
@@ -82,13 +83,15 @@ def test_what_cannot_be_is_refused_in_one_sentence(text: str, said: str) -> None
     assert "\n" not in str(refused.value)
 
 
-def test_the_fixture_takes_a_scenario_by_its_name() -> None:
+def test_the_fixture_takes_a_scenario_by_its_name(clock: SetClock) -> None:
     """The end that `late-end` delays comes after its client gave up, in a cluster of tests as in the command."""
     with KafkaCluster({"t": 1}, faults="late-end timeout_ms=300; elect at_ms=0") as cluster:
         with Scripted(cluster.bootstrap_servers) as producer:
             assert (producer.init(), producer.write(0, b"a")) == (0, 0)
             producer.end_and_give_up(True)
+            clock.pass_ms(300)
             assert (producer.state(), producer.read(0)) == ("Ongoing", [])
+            clock.pass_ms(300)
             producer.until("CompleteCommit")
             assert producer.read(0) == [b"a"]
         with pytest.raises(ValueError, match="clients send no request 'EndTxm'; did you mean EndTxn"):

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 import trio
+from support.command_line import PATIENCE_S, wait_until
 
 from kafka_proto.gateway.client import CLIENT_ID, Client
 from kafka_proto.gateway.cluster import KafkaCluster
@@ -44,7 +45,7 @@ def proxied(*lates: Late) -> Iterator[tuple[Any, list[Held], Do]]:
         host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
         thread = threading.Thread(target=trio.run, args=(run, (host, int(port))))
         thread.start()
-        ready.wait(10)
+        assert ready.wait(PATIENCE_S)
         try:
             yield place[1], helds, lambda what: trio.from_thread.run_sync(what, trio_token=place[0])
         finally:
@@ -68,12 +69,11 @@ def test_what_is_held_back_arrives_after_its_client_has_gone() -> None:
     with proxied(Late(CLIENT_ID, "InitProducerId", 0, 1)) as (address, (held,), do):
         with pytest.raises(OSError), Client(*address, 0.5) as client:
             client.ask(INIT_PRODUCER_ID, 4, INIT)
-        assert held.came.is_set()
+        wait_until(lambda: do(held.came.is_set))
         with Client(*address) as client:
             assert client.ask(INIT_PRODUCER_ID, 4, INIT)["producer_epoch"] == 0
             do(held.may_arrive.set)
-            while not do(held.answered.is_set):
-                pass
+            wait_until(lambda: do(held.answered.is_set))
             assert client.ask(INIT_PRODUCER_ID, 4, INIT)["producer_epoch"] == 2
 
 

@@ -1,0 +1,56 @@
+"""Workers of a campaign that wait for its driver, in place of `make_blocks`: so no test depends on which is faster.
+
+Each function returns one that is made inside of it, which Spark hands to its workers as a whole: they know the project,
+but not its tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+MakeBlocks = Callable[..., Iterator[int]]
+
+
+def one_block_until(over: Path) -> MakeBlocks:
+    """Return what makes the first block of each part of a job, and no other; it ends when there is a file."""
+
+    def make(tasks: Iterable[list[Any]], *rest: Any) -> Iterator[int]:
+        import time
+
+        from harness.campaign.spark_campaign import make_blocks
+
+        for some in tasks:
+            yield from make_blocks([some[:1]], *rest)
+        while not over.exists():
+            time.sleep(0.02)
+
+    return make
+
+
+def in_step_with(shown: Path, times: int) -> MakeBlocks:
+    """Return what makes blocks, and after each of the first reports waits until its number is a line of a file."""
+
+    def make(tasks: Iterable[list[Any]], *rest: Any) -> Iterator[int]:
+        import time
+
+        from harness.campaign.block_progress import BlockProgress
+        from harness.campaign.spark_campaign import make_blocks
+
+        report = BlockProgress.report
+        told: list[int] = []
+
+        def reported(self: BlockProgress, runs: int, failing: int) -> None:
+            report(self, runs, failing)
+            told.append(runs)
+            while len(told) <= times and str(runs) not in shown.read_text(encoding="utf-8").split():
+                time.sleep(0.02)
+
+        BlockProgress.report = reported  # type: ignore[method-assign]
+        try:
+            yield from make_blocks(tasks, *rest)
+        finally:
+            BlockProgress.report = report  # type: ignore[method-assign]
+
+    return make
