@@ -22,6 +22,7 @@ from harness.model import (
     Model,
     Network,
     Process,
+    Refusal,
     Step,
     Value,
     View,
@@ -152,7 +153,10 @@ class Gateway(Process):
         if isinstance(value, Started):
             if before.settings is not None:
                 return
-            host = Host(value.settings, value.topics, value.now)
+            try:
+                host = Host(value.settings, value.topics, value.now)
+            except ValueError as error:  # a release or level that there is not
+                raise Refusal(str(error)) from None
         elif before.settings is None or not isinstance(value, typing.get_args(Input)):
             return
         else:

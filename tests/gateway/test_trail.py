@@ -177,3 +177,15 @@ def test_drawn_sessions_replay_in_another_process(tmp_path: Path) -> None:
         digests.append(done.stdout.split())
     assert digests[0] == digests[1] == [
         digest_of(read_trail(tmp_path / f"{seed}.trail.jsonl")) for seed in range(20, 22)]
+
+
+@pytest.mark.parametrize(("field", "now", "said"), [
+    ('"release":"4.4.0"', '"release":"4.5.0"', "no release 4.5.0; there are 3.5.2, "),
+    ('"transaction_version":2', '"transaction_version":3', "Kafka 4.4.0 has transaction.version 0, 1, 2, not 3"),
+])
+def test_a_trail_of_a_release_that_there_is_not_is_refused(field: str, now: str, said: str) -> None:
+    """No other release takes its place, and it is no finding of a run."""
+    text = gzip.decompress(SESSION.read_bytes()).decode()
+    assert text.count(field) == 1
+    with pytest.raises(Refusal, match=re.escape(said)):
+        replay_plain(trail_of_text(SESSION.name, text.replace(field, now)))
