@@ -29,8 +29,10 @@ GROUP, INSTANCE = "G", "i1"
 NOWHERE = 7
 """A partition that the topic does not have."""
 LEVELS = ("read_uncommitted", "read_committed")
-MARKERS_FROM = {"4.4.0": 2, "4.2.0": 2}
+MARKERS_FROM = {"4.2.0": 2, "4.3.1": 2, "4.4.0": 2}
 """Version of WriteTxnMarkers where it is not 1."""
+ADDED_BY_BROKERS = {"3.5.2": (), "3.6.2": (4,), "3.7.2": (4,)}
+"""Versions of AddPartitionsToTxn that brokers send each other, where they are not 4 and 5."""
 Fields = dict[str, Any]
 
 
@@ -199,8 +201,9 @@ class Drawing:
     def add(self, family: Family, owner: Owner) -> tuple[str, int, Fields]:
         indexes = self.pick(([0], [0], [1], [0, 1])) if not self.once_in(15) else [0, NOWHERE]
         fields = {**attrs.asdict(owner), "partitions": indexes}
-        if self.release != "3.5.2" and self.once_in(6):
-            return "AddPartitionsToTxn", self.pick((4, 5)), {**fields, "verify_only": self.once_in(2)}
+        of_brokers = ADDED_BY_BROKERS.get(self.release, (4, 5))
+        if of_brokers and self.once_in(6):
+            return "AddPartitionsToTxn", self.pick(of_brokers), {**fields, "verify_only": self.once_in(2)}
         return "AddPartitionsToTxn", family.add_partitions, fields
 
     def produce(self, family: Family, owner: Owner) -> tuple[str, int, Fields]:

@@ -40,8 +40,23 @@ BROKERS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("4.2.0", 2, ("tv2", "java39")),
     ("4.4.0", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
     ("4.4.0", 2, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("3.6.2", 0, ("java35", "rdkafka", "aiokafka")),
+    ("3.7.2", 0, ("java35", "rdkafka", "aiokafka")),
+    ("3.8.1", 0, ("java39", "java35", "rdkafka", "aiokafka")),
+    ("4.0.0", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.0.0", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.1.1", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.1.1", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.1.1", 2, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.2.0", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.2.0", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.3.1", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.3.1", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.3.1", 2, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.4.0", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
 )
-"""Release, level of `transaction.version`, and the families of clients that speak to it."""
+"""Release, level of `transaction.version`, and the families of clients that speak to it; new ones at the end, for the
+seeds of those before."""
 APART = 1_000_000
 """Between the seeds of one broker and those of the next."""
 
@@ -105,7 +120,7 @@ def compare(
 def recorded(scripts: list[Fields], release: str, level: int) -> list[Fields]:
     """Return what a real broker answers, twice, started for it."""
     command = [sys.executable, str(Path(__file__).with_name("real_broker.py")), release]
-    feature = ["--transaction-version", str(level)] if level or release >= "3.8" else []
+    feature = ["--transaction-version", str(level)] if level or release >= "3.9" else []
     with MarkerProxy() as proxy, subprocess.Popen(
         [*command, *feature, "--advertised", str(proxy.port)], stdout=subprocess.PIPE, text=True
     ) as broker:

@@ -14,8 +14,10 @@ from kafka_proto.addresses import address_of
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import Verdict, judge
+from kafka_proto.versions import version_of
 
 FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
+FILTERS_AS = {"--as": "broker_version", "--family": "family", "--situation": "situation"}
 MOST_SHOWN = 20
 """Records whose differences are printed, and differences of each."""
 
@@ -24,19 +26,38 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     """Play the records of files and say which are equal. Exit code 1 where one differs and no reason is known."""
     if options["--record"] is not None:
         return _record(arguments, options, Path(options["--record"]))
-    records = _loaded(arguments, options, NEEDED, FILTERS)
-    said: tuple[str, ...] = ()
-    if options["--broker"] is None:
-        verdicts = [judge(record) for record in records]
-    else:
-        host, port, _ = _broker_of(options)
-        from kafka_proto.gateway.conforming import play_at
-
-        verdicts, said = play_at(records, host, port)
+    verdicts, said = _played_here(arguments, options) if options["--broker"] is None else _played_at(arguments, options)
     differing = [verdict for verdict in verdicts if not verdict.equal]
     data = {"records": [attrs.asdict(verdict) for verdict in verdicts]}
     text = "\n".join((table(agreement(verdicts)), *said, *_differences(differing)))
     return Printed(text, data, 1 if any(verdict.reason is None for verdict in differing) else 0)
+
+
+def _played_here(
+    arguments: tuple[str, ...], options: Mapping[str, str | None]
+) -> tuple[list[Verdict], tuple[str, ...]]:
+    """Play records against the versions that stand for their releases."""
+    if options["--as"] is not None:
+        raise Refusal("--as plays the records of one release at a broker of another; give --broker HOST:PORT as well")
+    records = _loaded(arguments, options, NEEDED, FILTERS)
+    try:
+        for record in records:
+            version_of(str(record["broker_version"]), record["transaction_version"])
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+    return [judge(record) for record in records], ()
+
+
+def _played_at(
+    arguments: tuple[str, ...], options: Mapping[str, str | None]
+) -> tuple[list[Verdict], tuple[str, ...]]:
+    """Play records over the wire at a broker: those of its release, or with `--as` those of another."""
+    host, port, _ = _broker_of(options)
+    from kafka_proto.gateway.conforming import play_at
+
+    is_of_another = options["--as"] is not None
+    records = _loaded(arguments, options, NEEDED, FILTERS_AS if is_of_another else FILTERS)
+    return play_at(records, host, port, any_level=is_of_another)
 
 
 def _loaded(
@@ -55,6 +76,8 @@ def _loaded(
 
 def _record(arguments: tuple[str, ...], options: Mapping[str, str | None], path: Path) -> Printed:
     """Play situations at a broker, and write what it answers to a file as records."""
+    if options["--as"] is not None:
+        raise Refusal("--record writes what a broker answers, of whichever release; leave --as out")
     host, port, release = _broker_of(options)
     from harness.record.files import compact, write_atomically
     from kafka_proto.gateway.conforming import record_at
@@ -76,6 +99,9 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
         raise Refusal("--record writes what a broker answers; give --broker HOST:PORT as well")
     if find_spec("kio") is None or find_spec("crc32c") is None:
         raise Refusal("playing over the wire needs the extra `gateway`: pip install 'kafka-proto[gateway]'")
+    if release is not None and options["--as"] is not None:
+        raise Refusal("--as says which release's records are played, whatever the broker is; leave --release out")
+    release = release or options["--as"]
     if release is None:
         raise Refusal("a broker does not say which release it is; give --release as well, as 4.4.0")
     return *address_of(address), release
@@ -114,6 +140,7 @@ conformance = ProtocolCommand(
         CommandOption("--family", "FAMILY", "Only records of this family of clients, as tv2."),
         CommandOption("--situation", "NAME", "Only records of this situation, as commit_one."),
         CommandOption("--broker", "HOST:PORT", "Play over the wire against this broker, ours or a real one."),
+        CommandOption("--as", "RELEASE", "With --broker: the records of this release, against a broker of another."),
         CommandOption("--record", "FILE", "Write what the broker answers as records, in place of comparing it."),
     ),
 )

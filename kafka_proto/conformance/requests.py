@@ -9,7 +9,7 @@ from kafka_proto import requests as kafka
 from kafka_proto.conformance.observing import batch_row
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.log import RecordBatch
-from kafka_proto.requests import OFFSETS_PARTITION, partition_index, partition_name
+from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name
 
 TOPIC = "T"
 NAMED = {
@@ -77,12 +77,15 @@ _REQUESTS: dict[str, Callable[..., object]] = {
 def response_fields(api: str, request: Any, response: Any, symbols: Symbols) -> dict[str, Any]:
     """Return a response as a record writes it.
 
-    From version 4 on AddPartitionsToTxn has a code for the whole request, too: an error of a broker's, and there are
-    none.
+    From version 4 on AddPartitionsToTxn has a code for the whole request, too: what its coordinator throws.
     """
     fields = ("error",) if api == "EndTxn" and request.version < 5 else _RESPONSES[api]
     shown = {field: _shown(field, response, symbols) for field in fields}
-    return {"error": "NONE", **shown} if api == "AddPartitionsToTxn" and request.version >= 4 else shown
+    if api != "AddPartitionsToTxn" or request.version < 4:
+        return shown
+    if Error.UNSUPPORTED_VERSION in response.errors.values():
+        return {"error": Error.UNSUPPORTED_VERSION.value, "errors": {}}
+    return {"error": "NONE", **shown}
 
 
 def _shown(field: str, response: Any, symbols: Symbols) -> Any:

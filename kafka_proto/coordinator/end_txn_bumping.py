@@ -29,7 +29,7 @@ def end_txn_bumping(
 ) -> Outcome:
     """Commit or abort, and tell the client the epoch of its next transaction; an empty one may be aborted, too.
 
-    Past the last epoch there is none: IllegalTransition. Since 4.4 an abort keeps it (`keeps_last`).
+    Past the last epoch there is none: IllegalTransition. Since 4.3 an abort keeps it (`keeps_last`).
     """
     if request.transactional_id == "":
         return refuse(Error.INVALID_REQUEST)

@@ -95,7 +95,7 @@ def fence(cached: CachedTransaction) -> Fenced:
 
 
 def fence_at_last(cached: CachedTransaction) -> Fenced:
-    """As `fence`, but the very last epoch is kept: nobody was given it (KAFKA-20090, 4.4)."""
+    """As `fence`, but the very last epoch is kept: nobody was given it (KAFKA-20090, 4.3)."""
     if cached.metadata.producer_epoch < MAX_EPOCH:
         return fence(cached)
     return Fenced(attrs.evolve(cached, pending_state=TxnState.PREPARE_EPOCH_FENCE), MAX_EPOCH)

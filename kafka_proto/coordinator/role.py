@@ -13,6 +13,7 @@ import attrs
 from harness.model import FrozenMap, Value
 from kafka_proto.coordinator.completion import AfterMarker, after_marker, completed, without_partition
 from kafka_proto.coordinator.init_producer_id import Fenced, fence
+from kafka_proto.coordinator.log_format import can_log_any
 from kafka_proto.coordinator.outcome import Answer, Outcome
 from kafka_proto.coordinator.producer_ids import ProducerIds
 from kafka_proto.coordinator.transaction import (
@@ -53,6 +54,8 @@ class CoordinatorDecisions:
     """The epoch with which an open transaction is aborted for a new producer."""
     fence_timed_out: Callable[[CachedTransaction], Fenced] = fence
     """The same for one that is open for too long."""
+    can_log: Callable[[CoordinatorRequest], bool] = can_log_any
+    """Whether the log has a format for what a request makes of a transaction."""
 
 
 @attrs.frozen
@@ -125,6 +128,8 @@ def receive(
         outcome = _decide(decisions, state, request, cached, now)
     except IllegalTransition:
         outcome = Outcome(Answer(Error.UNKNOWN_SERVER_ERROR))
+    if outcome.entry is not None and not decisions.can_log(request):
+        outcome = attrs.evolve(outcome, answer=Answer(Error.UNSUPPORTED_VERSION), entry=None)
     return _carry(state, tid, Waiting(token, request, outcome))
 
 

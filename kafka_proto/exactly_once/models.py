@@ -186,35 +186,43 @@ def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
     return tuple(found)
 
 
-def model(name: str, title: str, clients: tuple[str, ...], **releases: BrokerVersion) -> ModelSpec:
-    """Return the model of a version; the first client and the first release are its defaults."""
-    by_name = {release.removeprefix("v").replace("_", "."): version for release, version in releases.items()}
+def model(
+    name: str, title: str, clients: tuple[str, ...], releases: Mapping[str, BrokerVersion], default: str
+) -> ModelSpec:
+    """Return the model of a version with its releases; the first client is its default."""
     settings = {
         "client": Setting(clients, clients[0], doc="the family of the clients: which versions of requests they speak"),
-        "release": Setting(tuple(by_name), next(iter(by_name)), doc="the release of Kafka that the brokers are"),
+        "release": Setting(tuple(releases), default, doc="the release of Kafka that the brokers are"),
         **SETTINGS,
     }
     return ModelSpec(
-        f"exactly-once/{name}", title, partial(build, f"exactly-once/{name}", by_name), SIZES, settings,
+        f"exactly-once/{name}", title, partial(build, f"exactly-once/{name}", releases), SIZES, settings,
         ("connections", "bag"), may_fault=True,
     )
 
 
+def recorded(level: int, *releases: str) -> dict[str, BrokerVersion]:
+    """Return the versions that releases are at a level, by their first two numbers."""
+    return {release.rpartition(".")[0]: versions.version_of(release, level) for release in releases}
+
+
 MODELS = (
     model(
-        "kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka", "java23"), v2_3=versions.KIP_98,
-        v0_11=versions.KIP_98_0_11,
+        "kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka", "java23"),
+        {"2.3": versions.KIP_98, "0.11": versions.KIP_98_0_11}, "2.3",
     ),
     model(
         "kip-360", "whole transactions with brokers as Kafka 2.5 to 3.5", ("java35", "rdkafka", "aiokafka"),
-        v3_5=versions.KIP_360,
+        recorded(0, "3.5.2"), "3.5",
     ),
     model(
-        "kip-890-part-1", "whole transactions with brokers as Kafka 3.9", ("java39", "java35", "rdkafka", "aiokafka"),
-        v3_9=versions.KIP_890_PART_1, v4_4=versions.KIP_890_4_4_LEVEL_1,
+        "kip-890-part-1", "whole transactions with brokers as Kafka 3.6 to 3.9, or 4 at level 1",
+        ("java39", "java35", "rdkafka", "aiokafka"),
+        recorded(0, "3.6.2", "3.7.2", "3.8.1")
+        | recorded(1, "3.9.2", "4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"), "3.9",
     ),
     model(
         "kip-890", "whole transactions with brokers as Kafka 4", ("tv2", "java39", "java35", "rdkafka", "aiokafka"),
-        v4_0=versions.KIP_890, v4_2=versions.KIP_890_4_2, v4_4=versions.KIP_890_4_4,
+        recorded(2, "4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"), "4.0",
     ),
 )

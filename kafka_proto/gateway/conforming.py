@@ -28,15 +28,19 @@ GROUP, TRANSACTION = 0, 1
 """What a coordinator is looked up for."""
 
 
-def play_at(records: list[dict[str, Any]], host: str, port: int) -> tuple[list[Verdict], tuple[str, ...]]:
+def play_at(
+    records: list[dict[str, Any]], host: str, port: int, any_level: bool = False
+) -> tuple[list[Verdict], tuple[str, ...]]:
     """Play records of a release; return their verdicts, and lines about those that were left out.
 
-    Raises Refusal where nobody answers as a broker, or no record is of the broker's level.
+    Played are those of the broker's level; with `any_level` all of them, where none is of it. Raises Refusal where
+    nobody answers as a broker, or no record is of the broker's level.
     """
     with _connected(host, port) as client:
         level = level_of(client)
         run = new_run(client)
-        mine = [record for record in records if record["transaction_version"] == level]
+        of_level = [record for record in records if record["transaction_version"] == level]
+        mine = records if any_level and not of_level else of_level
         reasons = Counter(reason for record in mine if (reason := left_out(record)) is not None)
         played = [(n, record) for n, record in enumerate(mine) if left_out(record) is None]
         await_coordinators(client)

@@ -12,6 +12,7 @@ from functools import cache
 
 import attrs
 
+from kafka_proto import versions
 from kafka_proto.gateway.codec import Fields
 
 (PRODUCE, FETCH, LIST_OFFSETS, METADATA) = range(4)
@@ -31,28 +32,35 @@ KAFKA_3_5: Mapping[int, Range] = {
     WRITE_TXN_MARKERS: (0, 1), TXN_OFFSET_COMMIT: (0, 3), DESCRIBE_CONFIGS: (0, 4), DESCRIBE_CLUSTER: (0, 0),
     DESCRIBE_PRODUCERS: (0, 0), DESCRIBE_TRANSACTIONS: (0, 0), LIST_TRANSACTIONS: (0, 0),
 }
+KAFKA_3_6 = {**KAFKA_3_5, ADD_PARTITIONS_TO_TXN: (0, 4)}
+KAFKA_3_7 = {
+    **KAFKA_3_6, PRODUCE: (0, 10), FETCH: (0, 16), OFFSET_COMMIT: (0, 9), OFFSET_FETCH: (0, 9),
+    DESCRIBE_CLUSTER: (0, 1),
+}
+KAFKA_3_8 = {
+    **KAFKA_3_7, PRODUCE: (0, 11), FIND_COORDINATOR: (0, 5), INIT_PRODUCER_ID: (0, 5), ADD_PARTITIONS_TO_TXN: (0, 5),
+    ADD_OFFSETS_TO_TXN: (0, 4), END_TXN: (0, 4), TXN_OFFSET_COMMIT: (0, 4), LIST_TRANSACTIONS: (0, 1),
+}
 KAFKA_3_9 = {
-    **KAFKA_3_5, PRODUCE: (0, 11), FETCH: (0, 17), LIST_OFFSETS: (0, 9), OFFSET_COMMIT: (0, 9), OFFSET_FETCH: (0, 9),
-    FIND_COORDINATOR: (0, 6), API_VERSIONS: (0, 4), INIT_PRODUCER_ID: (0, 5), ADD_PARTITIONS_TO_TXN: (0, 5),
-    ADD_OFFSETS_TO_TXN: (0, 4), END_TXN: (0, 4), TXN_OFFSET_COMMIT: (0, 4), DESCRIBE_CLUSTER: (0, 1),
-    LIST_TRANSACTIONS: (0, 1),
+    **KAFKA_3_8, FETCH: (0, 17), LIST_OFFSETS: (0, 9), FIND_COORDINATOR: (0, 6), API_VERSIONS: (0, 4),
 }
 KAFKA_4_0 = {
     **KAFKA_3_9, PRODUCE: (3, 12), FETCH: (4, 17), LIST_OFFSETS: (1, 10), METADATA: (0, 13), OFFSET_COMMIT: (2, 9),
     OFFSET_FETCH: (1, 9), JOIN_GROUP: (2, 9), CREATE_TOPICS: (2, 7), DELETE_TOPICS: (1, 6), END_TXN: (0, 5),
     WRITE_TXN_MARKERS: (1, 1), TXN_OFFSET_COMMIT: (0, 5), DESCRIBE_CONFIGS: (1, 4), DESCRIBE_CLUSTER: (0, 2),
 }
+KAFKA_4_1 = {**KAFKA_4_0, PRODUCE: (3, 13), FETCH: (4, 18), JOIN_GROUP: (0, 9), LIST_TRANSACTIONS: (0, 2)}
 KAFKA_4_2 = {
-    **KAFKA_4_0, PRODUCE: (3, 13), FETCH: (4, 18), LIST_OFFSETS: (1, 11), OFFSET_COMMIT: (2, 10), OFFSET_FETCH: (1, 10),
-    JOIN_GROUP: (0, 9), WRITE_TXN_MARKERS: (1, 2), LIST_TRANSACTIONS: (0, 2),
+    **KAFKA_4_1, LIST_OFFSETS: (1, 11), OFFSET_COMMIT: (2, 10), OFFSET_FETCH: (1, 10), WRITE_TXN_MARKERS: (1, 2),
 }
 KAFKA_4_4 = {**KAFKA_4_2, API_VERSIONS: (0, 5), TXN_OFFSET_COMMIT: (0, 6)}
 
 RELEASES: Mapping[str, Mapping[int, Range]] = {
-    "3.5.2": KAFKA_3_5, "3.9.2": KAFKA_3_9, "4.0.0": KAFKA_4_0, "4.2.0": KAFKA_4_2, "4.4.0": KAFKA_4_4,
+    "3.5.2": KAFKA_3_5, "3.6.2": KAFKA_3_6, "3.7.2": KAFKA_3_7, "3.8.1": KAFKA_3_8, "3.9.2": KAFKA_3_9,
+    "4.0.0": KAFKA_4_0, "4.1.1": KAFKA_4_1, "4.2.0": KAFKA_4_2, "4.3.1": KAFKA_4_2, "4.4.0": KAFKA_4_4,
 }
 LEVELS: Mapping[str, tuple[int, ...]] = {
-    "3.5.2": (0,), "3.9.2": (0, 1), "4.0.0": (0, 1, 2), "4.2.0": (0, 1, 2), "4.4.0": (0, 1, 2),
+    release: tuple(range(len(versions.RELEASES[release]))) for release in RELEASES
 }
 """The levels of `transaction.version` that a release knows; the last one is what a new cluster gets."""
 

@@ -240,9 +240,8 @@ def _add(s: Situation, version: int, f: Fields) -> dict[str, Any]:
                                     "partition_error_code")}
     got = s.ask(offer.ADD_PARTITIONS_TO_TXN, version, {"transactions": (
         {**one, "verify_only": f.get("verify_only", False)},)})
-    (results,) = got["results_by_transaction"]
-    return {**_error(got["error_code"]),
-            "errors": _by_index(results["topic_results"], "results_by_partition", "partition_error_code")}
+    topics = [topic for results in got["results_by_transaction"] for topic in results["topic_results"]]
+    return {**_error(got["error_code"]), "errors": _by_index(topics, "results_by_partition", "partition_error_code")}
 
 
 def _by_index(topics: Any, inner: str, code: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import attrs
 from harness.model import FrozenMap
 from kafka_proto.group.membership import CommitRequest, Group, join, leave, refused_join
 from kafka_proto.group.offsets import OffsetRecord, Offsets, replay
+from kafka_proto.leader.verification import OF_COORDINATORS
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.offsets import (
@@ -120,3 +121,11 @@ COMMIT_ERRORS = {
 def refused_commit(error: Error) -> Error:
     """Tell a client of a commit what it can act on: ask again, or look up again (`maybeConvertOffsetCommitError`)."""
     return COMMIT_ERRORS.get(error, error)
+
+
+def refused_commit_as_few_replicas(error: Error) -> Error:
+    """As `refused_commit`; what the coordinator of transactions says becomes NOT_ENOUGH_REPLICAS first (3.7).
+
+    `ReplicaManager.maybeStartTransactionVerificationForPartitions`.
+    """
+    return refused_commit(Error.NOT_ENOUGH_REPLICAS if error in OF_COORDINATORS else error)

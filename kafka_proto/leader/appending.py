@@ -9,7 +9,7 @@ import attrs
 from kafka_proto.leader.state import NO_GUARD, Leader, Origin, Verification
 from kafka_proto.log.partition_log import PartitionLog
 from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, RecordBatch
+from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kafka_proto.requests.error import Error
 
 
@@ -77,6 +77,13 @@ def check_open_or_guard(
     if known.open_from is not None:
         return Error.NONE
     return check_guard(verification, guard)
+
+
+def check_open_or_guard_of_clients(
+    known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int
+) -> Error:
+    """As `check_open_or_guard`; offset commits, which have no sequence, are taken unverified (3.6)."""
+    return Error.NONE if batch.base_sequence == NO_SEQUENCE else check_open_or_guard(known, batch, verification, guard)
 
 
 def check_open_in_epoch_or_guard(

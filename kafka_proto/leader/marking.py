@@ -40,6 +40,6 @@ def check_marker_strictly(known: ProducerState, marker: RecordBatch, transaction
 
 
 def check_marker_up_to_last(known: ProducerState, marker: RecordBatch, transaction_version: int) -> Error:
-    """As `check_marker_strictly`; at the very last epoch, above which there is none, as `check_marker` (4.4)."""
+    """As `check_marker_strictly`; at the very last epoch, above which there is none, as `check_marker` (4.3)."""
     check = check_marker if marker.producer_epoch == MAX_EPOCH else check_marker_strictly
     return check(known, marker, transaction_version)

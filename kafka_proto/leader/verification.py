@@ -18,10 +18,12 @@ from kafka_proto.requests.transactions import AddPartitionsToTxnRequest
 
 VERIFY_VERSION = 5
 """Of the AddPartitionsToTxn that brokers send each other."""
-RETRIED_AS_FEW_REPLICAS = (
-    Error.CONCURRENT_TRANSACTIONS, Error.NETWORK_EXCEPTION, Error.COORDINATOR_LOAD_IN_PROGRESS,
-    Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR,
+OF_COORDINATORS = (
+    Error.CONCURRENT_TRANSACTIONS, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_COORDINATOR,
 )
+"""What the coordinator may say that has nothing to do with the transaction."""
+RETRIED_AS_FEW_REPLICAS = (*OF_COORDINATORS, Error.NETWORK_EXCEPTION)
 """What old clients would not retry after a Produce: they are told NOT_ENOUGH_REPLICAS instead."""
 
 
@@ -43,6 +45,11 @@ def verify_operation(api: str, version: int) -> Operation | None:
     """Verify; Produce from 11 and TxnOffsetCommit from 4 know TRANSACTION_ABORTABLE (KIP-1050, KIP-890 part 1)."""
     first = 11 if api == "Produce" else 4
     return Operation.GENERIC_ERROR if version >= first else Operation.DEFAULT_ERROR
+
+
+def verify_produce_operation(api: str, version: int) -> Operation | None:
+    """Verify what producers send; offsets are not verified (3.6)."""
+    return verify_operation(api, version) if api == "Produce" else None
 
 
 def add_or_verify_operation(api: str, version: int) -> Operation | None:
@@ -106,6 +113,11 @@ def unverified_produce(error: Error, operation: Operation) -> Error:
     if error in RETRIED_AS_FEW_REPLICAS:
         return Error.NOT_ENOUGH_REPLICAS
     return error
+
+
+def unverified_produce_but_unreached(error: Error, operation: Operation) -> Error:
+    """As `unverified_produce`; that the coordinator was not reached is told as it is (3.6)."""
+    return error if error is Error.NETWORK_EXCEPTION else unverified_produce(error, operation)
 
 
 def unverified_produce_retriable(error: Error, operation: Operation) -> Error:

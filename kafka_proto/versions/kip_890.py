@@ -18,6 +18,7 @@ from kafka_proto.coordinator.end_txn_bumping import (
 )
 from kafka_proto.coordinator.init_producer_id import fence_at_last, init_producer_id
 from kafka_proto.coordinator.loading import recovered_whole, recovered_without_ids
+from kafka_proto.coordinator.log_format import can_log_old_clients
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_known_group
 from kafka_proto.group.role import GroupDecisions, as_it_is, refused_commit
@@ -65,23 +66,42 @@ KIP_890 = BrokerVersion(
     ),
     GroupDecisions(check_group=check_known_group, refused_commit=refused_commit, before_check=as_it_is),
 )
-KIP_890_4_2 = attrs.evolve(
-    KIP_890, name="kip-890/4.2", title="transactions as Kafka 4.2 has them",
-    coordinator=attrs.evolve(KIP_890.coordinator, abort_fenced=abort_fenced_once, marker_version=2),
+KIP_890_4_1 = attrs.evolve(
+    KIP_890, name="kip-890/4.1", title="transactions as Kafka 4.1 has them",
+    coordinator=attrs.evolve(KIP_890.coordinator, abort_fenced=abort_fenced_once),
     leader=attrs.evolve(
-        KIP_890.leader, start_verification=start_unless_stale, check_verified=check_epoch_before_guard,
-        check_sequence=check_sequence_from_zero, check_marker=check_marker_strictly,
+        KIP_890.leader, start_verification=start_unless_stale, check_sequence=check_sequence_from_zero,
+    ),
+)
+KIP_890_4_2 = attrs.evolve(
+    KIP_890_4_1, name="kip-890/4.2", title="transactions as Kafka 4.2 has them",
+    coordinator=attrs.evolve(KIP_890_4_1.coordinator, marker_version=2),
+    leader=attrs.evolve(
+        KIP_890_4_1.leader, check_verified=check_epoch_before_guard, check_marker=check_marker_strictly,
     ),
 )
 KIP_890_4_4 = attrs.evolve(
-    KIP_890_4_2, name="kip-890/4.4", title="transactions as Kafka 4.4 has them",
+    KIP_890_4_2, name="kip-890/4.4", title="transactions as Kafka 4.3 and 4.4 have them",
     coordinator=attrs.evolve(
         KIP_890_4_2.coordinator, abort_fenced=abort_fenced_rotating, recovered=recovered_whole,
         end_txn_bumping=partial(end_txn_bumping, keeps_last=True), fence=fence_at_last, fence_timed_out=fence_at_last,
     ),
     leader=attrs.evolve(KIP_890_4_2.leader, check_marker=check_marker_up_to_last),
 )
-KIP_890_4_4_LEVEL_1 = attrs.evolve(
-    KIP_890_4_4, name="kip-890/4.4/level-1", title="transactions as Kafka 4.4 has them at transaction.version 1",
-    coordinator=attrs.evolve(KIP_890_4_4.coordinator, abort_fenced=abort_fenced),
-)
+
+
+def at_level(level: int, version: BrokerVersion) -> BrokerVersion:
+    """Return a version as it is at a lower level of `transaction.version`.
+
+    At 1 a coordinator's own abort is that of 3.x. At 0 the transaction log has its old format besides.
+    """
+    coordinator = attrs.evolve(version.coordinator, abort_fenced=abort_fenced)
+    if level == 0:
+        coordinator = attrs.evolve(coordinator, can_log=can_log_old_clients)
+    return attrs.evolve(
+        version, name=f"{version.name}/level-{level}", title=f"{version.title} at transaction.version {level}",
+        coordinator=coordinator,
+    )
+
+
+KIP_890_4_4_LEVEL_1 = at_level(1, KIP_890_4_4)

@@ -1,6 +1,11 @@
-"""Brokers as Kafka 3.9: the leader asks the coordinator before a transaction's first batch (KIP-890 part 1)."""
+"""Brokers as Kafka 3.6 to 3.9: the leader asks the coordinator before a transaction's first batch (KIP-890 part 1).
+
+3.8 and 3.9 are one version. 3.7 has other codes; 3.6 does not ask about offsets.
+"""
 
 from functools import partial
+
+import attrs
 
 from kafka_proto.coordinator.add_partitions import add_partitions, verify_partitions
 from kafka_proto.coordinator.end_txn import abort_fenced, end_txn
@@ -8,18 +13,29 @@ from kafka_proto.coordinator.init_producer_id import init_producer_id
 from kafka_proto.coordinator.loading import recovered_without_ids
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_group
-from kafka_proto.group.role import GroupDecisions, refused_commit, with_group
-from kafka_proto.leader.appending import check_open_or_guard, check_sequence_verified
+from kafka_proto.group.role import GroupDecisions, refused_commit, refused_commit_as_few_replicas, with_group
+from kafka_proto.leader.appending import (
+    check_open_or_guard,
+    check_open_or_guard_of_clients,
+    check_sequence_verified,
+)
 from kafka_proto.leader.marking import check_marker
 from kafka_proto.leader.role import LeaderDecisions
 from kafka_proto.leader.state import has_open_transaction
-from kafka_proto.leader.verification import start, unverified, unverified_produce, verify_operation
+from kafka_proto.leader.verification import (
+    start,
+    unverified,
+    unverified_produce,
+    unverified_produce_but_unreached,
+    verify_operation,
+    verify_produce_operation,
+)
 from kafka_proto.log import open_from_start
 from kafka_proto.requests.error import Error
 from kafka_proto.versions.broker_version import BrokerVersion
 
 KIP_890_PART_1 = BrokerVersion(
-    "kip-890-part-1", "transactions as Kafka 3.9 has them",
+    "kip-890-part-1", "transactions as Kafka 3.8 and 3.9 have them",
     CoordinatorDecisions(
         init_producer_id=init_producer_id,
         add_partitions=add_partitions,
@@ -41,4 +57,19 @@ KIP_890_PART_1 = BrokerVersion(
         after_deletion=open_from_start,
     ),
     GroupDecisions(check_group=check_group, refused_commit=refused_commit, before_check=with_group),
+)
+KIP_890_PART_1_3_7 = attrs.evolve(
+    KIP_890_PART_1, name="kip-890-part-1/3.7", title="transactions as Kafka 3.7 has them",
+    coordinator=attrs.evolve(
+        KIP_890_PART_1.coordinator, verify_partitions=partial(verify_partitions, absent=Error.INVALID_TXN_STATE),
+    ),
+    group=attrs.evolve(KIP_890_PART_1.group, refused_commit=refused_commit_as_few_replicas),
+)
+KIP_890_PART_1_3_6 = attrs.evolve(
+    KIP_890_PART_1_3_7, name="kip-890-part-1/3.6", title="transactions as Kafka 3.6 has them",
+    leader=attrs.evolve(
+        KIP_890_PART_1.leader, operation=verify_produce_operation, check_verified=check_open_or_guard_of_clients,
+        unverified_produce=unverified_produce_but_unreached,
+    ),
+    group=KIP_890_PART_1.group,
 )

@@ -76,7 +76,8 @@ def test_a_served_session_is_a_whole_trail_when_it_ends(told: signal.Signals, tm
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("--release", "4.4"), "there is no release '4.4'; expected one of 3.5.2, 3.9.2, 4.0.0, 4.2.0, 4.4.0"),
+    (("--release", "4.4"), "there is no release '4.4'; expected one of 3.5.2, 3.6.2, 3.7.2, 3.8.1, 3.9.2, 4.0.0, "
+     "4.1.1, 4.2.0, 4.3.1, 4.4.0"),
     (("--release", "3.5.2", "--transaction-version", "1"), "--transaction-version should be a number from 0 to 0"),
     (("--port", "70000"), "--port should be a number from 0 to 65535, not '70000'"),
     (("--host", "0.0.0.0"), "--host should be an IPv4 address of this machine"),

@@ -13,7 +13,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.wire import request_bytes, responses
 
 from kafka_proto.gateway.connection import Closed, Connection, Request
-from kafka_proto.gateway.offer import API_VERSIONS, RELEASES, Offer, offer_of
+from kafka_proto.gateway.offer import API_VERSIONS, LEVELS, RELEASES, Offer, offer_of
 
 METADATA, HEARTBEAT, PRODUCE = 3, 12, 0
 SERVED = (PRODUCE, METADATA, HEARTBEAT)
@@ -70,12 +70,13 @@ def test_api_versions_is_answered_in_its_turn() -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_api_versions_offers_what_is_served_of_a_release(release: str) -> None:
     """Each release has its ranges, cut to what is served; from 4.0 on Produce is announced from 0, for librdkafka."""
-    level = {"3.5.2": 0, "3.9.2": 1}.get(release, 2)
+    level = LEVELS[release][-1]
     data = Connection(offer(release, level)).receive_data(request_bytes(API_VERSIONS, 3, SOFTWARE)).to_send
     ((_, message),) = responses(data, (API_VERSIONS, 3))
     ranges = {key["api_key"]: (key["min_version"], key["max_version"]) for key in message["api_keys"]}
-    produce = {"3.5.2": (3, 9), "3.9.2": (3, 11)}.get(release, (0, 12))
-    api_versions = (0, 3) if release == "3.5.2" else (0, 4)
+    last = {"3.5.2": 9, "3.6.2": 9, "3.7.2": 10, "3.8.1": 11, "3.9.2": 11}
+    produce = (3, last[release]) if release in last else (0, 12)
+    api_versions = (0, 3) if release in ("3.5.2", "3.6.2", "3.7.2", "3.8.1") else (0, 4)
     assert ranges == {PRODUCE: produce, METADATA: (0, 9), HEARTBEAT: (0, 4), API_VERSIONS: api_versions}
     features = {feature["name"]: feature["max_version_level"] for feature in message["finalized_features"]}
     assert features == ({"transaction.version": level} if level else {})

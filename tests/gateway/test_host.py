@@ -200,7 +200,7 @@ def test_a_topic_is_made_by_name_and_deleted() -> None:
     assert [topic["name"] for topic in left] == ["t", "two"]
 
 
-CLUSTERS = [("3.5.2", 0), ("3.9.2", 1), ("4.0.0", 2), ("4.2.0", 2), ("4.4.0", 1), ("4.4.0", 2)]
+CLUSTERS = [(release, levels[-1]) for release, levels in offer.LEVELS.items()] + [("4.0.0", 0), ("4.4.0", 1)]
 
 
 @pytest.mark.parametrize(("release", "level"), CLUSTERS)

@@ -97,6 +97,27 @@ def test_a_new_situation_is_recorded(tmp_path: Path) -> None:
         conformance.run((str(script),), {**options, "--record": str(made)})
 
 
+def test_records_of_one_release_are_played_against_a_broker_of_another(records: list[dict[str, Any]]) -> None:
+    """Those of the broker's level; where the other release has none, all: what differs is what changed in between."""
+    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
+    with KafkaCluster(release="4.4.0") as cluster:
+        asked = {**options, "--broker": cluster.bootstrap_servers, "--as": "3.9.2"}
+        same = conformance.run((), {**asked, "--situation": "commit_one"})
+        assert same.exit_code == 0
+        played = {(each["broker_version"], each["transaction_version"]) for each in same.data["records"]}
+        assert played == {("3.9.2", 1)}
+        other = conformance.run((), {**asked, "--situation": "produce_future_epoch"})
+        assert other.exit_code == 1 and not any(each["equal"] for each in other.data["records"])
+        newer = conformance.run((), {**asked, "--as": "4.0.0", "--situation": "commit_one"})
+        assert {each["transaction_version"] for each in newer.data["records"]} == {2}
+        for given, said in (({"--release": "4.4.0"}, "--as says which release's records .*; leave --release out"),
+                            ({"--record": "out.json"}, "--record writes what a broker answers.*; leave --as out"),
+                            ({"--as": "4.5.0"}, "no record has '4.5.0' for --as"),
+                            ({"--broker": None}, "--as plays the records .*; give --broker HOST:PORT as well")):
+            with pytest.raises(Refusal, match=said):
+                conformance.run((), {**asked, **given})
+
+
 def test_a_difference_is_told_and_bad_addresses_are_refused(records: list[dict[str, Any]]) -> None:
     """A record with another answer differs at its step, by the command; an address without broker is refused."""
     options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)

@@ -260,7 +260,7 @@ SECOND_PART = (
               partial(switches, ("commit", "completion"))),
 )
 RELOADS = (
-    Departure("what an elected coordinator completes switches, too", "KAFKA-20310: since 4.4 it reads the next "
+    Departure("what an elected coordinator completes switches, too", "KAFKA-20310: since 4.3 it reads the next "
               "producer id from the log", partial(switches, ("reload",))),
 )
 LAST = (

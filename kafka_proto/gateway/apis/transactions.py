@@ -26,6 +26,7 @@ from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
     DescribeTransactionsRequest,
     EndTxnRequest,
+    Error,
     InitProducerIdRequest,
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
@@ -33,6 +34,9 @@ from kafka_proto.requests import (
     partition_name,
     topic_of,
 )
+
+THROWN = number(Error.UNSUPPORTED_VERSION)
+"""What a coordinator throws is the answer to the whole of a request, where that has a code."""
 
 
 def init_producer_id(broker: Broker, request: Request, token: Token) -> Turn:
@@ -57,6 +61,8 @@ def add_partitions_to_txn(broker: Broker, request: Request, token: Token) -> Tur
     found = []
     for transaction in message["transactions"]:
         broker, results = _add(broker, request.version, transaction)
+        if any(row["partition_error_code"] == THROWN for topic in results for row in topic["results_by_partition"]):
+            return answered(broker, token, {"error_code": THROWN, "results_by_transaction": ()})
         found.append({"transactional_id": transaction["transactional_id"], "topic_results": results})
     return answered(broker, token, {"error_code": NO_ERROR, "results_by_transaction": tuple(found)})
 

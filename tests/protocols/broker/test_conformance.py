@@ -8,15 +8,26 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 from support.paths import RECORDED
 
+from harness.model import Refusal
 from kafka_proto.conformance import BadFile, Verdict, agreement, default_files, judge, load, play
+from kafka_proto.conformance.command import conformance
 from kafka_proto.conformance.verdict import differences
-from kafka_proto.versions import KIP_360, KIP_890, KIP_890_4_4, KIP_890_PART_1, version_of
+from kafka_proto.versions import (
+    KIP_360,
+    KIP_890,
+    KIP_890_4_1,
+    KIP_890_4_4,
+    KIP_890_4_4_LEVEL_1,
+    KIP_890_PART_1,
+    version_of,
+)
 
-FILE, MORE, DRAWN, HELD = (RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held"))
+FILE, MORE, DRAWN, HELD, OTHERS = (
+    RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held", "releases")
+)
 FEWEST = 0.96
 """Of the situations of a release and family (95 of 99)."""
 
@@ -123,7 +134,7 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
     plain.write_text(json.dumps({"meta": {}, "records": records[:2]}), encoding="utf-8")
     assert load(plain) == records[:2]
     assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,)
-    assert {FILE, MORE, DRAWN, HELD} <= set(default_files({})) == set(RECORDED.iterdir())
+    assert {FILE, MORE, DRAWN, HELD, OTHERS} <= set(default_files({})) == set(RECORDED.iterdir())
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(b'{"records": []}')[:-9])
     for content, said in ((b"{}", "holds no recorded situations"), (b"{", "is no JSON"),
@@ -137,10 +148,26 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
         load(tmp_path / "absent.json")
 
 
-def test_release_without_version_of_its_own_is_the_one_before() -> None:
-    """4.1 decides as 4.0 here; there is nothing before 3.5 at level 0, nor any 4.0 at level 7."""
-    assert version_of("4.1.1", 2) is KIP_890 and version_of("4.5.0", 2) is KIP_890_4_4
-    for release, level in (("3.4.0", 0), ("4.0.0", 7)):
-        with pytest.raises(ValueError, match="no version stands for Kafka"):
+def test_release_at_a_level_is_a_version_of_its_own_or_refused() -> None:
+    """Nothing falls back to another release or level: each pair was recorded, or is refused with those that were."""
+    assert version_of("4.1.1", 2) is KIP_890_4_1 and version_of("4.4.0", 1) == KIP_890_4_4_LEVEL_1
+    for release, level in (("3.4.0", 0), ("4.0.0", 7), ("4.5.0", 2), ("3.8.1", 1), ("4.0.0", -1), ("4", 2), ("", 0)):
+        with pytest.raises(ValueError, match=rf"no version stands for Kafka {release} at transaction.version {level}; "
+                                             "there are 3.5.2 at 0, .*, 3.9.2 at 0 to 1, 4.0.0 at 0 to 2, .* 4.4.0"):
             version_of(release, level)
-    assert attrs.fields_dict(Verdict).keys() >= {"situation", "equal", "reason", "differences"}
+
+
+@pytest.mark.parametrize("changed", [
+    {"broker_version": "4.5.0"}, {"transaction_version": 3}, {"broker_version": 4}, {"transaction_version": "2"},
+])
+def test_records_without_version_are_refused_by_the_command(
+    records: list[dict[str, Any]], tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    """One sentence with the pairs that there are; nothing is played, by another version least of all."""
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({"meta": {}, "records": [records[0], {**records[0], **changed}]}), encoding="utf-8")
+    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.options)
+    with pytest.raises(Refusal, match=r"^no version stands for Kafka .*; there are 3.5.2 at 0, "):
+        conformance.run((str(path),), options)
+    with pytest.raises(Refusal, match=r"^--as plays the records .*; give --broker HOST:PORT as well$"):
+        conformance.run((str(path),), {**options, "--as": "4.4.0"})

@@ -53,7 +53,7 @@ def test_difference_is_printed_and_fails(tmp_path: Path) -> None:
 def test_bad_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A release or family that is not there, a file that is none, and an installation without recordings."""
     refused = call("conformance", "--release", "9.9.9").refusal
-    assert "no record has '9.9.9' for --release; there are 3.5.2, 3.9.2" in refused
+    assert "no record has '9.9.9' for --release; there are 3.5.2, 3.6.2, 3.7.2, " in refused
     assert "cannot read absent.json: No such file or directory" in call("conformance", "absent.json").refusal
     monkeypatch.setattr(files, "__file__", str(tmp_path / "kafka_proto" / "conformance" / "files.py"))
     assert "there are no recorded situations here; name a file, or set KAFKA_PROTO_GROUND_TRUTH" in call(

@@ -41,7 +41,16 @@ from kafka_proto.requests import (
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
 )
-from kafka_proto.versions import KIP_98, KIP_360, KIP_890, KIP_890_4_2, KIP_890_4_4, KIP_890_PART_1, BrokerVersion
+from kafka_proto.versions import (
+    KIP_98,
+    KIP_360,
+    KIP_890,
+    KIP_890_4_1,
+    KIP_890_4_2,
+    KIP_890_4_4,
+    KIP_890_PART_1,
+    BrokerVersion,
+)
 
 
 def batch(epoch: int = 0, sequence: int = 0, producer: int = 7) -> RecordBatch:
@@ -49,9 +58,10 @@ def batch(epoch: int = 0, sequence: int = 0, producer: int = 7) -> RecordBatch:
     return RecordBatch(("x",), producer, epoch, sequence, True)
 
 
-def test_kafka_9666_failed_fence_is_not_bumped_again_until_4_2() -> None:
+def test_kafka_9666_failed_fence_is_not_bumped_again_until_4_1() -> None:
     """A fence whose append failed keeps its epoch for the next one; since KAFKA-19367 nothing is bumped before it."""
-    for version, after_failure, logged in ((KIP_360, 4, 4), (KIP_890, 4, 5), (KIP_890_4_2, 3, 4), (KIP_890_4_4, 3, 4)):
+    for version, after_failure, logged in ((KIP_360, 4, 4), (KIP_890, 4, 5), (KIP_890_4_1, 3, 4), (KIP_890_4_2, 3, 4),
+                                           (KIP_890_4_4, 3, 4)):
         state, (effect,) = ask(version, coordinator(ONGOING), INIT)
         assert isinstance(effect, Logged)
         state, answers = role.append_failed(state, "tid", Error.COORDINATOR_NOT_AVAILABLE)
@@ -258,7 +268,8 @@ def test_kafka_14920_later_batch_that_was_verified_first_waits_for_the_earlier_o
 def test_kafka_19690_stale_epoch_is_said_before_a_missing_guard() -> None:
     """INVALID_PRODUCER_EPOCH is not fatal to a producer, INVALID_TXN_STATE is."""
     leader = Leader(append(EMPTY_LOG, marker_batch(7, 5, Marker.ABORT, 0)))
-    for version, error in ((KIP_890, Error.INVALID_TXN_STATE), (KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
+    for version, error in ((KIP_890, Error.INVALID_TXN_STATE), (KIP_890_4_1, Error.INVALID_TXN_STATE),
+                           (KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH)):
         checked = check_batch(leader, batch(4), Origin.CLIENT, NO_GUARD, check_verified=version.leader.check_verified,
                               check_sequence=version.leader.check_sequence)
         assert checked.error is error

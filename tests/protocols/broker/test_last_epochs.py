@@ -28,7 +28,7 @@ from kafka_proto.versions import (
     (KIP_360, MAX_EPOCH, 7), (KIP_890_4_2, MAX_EPOCH, 7), (KIP_890_4_4, 0, 1000),
 ])
 def test_time_out_at_the_last_epoch(version: BrokerVersion, epoch: int, producer_id: int) -> None:
-    """The epoch after the last is for this; 4.4 switches to another producer id (KAFKA-20090)."""
+    """The epoch after the last is for this; 4.3 switches to another producer id (KAFKA-20090)."""
     state = coordinator(attrs.evolve(ONGOING, producer_epoch=LAST_EPOCH, partitions=()))
     assert role.is_timed_out(state, "tid", 51) and not role.is_timed_out(state, "tid", 50)
     state, _ = role.time_out(version.coordinator, state, "tid", now=51)

@@ -28,14 +28,18 @@ from kafka_proto.versions import (
     KIP_98_0_11,
     KIP_360,
     KIP_890,
+    KIP_890_4_1,
     KIP_890_4_2,
     KIP_890_4_4,
     KIP_890_4_4_LEVEL_1,
     KIP_890_PART_1,
+    KIP_890_PART_1_3_6,
+    KIP_890_PART_1_3_7,
     BrokerVersion,
 )
 
-VERSIONS = (KIP_98_0_11, KIP_98, KIP_360, KIP_890_PART_1, KIP_890, KIP_890_4_2, KIP_890_4_4_LEVEL_1, KIP_890_4_4)
+VERSIONS = (KIP_98_0_11, KIP_98, KIP_360, KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, KIP_890_PART_1, KIP_890, KIP_890_4_1,
+            KIP_890_4_2, KIP_890_4_4_LEVEL_1, KIP_890_4_4)
 PARTITIONS = ("T-0", "T-1")
 OFFSETS = "__consumer_offsets-0"
 KINDS = ("init", "init", "go on", "add", "offsets", "produce", "produce", "produce", "end", "end", "commit offsets",

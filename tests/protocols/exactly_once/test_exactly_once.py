@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 import pytest
+from support.command_line import call
 
 from harness.model import Faults, Model, Refusal, Scenario, View, find_model, find_scenario, model_of
 from harness.model.faults import FAULT_KINDS
@@ -21,6 +23,7 @@ from kafka_proto.exactly_once.scenarios import FAILING, MOVING, SCENARIOS, TWINS
 from kafka_proto.producer import FAMILIES
 from kafka_proto.stack.replicated_log import REPLICA
 
+VERSIONS = ("kip-98", "kip-360", "kip-890-part-1", "kip-890")
 STRATEGIES = {"random": RandomStrategy, "pct": PctStrategy}
 SILENT = [row for row in SCENARIOS if row.expected is None]
 PLAIN = [row for row in SILENT if row not in TWINS]
@@ -72,17 +75,40 @@ def test_published_bug_is_found_by_each_strategy(scenario: Scenario, strategy: s
 
 @pytest.mark.parametrize(("model", "client"), [
     (f"exactly-once/{version}", client)
-    for version in ("kip-98", "kip-360", "kip-890-part-1", "kip-890")
+    for version in VERSIONS
     for client in FAMILIES if client in find_model(f"exactly-once/{version}").settings["client"].values
 ])
 def test_each_client_gets_through_with_each_version_of_brokers(model: str, client: str) -> None:
     """Where nothing goes wrong every claim holds, whoever speaks to whom."""
-    plain = attrs.evolve(SCENARIOS[0], model=model, settings={"client": client})
+    assert_gets_through(model, {"client": client})
+
+
+@pytest.mark.parametrize(("model", "release"), [
+    (f"exactly-once/{version}", release) for version in VERSIONS
+    for release in find_model(f"exactly-once/{version}").settings["release"].values
+])
+def test_offsets_get_through_with_each_release_of_brokers(model: str, release: str) -> None:
+    """So it is with every release of a model, and offsets in the transactions."""
+    assert_gets_through(model, {"release": release}, offsets=1)
+
+
+def assert_gets_through(model: str, settings: dict[str, str], **sizes: int) -> None:
+    """Assert that every claim holds in runs where nothing goes wrong, of which some commit and some abort."""
+    plain = attrs.evolve(SCENARIOS[0], model=model, settings=settings, sizes={**SCENARIOS[0].sizes, **sizes})
     ends = set[str]()
     for run in runs_of(plain, "random", 8):
-        assert run.verdict.ok, (model, client, run.trail.seed, run.verdict)
+        assert run.verdict.ok, (model, settings, run.trail.seed, run.verdict)
         ends |= run.witnessed
     assert {"TransactionCommitted", "TransactionAborted"} <= ends
+
+
+@pytest.mark.parametrize(("release", "violated"), [("3.6", "NoHangingTransaction"), ("3.7", "MarkerAttribution")])
+def test_late_offsets_open_a_transaction_that_nobody_ends_in_3_6(release: str, violated: str, tmp_path: Path) -> None:
+    """3.6 verifies no offsets: they come late, after the end. Where 3.7 verifies them, TX-01 is what is left."""
+    sizes = [f"--size={name}=1" for name in ("brokers", "partitions", "records", "offsets")]
+    done = call("check", "exactly-once/kip-890-part-1", f"--set=release={release}", *sizes, "--timers", "1", "--json",
+                "--out", tmp_path)
+    assert [found["property"] for found in done.json["violated"]] == [violated]
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
