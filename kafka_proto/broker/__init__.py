@@ -2,9 +2,10 @@
 
 from kafka_proto.broker.node import deliver_held, elect, handle, new_node, next_deadline, pass_time
 from kafka_proto.broker.state import Node, NodeState, running, state_of
+from kafka_proto.broker.topics import with_topic, without_topic
 from kafka_proto.broker.work import carry
 
 __all__ = [
     "Node", "NodeState", "carry", "deliver_held", "elect", "handle", "new_node", "next_deadline", "pass_time",
-    "running", "state_of",
+    "running", "state_of", "with_topic", "without_topic",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from kafka_proto.broker.state import Node
+from kafka_proto.broker.topics import create_topic, delete_topic
 from kafka_proto.broker.work import append_to, ask_coordinator, write_markers
 from kafka_proto.coordinator.answers import describe, list_transactions, unknown_partitions
 from kafka_proto.group import role as group
@@ -25,8 +26,10 @@ from kafka_proto.requests import (
     AddPartitionsToTxnResponse,
     ConsumerFetchRequest,
     ConsumerFetchResponse,
+    CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteTopicsRequest,
     DescribeTransactionsRequest,
     EndTxnRequest,
     Error,
@@ -201,4 +204,6 @@ ANSWERS: dict[type, Callable[[Node, Any], Answered]] = {
     OffsetFetchRequest: lambda node, request: (node, group.fetch_offset(node.groups, request)),
     JoinGroupRequest: _join,
     LeaveGroupRequest: _leave,
+    CreateTopicsRequest: create_topic,
+    DeleteTopicsRequest: delete_topic,
 }

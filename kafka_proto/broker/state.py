@@ -28,7 +28,7 @@ class NodeState:
     """Logical milliseconds."""
     holds_markers: bool = False
     held: tuple[Markers, ...] = ()
-    """Markers on their way: held, or to a partition that does not exist (yet)."""
+    """Markers on their way."""
 
 
 @attrs.frozen

@@ -42,18 +42,12 @@ def ask_coordinator(node: Node, request: CoordinatorRequest) -> tuple[Node, Coor
 
 
 def settle(node: Node, step: coordinator.Step | None = None) -> Node:
-    """Carry everything that is on its way until nothing is, but what is held or cannot arrive."""
+    """Carry everything that is on its way until nothing is, but what is held."""
     if step is not None:
         node, _ = _work(node, *step)
-    stuck: list[Markers] = []
     while node.held and not node.holds_markers:
-        first, rest = node.held[0], node.held[1:]
-        if not any(name in node.leaders for name in first.request.partitions):
-            stuck.append(first)
-            node = attrs.evolve(node, held=rest)
-            continue
-        node, _ = carry(attrs.evolve(node, held=rest), first)
-    return attrs.evolve(node, held=(*stuck, *node.held)) if stuck else node
+        node, _ = carry(attrs.evolve(node, held=node.held[1:]), node.held[0])
+    return node
 
 
 def _work(node: Node, state: coordinator.Coordinator, effects: tuple[Effect, ...]) -> tuple[Node, list[Answered]]:
@@ -64,7 +58,8 @@ def _work(node: Node, state: coordinator.Coordinator, effects: tuple[Effect, ...
         if isinstance(effect, Answered):
             answers.append(effect)
         elif isinstance(effect, Markers):
-            node = attrs.evolve(node, held=(*node.held, effect))
+            node, more = _sent(node, effect)
+            ahead += more
         else:
             node = _logged(node, effect)
             state, more = coordinator.appended(
@@ -72,6 +67,20 @@ def _work(node: Node, state: coordinator.Coordinator, effects: tuple[Effect, ...
             )
             node, ahead = attrs.evolve(node, coordinator=state), [*ahead, *more]
     return node, answers
+
+
+def _sent(node: Node, markers: Markers) -> tuple[Node, tuple[Effect, ...]]:
+    """Send markers to the partitions that are there; the coordinator goes on without the others."""
+    request = markers.request
+    there = tuple(name for name in request.partitions if name in node.leaders)
+    if there:
+        sent = attrs.evolve(markers, request=attrs.evolve(request, partitions=there))
+        node = attrs.evolve(node, held=(*node.held, sent))
+    if len(there) == len(request.partitions):
+        return node, ()
+    gone = (name for name in request.partitions if name not in node.leaders)
+    state, more = coordinator.without_leader(node.coordinator, markers.transactional_id, request, gone, now=node.now)
+    return attrs.evolve(node, coordinator=state), more
 
 
 def _logged(node: Node, effect: Logged) -> Node:

@@ -12,6 +12,7 @@ from kafka_proto.log import RecordBatch
 from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name
 
 TOPIC = "T"
+TOPIC_APIS = ("CreateTopics", "DeleteTopics")
 NAMED = {
     "transaction_timeout": "transaction_timeout_ms", "transactional": "is_transactional", "generation": "generation_id",
 }
@@ -34,6 +35,8 @@ def request_of(api: str, version: int, fields: Mapping[str, Any], symbols: Symbo
     if api == "Produce":
         batch = RecordBatch(**{field: given.pop(field) for field in OF_BATCH if field in given})
         return kafka.ProduceRequest(version, batch=batch, **{"acks": -1, **given})
+    if api in TOPIC_APIS:
+        given["topic"] = TOPIC
     if api == "AddOffsetsToTxn":
         del given["group_id"]
         given["partition"] = OFFSETS_PARTITION
@@ -54,7 +57,7 @@ def _value(field: str, value: Any, symbols: Symbols) -> Any:
         case "partition":
             return name(value)
         case "partitions":
-            return tuple(sorted(name(index) for index in value))
+            return tuple(sorted(name(index) for index in value)) if isinstance(value, list) else value
         case "isolation_level":
             return kafka.IsolationLevel(value)
         case "records" | "state_filters":
@@ -70,7 +73,8 @@ _REQUESTS: dict[str, Callable[..., object]] = {
     "TxnOffsetCommit": kafka.TxnOffsetCommitRequest, "OffsetCommit": kafka.OffsetCommitRequest,
     "OffsetFetch": kafka.OffsetFetchRequest, "JoinGroup+SyncGroup": kafka.JoinGroupRequest,
     "LeaveGroup": kafka.LeaveGroupRequest, "DescribeTransactions": kafka.DescribeTransactionsRequest,
-    "ListTransactions": kafka.ListTransactionsRequest,
+    "ListTransactions": kafka.ListTransactionsRequest, "CreateTopics": kafka.CreateTopicsRequest,
+    "DeleteTopics": kafka.DeleteTopicsRequest,
 }
 
 
@@ -114,7 +118,7 @@ def _shown(field: str, response: Any, symbols: Symbols) -> Any:
 _RESPONSES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("InitProducerId", "EndTxn"), ("error", "producer_id", "producer_epoch")),
     **dict.fromkeys(("AddPartitionsToTxn", "WriteTxnMarkers"), ("errors",)),
-    **dict.fromkeys(("AddOffsetsToTxn", "TxnOffsetCommit", "OffsetCommit", "LeaveGroup"), ("error",)),
+    **dict.fromkeys(("AddOffsetsToTxn", "TxnOffsetCommit", "OffsetCommit", "LeaveGroup", *TOPIC_APIS), ("error",)),
     "Produce": ("error", "base_offset"),
     "Fetch": ("error", "high_watermark", "last_stable_offset", "aborted_transactions", "batches"),
     "ListOffsets": ("error", "offset"),

@@ -6,7 +6,7 @@ Each function takes the coordinator's whole state and returns it changed, with w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -215,21 +215,46 @@ def send_markers(decisions: CoordinatorDecisions, state: Coordinator, tid: str, 
 def marked(state: Coordinator, tid: str, request: WriteTxnMarkersRequest, errors: FrozenMap[str, Error], *,
            now: int) -> Step:
     """Take the answers of partitions to a transaction's markers; answers to an earlier coordinator's are stale."""
-    cached = state.transactions.get(tid)
-    if cached is None or cached.metadata.state not in PREPARED or request.coordinator_epoch != state.coordinator_epoch:
-        return state, ()
-    if request.producer_epoch != cached.metadata.producer_epoch or tid in state.waiting:
+    if not _is_awaited(state, tid, request):
         return state, ()
     then = {partition: after_marker(error) for partition, error in errors.items()}
-    for partition in then:
-        if then[partition] is AfterMarker.DONE:
-            cached = without_partition(cached, partition)
-    state = _cached(state, tid, cached)
+    state = _without(state, tid, (partition for partition in then if then[partition] is AfterMarker.DONE))
     if AfterMarker.GIVE_UP in then.values():
         return state, ()
     if again := [partition for partition in then if then[partition] is AfterMarker.AGAIN]:
         return state, (Markers(tid, attrs.evolve(request, partitions=tuple(again))),)
-    return _complete(state, tid, now) if not cached.metadata.partitions else (state, ())
+    return _complete_if_marked(state, tid, now)
+
+
+def without_leader(
+    state: Coordinator, tid: str, request: WriteTxnMarkersRequest, partitions: Iterable[str], *, now: int
+) -> Step:
+    """Go on without the partitions of a transaction that nobody leads: their topic is deleted, so they get no marker.
+
+    A coordinator looks for leaders each time that it sends markers (`addTxnMarkersToBrokerQueue`).
+    """
+    if not _is_awaited(state, tid, request):
+        return state, ()
+    return _complete_if_marked(_without(state, tid, partitions), tid, now)
+
+
+def _is_awaited(state: Coordinator, tid: str, request: WriteTxnMarkersRequest) -> bool:
+    """Say whether a transaction still waits for these markers, and this coordinator sent them."""
+    cached = state.transactions.get(tid)
+    if cached is None or cached.metadata.state not in PREPARED or request.coordinator_epoch != state.coordinator_epoch:
+        return False
+    return request.producer_epoch == cached.metadata.producer_epoch and tid not in state.waiting
+
+
+def _without(state: Coordinator, tid: str, partitions: Iterable[str]) -> Coordinator:
+    cached = state.transactions[tid]
+    for partition in partitions:
+        cached = without_partition(cached, partition)
+    return _cached(state, tid, cached)
+
+
+def _complete_if_marked(state: Coordinator, tid: str, now: int) -> Step:
+    return (state, ()) if state.transactions[tid].metadata.partitions else _complete(state, tid, now)
 
 
 def _complete(state: Coordinator, tid: str, now: int) -> Step:

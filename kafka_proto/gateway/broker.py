@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from harness.model import FrozenMap
+from kafka_proto import broker as nodes
 from kafka_proto.broker import Node, new_node, next_deadline, pass_time
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway.codec import Fields
@@ -18,8 +19,6 @@ from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.inputs import Settings
 from kafka_proto.group import rebalance
 from kafka_proto.group.rebalance import ClassicGroup
-from kafka_proto.leader.state import Leader
-from kafka_proto.requests import partition_name
 from kafka_proto.versions import version_of
 
 Token = tuple[int, int]
@@ -90,9 +89,14 @@ def new_broker(settings: Settings, topics: Mapping[str, int], now: int = 0) -> B
 
 def with_topic(broker: Broker, name: str, partitions: int) -> Broker:
     """Return a broker that has one more topic."""
-    new = {partition_name(name, index): Leader() for index in range(partitions)}
-    node = attrs.evolve(broker.node, leaders=broker.node.leaders.update(new))
+    node = nodes.with_topic(broker.node, name, partitions)
     return attrs.evolve(broker, node=node, topics=broker.topics.set(name, partitions))
+
+
+def without_topic(broker: Broker, name: str) -> Broker:
+    """Return a broker that has one topic less."""
+    node = nodes.without_topic(broker.node, name)
+    return attrs.evolve(broker, node=node, topics=broker.topics.without(name))
 
 
 def has_partition(broker: Broker, topic: str, index: int) -> bool:

@@ -59,12 +59,12 @@ def _of(markers: Markers, partitions: tuple[str, ...]) -> Markers:
 
 
 def _is_near(broker: Broker, node: Node, markers: Markers, partition: str) -> bool:
-    """Say whether a marker arrives: its partition is there, and its leader is reached.
+    """Say whether a marker arrives, or finds out that its partition is deleted.
 
     A marker of the offsets topic goes to the coordinators of the groups whose offsets it makes visible.
     """
     if partition not in node.leaders:
-        return False
+        return True
     sender = coordinator_of(broker, markers.transactional_id)
     if topic_of(partition) != GROUP_TOPIC:
         return _reaches(broker, sender, leader_of(broker, partition))

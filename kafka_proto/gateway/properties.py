@@ -103,11 +103,10 @@ def once(seen: Observed, node: NodeState) -> Reason:
 
 
 def completed(seen: Observed, node: NodeState) -> Reason:
-    """P8 at rest: what is prepared is completed, unless its markers are held."""
-    if node.held or node.holds_markers:
-        return None
+    """P8 at rest: what is prepared is completed, unless markers of its own are held."""
+    held = {markers.transactional_id for markers in node.held if node.holds_markers}
     for tid, entry in node.transaction_log.items():
-        if entry.state in PREPARED:
+        if entry.state in PREPARED and tid not in held:
             return f"{tid} stays in {entry.state}"
     return None
 

@@ -118,20 +118,28 @@ class Situation:
         if self._markers is not None:
             self._markers.deliver()
 
-    def create_topic(self, partitions: int) -> None:
-        """Make the topic, and wait until it has leaders."""
-        self._ask(offer.CREATE_TOPICS, 4, {"timeout": 10_000, "topics": ({
+    def create_topic(self, partitions: int, version: int = 4) -> int:
+        """Make the topic, and wait until it has leaders; return the error code."""
+        answer = self._ask(offer.CREATE_TOPICS, version, {"timeout": 10_000, "topics": ({
             "name": self._prefix + TOPIC, "num_partitions": partitions, "replication_factor": 1, "assignments": (),
             "configs": ()},)})
-        while self._is_starting(partitions) and self._wait():
+        while any(self._errors(partitions)) and self._wait():
             pass
+        return int(answer["topics"][0]["error_code"])
 
-    def _is_starting(self, partitions: int) -> bool:
-        """Say whether the topic that was asked for has no leaders yet."""
+    def delete_topic(self, version: int) -> int:
+        """Delete the topic, and wait until nobody leads it; return the error code."""
+        answer = self._ask(offer.DELETE_TOPICS, version, {"topic_names": (self._prefix + TOPIC,), "timeout": 10_000})
+        while not all(self._errors(1)) and self._wait():
+            pass
+        return int(answer["responses"][0]["error_code"])
+
+    def _errors(self, partitions: int) -> list[int]:
+        """Return what is said of the topic's partitions: none has an error once it has a leader."""
         wanted = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}
                   for index in range(partitions)]
         found = self.ask(offer.LIST_OFFSETS, 5, {"replica_id": -1, "topics": self.topics("partitions", *wanted)})
-        return any(row["error_code"] for topic in found["topics"] for row in topic["partitions"])
+        return [row["error_code"] for topic in found["topics"] for row in topic["partitions"]]
 
     def _until(self, states: list[str], tid: str) -> None:
         while self.describe(tid).get("state") not in states and self._wait():
@@ -369,10 +377,19 @@ def _list(s: Situation, version: int, f: Fields) -> dict[str, Any]:
                            for row in got["transaction_states"] if s.mine(row["transactional_id"]))}
 
 
+def _create_topic(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    return _error(s.create_topic(f["partitions"], version))
+
+
+def _delete_topic(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    return _error(s.delete_topic(version))
+
+
 REQUESTS: dict[str, Callable[[Situation, int, Fields], dict[str, Any]]] = {
     "InitProducerId": _init, "AddPartitionsToTxn": _add, "AddOffsetsToTxn": _add_offsets, "EndTxn": _end,
     "Produce": _produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
     "DeleteRecords": _delete_records, "TxnOffsetCommit": _txn_offset_commit, "OffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch, "JoinGroup+SyncGroup": _join, "LeaveGroup": _leave,
-    "DescribeTransactions": _describe, "ListTransactions": _list,
+    "DescribeTransactions": _describe, "ListTransactions": _list, "CreateTopics": _create_topic,
+    "DeleteTopics": _delete_topic,
 }

@@ -39,6 +39,12 @@ from kafka_proto.requests.records import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kafka_proto.requests.topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from kafka_proto.requests.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -59,7 +65,8 @@ from kafka_proto.requests.transactions import (
 __all__ = [
     "GROUP_TOPIC", "OFFSETS_PARTITION", "TRANSACTION_TOPIC", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse",
     "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse", "ConsumerFetchRequest", "ConsumerFetchResponse",
-    "CoordinatorRequest", "CoordinatorResponse", "DeleteRecordsRequest", "DeleteRecordsResponse",
+    "CoordinatorRequest", "CoordinatorResponse", "CreateTopicsRequest", "CreateTopicsResponse",
+    "DeleteRecordsRequest", "DeleteRecordsResponse", "DeleteTopicsRequest", "DeleteTopicsResponse",
     "DescribeTransactionsRequest", "DescribeTransactionsResponse", "EndTxnRequest", "EndTxnResponse", "Error",
     "InitProducerIdRequest", "InitProducerIdResponse", "IsolationLevel", "JoinGroupRequest", "JoinGroupResponse",
     "LeaveGroupRequest", "LeaveGroupResponse", "ListOffsetsRequest", "ListOffsetsResponse", "ListTransactionsRequest",

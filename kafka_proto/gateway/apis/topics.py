@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-import attrs
-
-from harness.model import FrozenMap
 from kafka_proto.gateway.apis.asking import NO_ERROR, answered
-from kafka_proto.gateway.broker import MOST_PARTITIONS, Broker, Token, Turn, code, with_topic
+from kafka_proto.gateway.broker import MOST_PARTITIONS, Broker, Token, Turn, code, with_topic, without_topic
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.placement import coordinator_of, leader_of
-from kafka_proto.requests import GROUP_TOPIC, partition_name, topic_of
+from kafka_proto.requests import GROUP_TOPIC, partition_name
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 DEFAULT_CONFIG, STATIC_BROKER_CONFIG = 5, 4
@@ -131,9 +128,7 @@ def delete_topics(broker: Broker, request: Request, token: Token) -> Turn:
         error = "NONE" if name in broker.topics else "UNKNOWN_TOPIC_OR_PARTITION"
         results.append({"name": name, "error_code": code(error)})
         if error == "NONE":
-            leaders = FrozenMap((p, led) for p, led in broker.node.leaders.items() if topic_of(p) != name)
-            node = attrs.evolve(broker.node, leaders=leaders)
-            broker = attrs.evolve(broker, node=node, topics=broker.topics.without(name))
+            broker = without_topic(broker, name)
     return answered(broker, token, {"responses": tuple(results)})
 
 

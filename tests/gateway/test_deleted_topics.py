@@ -1,0 +1,101 @@
+"""A topic is deleted while a transaction has partitions of it: the transaction completes, and P8 goes on looking."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.scripted import Scripted
+from support.wire import Producer, Talk, inject
+
+from kafka_proto.broker import state_of
+from kafka_proto.coordinator.transaction import TxnState
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.properties import problems
+from kafka_proto.log.records import NO_PRODUCER_ID
+
+DELETED = {"topic_names": ("t",), "timeout": 1_000}
+
+
+def begun() -> tuple[Talk, Producer]:
+    """Return a producer with an open transaction in both partitions of a topic."""
+    clients = Talk(Host(Settings(), {"t": 2}, 1_000_000))
+    producer = Producer(clients)
+    assert [producer.write(0, b"a"), producer.write(1, b"b")] == [0, 0]
+    return clients, producer
+
+
+def state(clients: Talk, me: int) -> str:
+    (found,) = clients.one(me, offer.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ("app",)})["transaction_states"]
+    return str(found["transaction_state"])
+
+
+@pytest.mark.parametrize("how", ["end", "time-out", "init", "election"])
+def test_a_transaction_completes_after_its_topic_was_deleted(how: str) -> None:
+    """Whatever ends it: nobody is left to write a marker to, and the transactional id is free again."""
+    clients, producer = begun()
+    me = producer.me
+    assert clients.one(me, offer.DELETE_TOPICS, 4, DELETED)["responses"][0]["error_code"] == 0
+    init = {"transactional_id": "app", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
+    if how == "end":
+        assert producer.end(True)[me] == [{"throttle_time": 0, "error_code": 0}]
+    elif how == "time-out":
+        clients.wait(61_000)
+    elif how == "init":
+        assert clients.one(me, offer.INIT_PRODUCER_ID, 4, init)["error_code"] == 51
+    else:
+        inject(clients, 1, "elect")
+        assert producer.end(False)[me][0]["error_code"] == 0
+    assert state(clients, me) == ("CompleteCommit" if how == "end" else "CompleteAbort")
+    assert clients.one(me, offer.INIT_PRODUCER_ID, 4, init)["error_code"] == 0
+    assert clients.host.problems() == {}
+
+
+def test_markers_that_wait_for_a_link_go_on_without_a_deleted_topic() -> None:
+    """The partition that is not reached is deleted meanwhile: the transaction completes before the link is back."""
+    with KafkaCluster({"t": 3}, brokers=3) as cluster, Scripted(cluster.bootstrap_servers) as producer:
+        assert producer.init() == 0
+        there = (producer.leaders.index(producer.coordinator) + 1) % 3
+        assert producer.write(there, b"a") == 0
+        cluster.partition(f"b{producer.coordinator}", f"b{producer.leaders[there]}")
+        assert (producer.end(True), producer.state()) == (0, "PrepareCommit")
+        producer.ask(1, offer.DELETE_TOPICS, 4, DELETED)
+        assert producer.state() == "CompleteCommit"
+        assert producer.init() == 0
+    assert cluster.verdict() is None
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_p8_accuses_one_transaction_while_markers_of_another_are_held(lost: bool) -> None:
+    """A transaction is prepared and its markers are nowhere; in the twin they are held, as those of the other one."""
+    clients, producer = begun()
+    node = attrs.evolve(clients.host.broker.node, holds_markers=True)
+    clients.host.broker = attrs.evolve(clients.host.broker, node=node)
+    producer.end(True)
+    node = clients.host.broker.node
+    assert problems(clients.host.observed, state_of(node)) == {}
+    (held,) = node.held
+    other = attrs.evolve(node.transaction_log["app"], producer_id=NO_PRODUCER_ID, state=TxnState.PREPARE_ABORT)
+    node = attrs.evolve(node, transaction_log=node.transaction_log.set("other", other))
+    if not lost:
+        node = attrs.evolve(node, held=(held, attrs.evolve(held, transactional_id="other")))
+    found = problems(clients.host.observed, state_of(node))
+    assert found == ({"PreparedIsCompleted": "other stays in PrepareAbort"} if lost else {})
+
+
+def test_p8_accuses_what_is_on_its_way_to_nobody() -> None:
+    """Nothing holds the markers, and yet they did not arrive; before they were held, that was no violation."""
+    clients, producer = begun()
+    node = attrs.evolve(clients.host.broker.node, holds_markers=True)
+    clients.host.broker = attrs.evolve(clients.host.broker, node=node)
+    producer.end(True)
+    held = clients.host.broker.node
+    assert problems(clients.host.observed, state_of(held)) == {}
+    stuck = attrs.evolve(held, holds_markers=False)
+    assert problems(clients.host.observed, state_of(stuck)) == {
+        "PreparedIsCompleted": "app stays in PrepareCommit"}
