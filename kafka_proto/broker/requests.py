@@ -10,17 +10,18 @@ import attrs
 from kafka_proto.broker.state import Node
 from kafka_proto.broker.topics import create_topic, delete_topic
 from kafka_proto.broker.work import append_to, ask_coordinator, write_markers
-from kafka_proto.coordinator.answers import describe, list_transactions, unknown_partitions
+from kafka_proto.coordinator.answers import describe, list_transactions, refused_partitions
 from kafka_proto.group import role as group
 from kafka_proto.group.membership import CommitRequest
 from kafka_proto.leader import fetching
-from kafka_proto.leader.role import admit, lacks_transactional_id
-from kafka_proto.leader.state import NO_GUARD, Operation, Origin
+from kafka_proto.leader.role import admit, lacks_transactional_id, refusal
+from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin
 from kafka_proto.leader.verification import verification_request
 from kafka_proto.log import PartitionLog
 from kafka_proto.log.records import NO_SEQUENCE
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
+    TRANSACTION_PARTITION,
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -63,7 +64,7 @@ def answer_of(node: Node, request: object) -> Answered:
 
 
 def _add_partitions(node: Node, request: AddPartitionsToTxnRequest) -> tuple[Node, AddPartitionsToTxnResponse]:
-    refused = unknown_partitions(request, frozenset(node.leaders))
+    refused = refused_partitions(request, frozenset((*node.leaders, TRANSACTION_PARTITION)))
     if refused is not None:
         return node, refused
     if not request.verify_only:
@@ -88,17 +89,22 @@ def _produce(node: Node, request: ProduceRequest) -> Answered:
     name, batch, decisions = request.partition, request.batch, node.version.leader
     if lacks_transactional_id(request):
         return node, ProduceResponse(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if name not in node.leaders:
+    leader = Leader() if name == TRANSACTION_PARTITION else node.leaders.get(name)
+    if leader is None:
         return node, ProduceResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
-    admitted = admit(decisions, node.leaders[name], request, now=node.now)
+    admitted = admit(decisions, leader, request, now=node.now)
     if admitted.error is not Error.NONE:
         return node, ProduceResponse(admitted.error)
-    node = attrs.evolve(node, leaders=node.leaders.set(name, admitted.leader))
+    if name in node.leaders:
+        node = attrs.evolve(node, leaders=node.leaders.set(name, admitted.leader))
     if admitted.asks is not None:
         producer = batch.producer_id, batch.producer_epoch
         node, error = _ask_about(node, request, name, admitted.asks, producer)
         if error is not Error.NONE:
             return node, ProduceResponse(decisions.unverified_produce(error, admitted.asks))
+    refused = refusal(request)
+    if refused is not Error.NONE:
+        return node, ProduceResponse(refused)
     stamped = batch if batch.timestamp >= 0 else attrs.evolve(batch, timestamp=node.now)
     node, error, offset = append_to(node, name, stamped, Origin.CLIENT, admitted.guard)
     return node, ProduceResponse(error, offset)
@@ -193,7 +199,8 @@ ANSWERS: dict[type, Callable[[Node, Any], Answered]] = {
     AddOffsetsToTxnRequest: ask_coordinator,
     EndTxnRequest: ask_coordinator,
     DescribeTransactionsRequest: lambda node, request: (node, describe(node.coordinator, request)),
-    ListTransactionsRequest: lambda node, request: (node, list_transactions(node.coordinator, request)),
+    ListTransactionsRequest: lambda node, request: (
+        node, list_transactions(node.coordinator, request, now=node.now)),
     ProduceRequest: _produce,
     WriteTxnMarkersRequest: _write_markers,
     ConsumerFetchRequest: _fetch,

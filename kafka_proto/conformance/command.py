@@ -12,6 +12,7 @@ import attrs
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
 from kafka_proto.addresses import address_of
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
+from kafka_proto.conformance.playing import has_bytes
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import Verdict, judge
 from kafka_proto.versions import version_of
@@ -45,7 +46,10 @@ def _played_here(
             version_of(str(record["broker_version"]), record["transaction_version"])
     except ValueError as error:
         raise Refusal(str(error)) from None
-    return [judge(record) for record in records], ()
+    played = [record for record in records if _has_codec() or not has_bytes(record)]
+    left = len(records) - len(played)
+    said = (f"{left} not played: they are about bytes, which needs the extra `gateway`",) if left else ()
+    return [judge(record) for record in played], said
 
 
 def _played_at(
@@ -97,7 +101,7 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
     address, release = options["--broker"], options["--release"]
     if address is None:
         raise Refusal("--record writes what a broker answers; give --broker HOST:PORT as well")
-    if find_spec("kio") is None or find_spec("crc32c") is None:
+    if not _has_codec():
         raise Refusal("playing over the wire needs the extra `gateway`: pip install 'kafka-proto[gateway]'")
     if release is not None and options["--as"] is not None:
         raise Refusal("--as says which release's records are played, whatever the broker is; leave --release out")
@@ -105,6 +109,10 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
     if release is None:
         raise Refusal("a broker does not say which release it is; give --release as well, as 4.4.0")
     return *address_of(address), release
+
+
+def _has_codec() -> bool:
+    return find_spec("kio") is not None and find_spec("crc32c") is not None
 
 
 def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str | None) -> list[dict[str, Any]]:

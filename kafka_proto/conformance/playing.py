@@ -20,9 +20,12 @@ PARTITIONS = (0, 1)
 HELD = "the coordinator's WriteTxnMarkers is held on its way to the partition"
 DELIVERED = "the held WriteTxnMarkers is delivered"
 WAITED = re.compile(r"waited until the coordinator's state is one of \[(.*)\]")
+PASSED = re.compile(r"(\d+) ms pass")
 REPEATED_UNTIL = "InitProducerId without producer id repeated until the epoch is "
 REPEATED = re.compile(REPEATED_UNTIL + r"(\d+)")
 MOST_WAITS = 10
+OF_BYTES = frozenset(("bytes", "also"))
+"""Fields of a record's Produce: what is odd about a batch, and more batches in the same request."""
 
 
 def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[dict[str, Any]]:
@@ -31,6 +34,10 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
     Raises ValueError for a release without version, or a note that means nothing here.
     """
     chosen = version or version_of(record["broker_version"], record["transaction_version"])
+    if has_bytes(record):
+        from kafka_proto.gateway.conforming import play_here
+
+        return play_here(record, chosen)
     node, symbols = new_node(chosen, map(name, PARTITIONS)), Symbols()
     played = []
     for step, holds in with_holds(record["steps"]):
@@ -48,6 +55,11 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
             ours["after"] = _after(node, step["after"], symbols)
         played.append(ours)
     return played
+
+
+def has_bytes(record: dict[str, Any]) -> bool:
+    """Say whether a record is about the bytes of a request, which a codec takes apart: it is played by frames."""
+    return any(not OF_BYTES.isdisjoint(step.get("request", {}).get("fields", ())) for step in record["steps"])
 
 
 def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -71,6 +83,8 @@ def _happened(node: Node, step: dict[str, Any], ours: dict[str, Any], symbols: S
         return _delivered(node, ours)
     if states := awaited(note):
         return _waited(node, states)
+    if passed := PASSED.fullmatch(note):
+        return pass_time(node, node.now + int(passed[1]))
     if until := REPEATED.fullmatch(note):
         return repeated(node, int(until[1]))
     raise ValueError(f"this player does not know what happens at the note {note!r}")

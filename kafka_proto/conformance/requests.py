@@ -31,7 +31,9 @@ def request_of(api: str, version: int, fields: Mapping[str, Any], symbols: Symbo
 
     Raises KeyError for an API that is not there, TypeError for a field that is, or is not, there.
     """
-    given = {NAMED.get(field, field): _value(field, value, symbols) for field, value in fields.items()}
+    topic = fields.get("topic", TOPIC)
+    given = {NAMED.get(field, field): _value(field, value, symbols, topic) for field, value in fields.items()
+             if field != "topic"}
     if api == "Produce":
         batch = RecordBatch(**{field: given.pop(field) for field in OF_BATCH if field in given})
         return kafka.ProduceRequest(version, batch=batch, **{"acks": -1, **given})
@@ -45,7 +47,7 @@ def request_of(api: str, version: int, fields: Mapping[str, Any], symbols: Symbo
     return _REQUESTS[api](version=version, **given)
 
 
-def _value(field: str, value: Any, symbols: Symbols) -> Any:
+def _value(field: str, value: Any, symbols: Symbols, topic: str) -> Any:
     """Return a field of a record's request as ours has it."""
     match field:
         case "producer_id":
@@ -55,9 +57,9 @@ def _value(field: str, value: Any, symbols: Symbols) -> Any:
         case "member_id":
             return symbols.member_id(value)
         case "partition":
-            return name(value)
+            return partition_name(topic, value)
         case "partitions":
-            return tuple(sorted(name(index) for index in value)) if isinstance(value, list) else value
+            return tuple(sorted(partition_name(topic, index) for index in value)) if isinstance(value, list) else value
         case "isolation_level":
             return kafka.IsolationLevel(value)
         case "records" | "state_filters":
@@ -83,6 +85,8 @@ def response_fields(api: str, request: Any, response: Any, symbols: Symbols) -> 
 
     From version 4 on AddPartitionsToTxn has a code for the whole request, too: what its coordinator throws.
     """
+    if api == "Produce" and request.acks == 0:
+        return {"connection": "open" if response.error is kafka.Error.NONE else "closed"}
     fields = ("error",) if api == "EndTxn" and request.version < 5 else _RESPONSES[api]
     shown = {field: _shown(field, response, symbols) for field in fields}
     if api != "AddPartitionsToTxn" or request.version < 4:

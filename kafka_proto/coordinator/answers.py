@@ -11,6 +11,7 @@ from kafka_proto.coordinator.outcome import Answer
 from kafka_proto.coordinator.role import Coordinator
 from kafka_proto.coordinator.transaction import TxnState
 from kafka_proto.requests.error import Error
+from kafka_proto.requests.names import is_internal
 from kafka_proto.requests.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -32,6 +33,8 @@ KNOWS_PRODUCER_FENCED = {
     InitProducerIdRequest: 4, AddPartitionsToTxnRequest: 2, AddOffsetsToTxnRequest: 2, EndTxnRequest: 2,
 }
 """The first version of each request whose client knows PRODUCER_FENCED."""
+FIRST_OF_BROKERS = 4
+"""The first version of AddPartitionsToTxn that brokers alone send (KIP-890)."""
 
 
 def response(request: CoordinatorRequest, answer: Answer) -> CoordinatorResponse:
@@ -50,14 +53,19 @@ def response(request: CoordinatorRequest, answer: Answer) -> CoordinatorResponse
     return EndTxnResponse(error)
 
 
-def unknown_partitions(request: AddPartitionsToTxnRequest, exist: frozenset[str]) -> AddPartitionsToTxnResponse | None:
-    """Return the refusal of a request that names partitions which do not exist: all or nothing; None where all do."""
-    if exist >= set(request.partitions):
+def refused_partitions(request: AddPartitionsToTxnRequest, exist: frozenset[str]) -> AddPartitionsToTxnResponse | None:
+    """Return the refusal of a request with partitions that may not be added: all or nothing; None where all may.
+
+    They do not exist, or are internal and a client asks, which does so in versions below 4.
+    """
+    errors = {name: Error.TOPIC_AUTHORIZATION_FAILED for name in request.partitions
+              if request.version < FIRST_OF_BROKERS and is_internal(name)}
+    errors |= {name: Error.UNKNOWN_TOPIC_OR_PARTITION for name in request.partitions
+               if name not in exist and name not in errors}
+    if not errors:
         return None
     return AddPartitionsToTxnResponse(FrozenMap(
-        (name, Error.OPERATION_NOT_ATTEMPTED if name in exist else Error.UNKNOWN_TOPIC_OR_PARTITION)
-        for name in request.partitions
-    ))
+        (name, errors.get(name, Error.OPERATION_NOT_ATTEMPTED)) for name in request.partitions))
 
 
 def describe(state: Coordinator, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
@@ -76,8 +84,11 @@ def describe(state: Coordinator, request: DescribeTransactionsRequest) -> Descri
     )
 
 
-def list_transactions(state: Coordinator, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """List transactional ids in some states and of some producers (`listTransactionStates`); no filter lists all."""
+def list_transactions(state: Coordinator, request: ListTransactionsRequest, *, now: int) -> ListTransactionsResponse:
+    """List transactional ids in some states and of some producers (`listTransactionStates`); no filter lists all.
+
+    One without transaction is listed whatever the duration is: it began at -1, in 1969.
+    """
     names = {known.value for known in TxnState}
     unknown = tuple(sorted(set(request.state_filters) - names))
     if state.loading:
@@ -90,6 +101,8 @@ def list_transactions(state: Coordinator, request: ListTransactionsRequest) -> L
         if request.state_filters and known.state.value not in request.state_filters:
             continue
         if request.producer_id_filters and known.producer_id not in request.producer_id_filters:
+            continue
+        if known.start_timestamp >= 0 and 0 <= request.duration_filter >= now - known.start_timestamp:
             continue
         found.append((tid, known.producer_id, known.state.value))
     return ListTransactionsResponse(Error.NONE, unknown, tuple(found))

@@ -68,10 +68,12 @@ class WaitingFetch:
 
 @attrs.frozen
 class Answer:
-    """The response to a request, by its token; None where none is written."""
+    """The response to a request, by its token; None where none is written. With `closes` the connection ends."""
 
     token: Token
     response: Fields | None = attrs.field(eq=False)
+    closes: str | None = None
+    """Why."""
 
 
 Turn = tuple[Broker, tuple[Answer, ...]]

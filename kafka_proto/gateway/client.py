@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_proto.gateway.codec import Fields, Source, has_flexible_header, read_message, write_message, write_varint
 from kafka_proto.gateway.frames import SIZE, framed
-from kafka_proto.gateway.offer import API_VERSIONS
+from kafka_proto.gateway.offer import API_VERSIONS, PRODUCE
 
 CLIENT_ID = "test"
 
@@ -31,11 +31,17 @@ def read_response(frame: bytes, api: int, version: int) -> tuple[int, dict[str, 
     return correlation_id, read_message("response", api, version, source), source.left
 
 
+def is_unanswered(api: int, message: Fields) -> bool:
+    """Say whether a broker answers a request by nothing."""
+    return api == PRODUCE and message["acks"] == 0
+
+
 class Client:
     """A connection to a broker. Raises OSError where there is none, or it ends."""
 
     def __init__(self, host: str, port: int, timeout_seconds: float = 30.0) -> None:
-        self._socket = socket.create_connection((host, port), timeout_seconds)
+        self._where = (host, port), timeout_seconds
+        self._socket = socket.create_connection(*self._where)
         self._asked = 0
 
     def __enter__(self) -> Client:
@@ -46,11 +52,23 @@ class Client:
         self._socket.close()
 
     def ask(self, api: int, version: int, message: Fields) -> dict[str, Any]:
-        """Send a request, and return its response."""
+        """Send a request, and return its response; of a Produce that is not answered nothing, once it is processed.
+
+        Where the broker closes the connection instead, the next request is sent on another one.
+        """
         self._asked += 1
-        self._socket.sendall(request_bytes(api, version, message, self._asked))
-        size = int.from_bytes(self._take(SIZE), "big")
-        return read_response(self._take(size), api, version)[1]
+        if self._socket.fileno() < 0:
+            self._socket = socket.create_connection(*self._where)
+        try:
+            self._socket.sendall(request_bytes(api, version, message, self._asked))
+            if is_unanswered(api, message):
+                self.ask(API_VERSIONS, 0, {})
+                return {}
+            size = int.from_bytes(self._take(SIZE), "big")
+            return read_response(self._take(size), api, version)[1]
+        except ConnectionError:
+            self._socket.close()
+            raise
 
     def _take(self, size: int) -> bytes:
         data = bytearray()

@@ -8,20 +8,29 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
+
 from harness.model import Refusal
 from kafka_proto.conformance.verdict import Verdict, differences, judge
-from kafka_proto.gateway.client import Client
+from kafka_proto.gateway.client import Client, is_unanswered, read_response, request_bytes
 from kafka_proto.gateway.codec import Malformed
+from kafka_proto.gateway.frames import SIZE
+from kafka_proto.gateway.held_markers import HeldMarkers
+from kafka_proto.gateway.host import Arrived, Host, Opened, Passed, Write
+from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH
 from kafka_proto.gateway.server import wall_clock_ms
-from kafka_proto.gateway.situations import HeldMarkers, Situation, left_out
+from kafka_proto.gateway.situations import PAUSE_MS, Situation, left_out
+from kafka_proto.versions import BrokerVersion
 
-PAUSE_SECONDS, MOST_PAUSES = 0.05, 600
+MOST_PAUSES = 600
 """While something has to happen at the broker by itself, such as a time-out."""
+FIRST_MS = 1_000_000
+"""When a broker begins that no clock counts for."""
 RUN = re.compile(r"run([0-9]+)-")
 FEATURE = "transaction.version"
 GROUP, TRANSACTION = 0, 1
@@ -49,6 +58,47 @@ def play_at(
     if not mine:
         raise Refusal(f"no record is of level {level} of {FEATURE}, which the broker has; serve another level")
     return verdicts, tuple(f"{count} not played: {reason}" for reason, count in sorted(reasons.items()))
+
+
+def play_here(record: dict[str, Any], version: BrokerVersion) -> list[dict[str, Any]]:
+    """Return the steps of a record as brokers of its release and level answer them, asked by frames in process.
+
+    They decide as a version does. Nothing waits for a clock.
+    """
+    host = Host(Settings(record["broker_version"], record["transaction_version"]), {}, FIRST_MS)
+    host.broker = attrs.evolve(host.broker, node=attrs.evolve(host.broker.node, version=version))
+    frames = Frames(host)
+    return Situation(frames.ask, frames.wait, "run1-0", FIRST_MS).play(record)
+
+
+class Frames:
+    """A client of a host without sockets, with a time of its own."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._now = FIRST_MS
+        self._pauses = MOST_PAUSES
+        self._connection = -1
+        self._is_open = False
+
+    def ask(self, api: int, version: int, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a request, and return its response. Raises ConnectionError where the connection is closed instead."""
+        if not self._is_open:
+            self._connection, self._is_open = self._connection + 1, True
+            self._host.take(Opened(self._connection, self._now))
+        outputs = self._host.take(Arrived(self._connection, request_bytes(api, version, message), self._now))
+        written = b"".join(output.data for output in outputs if isinstance(output, Write))
+        self._is_open = all(isinstance(output, Write) for output in outputs)
+        if not self._is_open:
+            raise ConnectionError("the broker closed the connection")
+        return {} if is_unanswered(api, message) else read_response(written[SIZE:], api, version)[1]
+
+    def wait(self) -> bool:
+        """Let a little time pass, so many times."""
+        self._now += PAUSE_MS
+        self._host.take(Passed(self._now))
+        self._pauses -= 1
+        return self._pauses > 0
 
 
 def record_at(
@@ -130,7 +180,7 @@ def pauses() -> Any:
     left = [MOST_PAUSES]
 
     def pause() -> bool:
-        threading.Event().wait(PAUSE_SECONDS)
+        threading.Event().wait(PAUSE_MS / 1000)
         left[0] -= 1
         return left[0] > 0
 

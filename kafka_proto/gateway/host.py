@@ -180,8 +180,8 @@ class Host:
             if client is None or client.asked is None or client.asked.number != place:
                 continue
             transaction = client.transactions.get(place, NOBODY)
-            if client.loses:
-                outputs.append(Close(number, "a fault lost the answer"))
+            if client.loses or answer.closes is not None:
+                outputs.append(Close(number, answer.closes or "a fault lost the answer"))
                 self._forget(number)
                 continue
             if answer.response is not None:

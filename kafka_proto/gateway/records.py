@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 
 import attrs
@@ -21,8 +21,12 @@ AFTER_LENGTH = 12
 """Bytes of base offset and length, which the length does not count."""
 CHECKED_FROM = 21
 """Where the bytes begin that the checksum covers."""
+SHORTEST = 14
+"""The least length of a batch, of message format 0."""
 MAGIC_AT = 16
 MAGIC = 2
+ATTRIBUTES_AT = 22
+"""Where the byte of the attributes is that says something."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 LONGEST_UNPACKED = 16 * 1024 * 1024
@@ -87,13 +91,21 @@ class BatchHeader:
 
 
 def split(data: bytes) -> Iterator[bytes]:
-    """Yield the batches of what a Produce request or a Fetch response has for a partition. Raises BadBatch."""
+    """Yield the batches of what a Produce request or a Fetch response has for a partition (`ByteBufferLogInputStream`).
+
+    What is left at the end and is no whole batch is left out. Raises BadBatch.
+    """
     at = 0
-    while at < len(data):
-        left = len(data) - at
-        length = int.from_bytes(data[at + 8 : at + AFTER_LENGTH], "big", signed=True) if left >= AFTER_LENGTH else -1
-        if length <= MAGIC_AT - AFTER_LENGTH or length + AFTER_LENGTH > left:
-            raise BadBatch("CORRUPT_MESSAGE", f"a batch of length {length}, and {left} bytes left")
+    while len(data) - at >= AFTER_LENGTH:
+        length = int.from_bytes(data[at + 8 : at + AFTER_LENGTH], "big", signed=True)
+        if length < SHORTEST:
+            raise BadBatch("CORRUPT_MESSAGE", f"a batch of length {length}, where {SHORTEST} is the least")
+        if len(data) - at <= MAGIC_AT:
+            return
+        if data[at + MAGIC_AT] > MAGIC:
+            raise BadBatch("CORRUPT_MESSAGE", f"a batch of message format {data[at + MAGIC_AT]}")
+        if len(data) - at < AFTER_LENGTH + length:
+            return
         yield data[at : at + AFTER_LENGTH + length]
         at += AFTER_LENGTH + length
 
@@ -103,24 +115,20 @@ def read_header(batch: bytes) -> BatchHeader:
     if batch[MAGIC_AT] != MAGIC:
         raise BadBatch("INVALID_RECORD", f"a batch of message format {batch[MAGIC_AT]}, where 2 is expected")
     if len(batch) < HEADER.size:
-        raise BadBatch("CORRUPT_MESSAGE", f"a batch of {len(batch)} bytes, which is shorter than its header")
+        raise BadBatch("UNKNOWN_SERVER_ERROR", f"a batch of {len(batch)} bytes, which is shorter than its header")
     return BatchHeader(*HEADER.unpack_from(batch))
 
 
 def is_transactional(data: bytes | None) -> bool:
-    """Say whether a Produce request has a batch of a transaction for a partition (`hasTransactionalRecords`)."""
-    try:
-        first = next(split(data or b""), None)
-        return first is not None and read_header(first).is_transactional
-    except BadBatch:
-        return False
+    """Say whether the first batch for a partition is of a transaction (`hasTransactionalRecords`). Raises BadBatch."""
+    first = next(split(data or b""), None)
+    return first is not None and first[MAGIC_AT] == MAGIC and bool(first[ATTRIBUTES_AT] & TRANSACTIONAL)
 
 
-def check_produced(data: bytes | None, version: int, longest: int) -> BatchHeader:
-    """Return the header of the one batch that a Produce request may have for a partition, or say what is wrong.
+def check_request(data: bytes | None, version: int) -> tuple[bytes, BatchHeader]:
+    """Return the one batch that a Produce request may have for a partition (`ProduceRequest.validateRecords`).
 
-    Checks stand in Kafka's order: `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords`, then
-    `LogValidator`. Raises BadBatch.
+    What is wrong here is said before anybody is asked about a transaction. Raises BadBatch.
     """
     batches = list(split(data or b""))
     if not batches:
@@ -130,36 +138,44 @@ def check_produced(data: bytes | None, version: int, longest: int) -> BatchHeade
         raise BadBatch("UNSUPPORTED_COMPRESSION_TYPE", f"zstd in a request of version {version}")
     if len(batches) > 1:
         raise BadBatch("INVALID_RECORD", f"{len(batches)} batches, where one is expected")
+    return batches[0], header
+
+
+def check_batch(batch: bytes, header: BatchHeader, longest: int, latest: int | None) -> None:
+    """Look at a batch as a log does before it looks at its producer; no record may be later than `latest`.
+
+    Checks stand in Kafka's order: `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`. Raises BadBatch.
+    """
+    if header.base_offset != 0:
+        raise BadBatch("INVALID_RECORD", f"a batch at offset {header.base_offset}, where 0 is expected")
     if header.size > longest:
         raise BadBatch("MESSAGE_TOO_LARGE", f"a batch of {header.size} bytes, where {longest} are the most")
-    if crc32c(memoryview(batches[0])[CHECKED_FROM:]) != header.crc:
+    if crc32c(memoryview(batch)[CHECKED_FROM:]) != header.crc:
         raise BadBatch("CORRUPT_MESSAGE", "the checksum of a batch is another one")
     if header.is_control:
         raise BadBatch("INVALID_RECORD", "a control batch, which only brokers write")
     _check_counts(header)
-    for _ in read_records(batches[0], header):
-        pass
-    return header
+    records = list(read_records(batch, header))
+    if header.codec != "none" and [record.offset_delta for record in records] != list(range(header.count)):
+        raise BadBatch("UNKNOWN_SERVER_ERROR", "packed records at offsets that are not consecutive")
+    newest = header.base_timestamp + max(record.timestamp_delta for record in records)
+    if latest is not None and newest > latest:
+        raise BadBatch("INVALID_TIMESTAMP", f"a record of the time {newest}, where {latest} is the latest")
 
 
 def _check_counts(header: BatchHeader) -> None:
     if header.count <= 0 or header.last_offset_delta != header.count - 1:
         raise BadBatch("INVALID_RECORD", f"{header.count} records up to offset delta {header.last_offset_delta}")
-    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
-        raise BadBatch("INVALID_RECORD", f"sequence {header.base_sequence} of epoch {header.producer_epoch}")
-    if header.is_transactional and header.producer_id < 0:
-        raise BadBatch("INVALID_RECORD", "a transactional batch without producer id")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise BadBatch("INVALID_RECORD", f"sequence {header.base_sequence} of a producer")
 
 
 def read_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
-    """Yield the records of a batch, as many as it says, at consecutive offsets. Raises BadBatch."""
+    """Yield the records of a batch, as many as it says. Raises BadBatch."""
     source = Source(_unpacked(batch[HEADER.size :], header))
     try:
-        for place in range(header.count):
-            record = _record(source)
-            if record.offset_delta != place:
-                raise BadBatch("INVALID_RECORD", f"record {place} has the offset delta {record.offset_delta}")
-            yield record
+        for _ in range(header.count):
+            yield _record(source)
     except Malformed as reason:
         raise BadBatch("INVALID_RECORD", str(reason)) from None
     if source.left:
@@ -169,13 +185,15 @@ def read_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
 def _unpacked(packed: bytes, header: BatchHeader) -> bytes:
     if header.codec == "none":
         return packed
+    if header.codec not in CODECS:
+        raise BadBatch("UNKNOWN_SERVER_ERROR", f"compression {header.codec}, which does not exist")
     if header.codec != "gzip":
         raise BadBatch("UNSUPPORTED_COMPRESSION_TYPE", f"compression {header.codec}; none and gzip are read here")
     unpacker = zlib.decompressobj(wbits=31)
     try:
         plain = unpacker.decompress(packed, LONGEST_UNPACKED)
     except zlib.error as reason:
-        raise BadBatch("CORRUPT_MESSAGE", f"no gzip: {reason}") from None
+        raise BadBatch("UNKNOWN_SERVER_ERROR", f"no gzip: {reason}") from None
     if unpacker.unconsumed_tail or not unpacker.eof:
         raise BadBatch("MESSAGE_TOO_LARGE", f"not whole, or more than {LONGEST_UNPACKED} bytes when unpacked")
     return plain
@@ -233,12 +251,13 @@ def write_zigzag(out: bytearray, value: int) -> None:
 def write_batch(
     records: Iterable[Record], *, base_offset: int = 0, base_timestamp: int = NO_TIMESTAMP, producer_id: int = -1,
     producer_epoch: int = -1, base_sequence: int = -1, is_transactional: bool = False, is_control: bool = False,
-    codec: str = "none", partition_leader_epoch: int = -1,
+    codec: str = "none", partition_leader_epoch: int = -1, offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Return the bytes of a batch with some records; offset deltas are their places."""
+    """Return the bytes of a batch with some records; offset deltas are their places, if no others are given."""
     written, kept = bytearray(), list(records)
-    for place, record in enumerate(kept):
-        _write_record(written, record, place)
+    deltas = range(len(kept)) if offset_deltas is None else offset_deltas
+    for delta, record in zip(deltas, kept, strict=True):
+        _write_record(written, record, delta)
     payload = gzip.compress(bytes(written), mtime=0) if codec == "gzip" else bytes(written)
     attributes = CODECS.index(codec) | TRANSACTIONAL * is_transactional | CONTROL * is_control
     newest = base_timestamp + max((record.timestamp_delta for record in kept), default=0)
@@ -246,15 +265,20 @@ def write_batch(
         base_offset, HEADER.size - AFTER_LENGTH + len(payload), partition_leader_epoch, MAGIC, 0, attributes,
         len(kept) - 1, base_timestamp, newest, producer_id, producer_epoch, base_sequence, len(kept),
     )
-    covered = header[CHECKED_FROM:] + payload
+    return with_checksum(header + payload)
+
+
+def with_checksum(batch: bytes) -> bytes:
+    """Return a batch whose checksum is that of its bytes."""
+    covered = batch[CHECKED_FROM:]
     checksum: int = crc32c(covered)
-    return header[: CHECKED_FROM - 4] + checksum.to_bytes(4, "big") + covered
+    return batch[: CHECKED_FROM - 4] + checksum.to_bytes(4, "big") + covered
 
 
-def _write_record(out: bytearray, record: Record, place: int) -> None:
+def _write_record(out: bytearray, record: Record, offset_delta: int) -> None:
     body = bytearray(1)
     write_zigzag(body, record.timestamp_delta)
-    write_zigzag(body, place)
+    write_zigzag(body, offset_delta)
     for part in (record.key, record.value):
         _write_bytes(body, part)
     write_zigzag(body, len(record.headers))

@@ -8,20 +8,23 @@ tens of thousands of requests where it is not asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from kafka_proto.conformance.playing import DELIVERED, HELD, REPEATED, awaited, with_holds
+from kafka_proto.conformance.playing import DELIVERED, HELD, PASSED, REPEATED, awaited, with_holds
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.errors import BY_NAME, CODES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.fetched import batches, shown, text
-from kafka_proto.gateway.records import BatchHeader, Record, write_batch
+from kafka_proto.gateway.held_markers import HeldMarkers
+from kafka_proto.gateway.odd_batches import produce
+from kafka_proto.gateway.records import BatchHeader, Record
 from kafka_proto.requests import partition_name
 
 Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
 """Sends a request, by API and version, and returns the response."""
+PAUSE_MS = 50
 Wait = Callable[[], bool]
-"""Lets some time pass; False where it was long enough."""
+"""Lets so much time pass; False where it was long enough."""
 Fields = Mapping[str, Any]
 NAMES = {code.number: code.name for code in CODES}
 TOPIC, GROUP = "T", "G"
@@ -32,22 +35,6 @@ EARLIEST = -2
 PREPARED = ("PrepareCommit", "PrepareAbort")
 MEMBER_ID_REQUIRED = BY_NAME["MEMBER_ID_REQUIRED"].number
 MOST = 2**20
-
-
-class HeldMarkers(Protocol):
-    """Holds what a coordinator sends to partitions."""
-
-    def hold(self) -> None:
-        """Hold all markers that come from now on."""
-
-    def is_holding(self) -> bool:
-        """Say whether markers are held, after they had time to come."""
-
-    def deliver(self) -> None:
-        """Let go of what is held, and hold nothing from now on."""
-
-    def answered(self) -> tuple[int | None, dict[str, str]]:
-        """Return the version of WriteTxnMarkers of what was let go, and the partitions' answers."""
 
 
 def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, patient: bool = False) -> str | None:
@@ -102,6 +89,9 @@ class Situation:
         """Do what a note says, and return what is seen of it."""
         if states := awaited(note):
             self._until(states, TIDS + "A")
+        elif passed := PASSED.fullmatch(note):
+            for _ in range(0, int(passed[1]), PAUSE_MS):
+                self._wait()
         elif repeated := REPEATED.fullmatch(note):
             fields = {"transactional_id": TIDS + "A", "transaction_timeout": 60_000}
             while (epoch := _init(self, 1, fields)["producer_epoch"]) < int(repeated[1]) and (
@@ -157,8 +147,11 @@ class Situation:
                 "producer_id": self.symbols.producer_id(f.get("producer_id", -1)),
                 "producer_epoch": f.get("producer_epoch", -1)}
 
-    def topics(self, inner: str, *partitions: Any, name: str = "name") -> tuple[dict[str, Any], ...]:
-        return ({name: self._prefix + TOPIC, inner: partitions},)
+    def topics(
+        self, inner: str, *partitions: Any, name: str = "name", topic: str | None = None
+    ) -> tuple[dict[str, Any], ...]:
+        """Return partitions of the situation's topic, or of one whose name it does not choose."""
+        return ({name: topic or self._prefix + TOPIC, inner: partitions},)
 
     def describe(self, tid: str) -> dict[str, Any]:
         (found,) = self.ask(offer.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": (self.named(tid),)})[
@@ -241,7 +234,7 @@ def _init(s: Situation, version: int, f: Fields) -> dict[str, Any]:
 
 
 def _add(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    one = {**s.owner(f), "topics": s.topics("partitions", *f["partitions"])}
+    one = {**s.owner(f), "topics": s.topics("partitions", *f["partitions"], topic=f.get("topic"))}
     if version < 4:
         got = s.ask(offer.ADD_PARTITIONS_TO_TXN, version, {f"v3_and_below_{key}": v for key, v in one.items()})
         return {"errors": _by_index(got["results_by_topic_v3_and_below"], "results_by_partition",
@@ -267,19 +260,6 @@ def _end(s: Situation, version: int, f: Fields) -> dict[str, Any]:
         return _error(got["error_code"])
     return {**_error(got["error_code"]), "producer_id": s.symbols.producer_name(got["producer_id"]),
             "producer_epoch": got["producer_epoch"]}
-
-
-def _produce(s: Situation, version: int, f: Fields) -> dict[str, Any]:
-    owner = s.owner(f)
-    data = write_batch([Record(None, value.encode()) for value in f["records"]], base_timestamp=s.now_ms,
-                       producer_id=owner["producer_id"], producer_epoch=owner["producer_epoch"],
-                       base_sequence=f.get("base_sequence", -1), is_transactional=f.get("transactional", False))
-    partition = {"index": f["partition"], "records": data}
-    got = s.ask(offer.PRODUCE, version, {
-        "transactional_id": owner["transactional_id"], "acks": f.get("acks", -1), "timeout": 10_000,
-        "topic_data": s.topics("partition_data", partition)})
-    (row,) = got["responses"][0]["partition_responses"]
-    return {**_error(row["error_code"]), "base_offset": row["base_offset"]}
 
 
 def _txn_offset_commit(s: Situation, version: int, f: Fields) -> dict[str, Any]:
@@ -371,7 +351,8 @@ def _describe(s: Situation, version: int, f: Fields) -> dict[str, Any]:
 def _list(s: Situation, version: int, f: Fields) -> dict[str, Any]:
     got = s.ask(offer.LIST_TRANSACTIONS, version, {
         "state_filters": tuple(f["state_filters"]),
-        "producer_id_filters": tuple(map(s.symbols.producer_id, f["producer_id_filters"]))})
+        "producer_id_filters": tuple(map(s.symbols.producer_id, f["producer_id_filters"])),
+        "duration_filter": f.get("duration_filter", -1)})
     return {**_error(got["error_code"]), "unknown_state_filters": list(got["unknown_state_filters"]),
             "mine": sorted([s.short(row["transactional_id"]), row["transaction_state"]]
                            for row in got["transaction_states"] if s.mine(row["transactional_id"]))}
@@ -387,7 +368,7 @@ def _delete_topic(s: Situation, version: int, f: Fields) -> dict[str, Any]:
 
 REQUESTS: dict[str, Callable[[Situation, int, Fields], dict[str, Any]]] = {
     "InitProducerId": _init, "AddPartitionsToTxn": _add, "AddOffsetsToTxn": _add_offsets, "EndTxn": _end,
-    "Produce": _produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
+    "Produce": produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
     "DeleteRecords": _delete_records, "TxnOffsetCommit": _txn_offset_commit, "OffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch, "JoinGroup+SyncGroup": _join, "LeaveGroup": _leave,
     "DescribeTransactions": _describe, "ListTransactions": _list, "CreateTopics": _create_topic,

@@ -13,6 +13,7 @@ from kafka_proto.log import PartitionLog, append, with_high_watermark
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
 from kafka_proto.requests.error import Error
+from kafka_proto.requests.names import is_internal
 from kafka_proto.requests.records import ProduceRequest
 
 
@@ -31,6 +32,8 @@ class LeaderDecisions:
     unverified_produce: Callable[[Error, Operation], Error]
     after_deletion: Callable[[PartitionLog], PartitionLog]
     """What is forgotten when records were deleted."""
+    timestamp_after_max_ms: int | None = None
+    """How far ahead of the clock a record's time may be (`message.timestamp.after.max.ms`)."""
 
 
 @attrs.frozen
@@ -53,8 +56,6 @@ def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *
     batch = request.batch
     if lacks_transactional_id(request):
         return Admitted(leader, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if request.acks not in (-1, 0, 1):
-        return Admitted(leader, Error.INVALID_REQUIRED_ACKS)
     operation = decisions.operation("Produce", request.version)
     if operation is None or not batch.is_transactional or batch.producer_id == NO_PRODUCER_ID:
         return Admitted(leader)
@@ -64,6 +65,18 @@ def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *
     if started.error is not Error.NONE:
         return Admitted(started.leader, started.error)
     return Admitted(started.leader, asks=None if started.guard == NO_GUARD else operation, guard=started.guard)
+
+
+def refusal(request: ProduceRequest) -> Error:
+    """Say why a batch is not appended, whatever is known of its producer (`ReplicaManager.appendRecords`).
+
+    That comes after the coordinator was asked: the partition is part of the transaction then.
+    """
+    if request.acks not in (-1, 0, 1):
+        return Error.INVALID_REQUIRED_ACKS
+    if is_internal(request.partition):
+        return Error.INVALID_TOPIC_EXCEPTION
+    return request.refused
 
 
 def append_batch(

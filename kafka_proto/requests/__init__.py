@@ -9,7 +9,9 @@ from kafka_proto.requests.error import Error
 from kafka_proto.requests.names import (
     GROUP_TOPIC,
     OFFSETS_PARTITION,
+    TRANSACTION_PARTITION,
     TRANSACTION_TOPIC,
+    is_internal,
     partition_index,
     partition_name,
     topic_of,
@@ -63,8 +65,9 @@ from kafka_proto.requests.transactions import (
 )
 
 __all__ = [
-    "GROUP_TOPIC", "OFFSETS_PARTITION", "TRANSACTION_TOPIC", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse",
-    "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse", "ConsumerFetchRequest", "ConsumerFetchResponse",
+    "GROUP_TOPIC", "OFFSETS_PARTITION", "TRANSACTION_PARTITION", "TRANSACTION_TOPIC", "AddOffsetsToTxnRequest",
+    "AddOffsetsToTxnResponse", "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse", "ConsumerFetchRequest",
+    "ConsumerFetchResponse",
     "CoordinatorRequest", "CoordinatorResponse", "CreateTopicsRequest", "CreateTopicsResponse",
     "DeleteRecordsRequest", "DeleteRecordsResponse", "DeleteTopicsRequest", "DeleteTopicsResponse",
     "DescribeTransactionsRequest", "DescribeTransactionsResponse", "EndTxnRequest", "EndTxnResponse", "Error",
@@ -72,5 +75,5 @@ __all__ = [
     "LeaveGroupRequest", "LeaveGroupResponse", "ListOffsetsRequest", "ListOffsetsResponse", "ListTransactionsRequest",
     "ListTransactionsResponse", "OffsetCommitRequest", "OffsetCommitResponse", "OffsetFetchRequest",
     "OffsetFetchResponse", "ProduceRequest", "ProduceResponse", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse",
-    "WriteTxnMarkersRequest", "WriteTxnMarkersResponse", "partition_index", "partition_name", "topic_of",
+    "WriteTxnMarkersRequest", "WriteTxnMarkersResponse", "is_internal", "partition_index", "partition_name", "topic_of",
 ]

@@ -16,6 +16,13 @@ def partition_name(topic: str, partition: int) -> str:
 
 OFFSETS_PARTITION = partition_name(GROUP_TOPIC, 0)
 """The partition of the offsets topic that groups have where there is but one (Kafka has 50)."""
+TRANSACTION_PARTITION = partition_name(TRANSACTION_TOPIC, 0)
+"""The partition of the transaction log where there is but one (Kafka has 50)."""
+
+
+def is_internal(name: str) -> bool:
+    """Say whether a partition is of a topic that clients may not write to (`Topic.isInternal`)."""
+    return topic_of(name) in (GROUP_TOPIC, TRANSACTION_TOPIC)
 
 
 def topic_of(name: str) -> str:

@@ -27,6 +27,8 @@ class ProduceRequest:
     acks: int
     partition: str
     batch: RecordBatch
+    refused: Error = Error.NONE
+    """Why a log does not take the batch, whose bytes are known to a codec only."""
 
 
 @attrs.frozen

@@ -103,6 +103,8 @@ class ListTransactionsRequest:
     version: int
     state_filters: tuple[str, ...] = ()
     producer_id_filters: tuple[int, ...] = ()
+    duration_filter: int = -1
+    """From version 1 (KIP-994): only those that are open for longer, in milliseconds; below 0 it filters nothing."""
 
 
 @attrs.frozen

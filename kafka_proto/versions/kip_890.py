@@ -63,6 +63,7 @@ KIP_890 = BrokerVersion(
         unverified=unverified,
         unverified_produce=unverified_produce_retriable,
         after_deletion=forget_nothing,
+        timestamp_after_max_ms=3_600_000,
     ),
     GroupDecisions(check_group=check_known_group, refused_commit=refused_commit, before_check=as_it_is),
 )

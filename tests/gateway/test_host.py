@@ -106,7 +106,7 @@ def test_produce_without_acks_is_not_answered() -> None:
     assert values(clients.one(me, offer.FETCH, 12, fetched(0))) == [(0, b"a")]
 
 
-def test_bad_batches_and_unknown_partitions_are_answered_by_their_codes() -> None:
+def test_bad_batches_and_refused_partitions_are_answered_by_their_codes() -> None:
     """A batch with a wrong checksum is CORRUPT_MESSAGE; a partition that is not there is unknown, for each API."""
     clients = talk()
     me = clients.connect()

@@ -8,26 +8,36 @@ from hypothesis import strategies as st
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from crc32c import crc32c
 from kio.records.readers import read_batch
 
 from kafka_proto.gateway.records import (
     HEADER,
     BadBatch,
+    BatchHeader,
     Record,
     at_offset,
-    check_produced,
+    check_batch,
+    check_request,
     read_header,
     read_records,
     split,
+    with_checksum,
     write_batch,
     write_marker,
 )
 
 LONGEST = 1_048_588
+LATEST = 2**62
 some_bytes = st.none() | st.binary(max_size=30)
 headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=2).map(tuple)
 records = st.builds(Record, some_bytes, some_bytes, headers, st.integers(-(2**40), 2**40))
+
+
+def check_produced(data: bytes, version: int = 9) -> BatchHeader:
+    """Look at what a Produce request has for a partition as a broker does, all of it."""
+    batch, header = check_request(data, version)
+    check_batch(batch, header, LONGEST, LATEST)
+    return header
 
 
 @settings(max_examples=60, deadline=None)
@@ -36,7 +46,7 @@ def test_a_batch_is_read_as_it_was_written(wanted: list[Record], codec: str, off
     """Records, producer fields and flags come back; a log sets the offset in it, and the checksum still holds."""
     written = write_batch(wanted, base_timestamp=2**41, producer_id=7, producer_epoch=3, base_sequence=11,
                           is_transactional=True, codec=codec)
-    header = check_produced(written, 9, LONGEST)
+    header = check_produced(written)
     found = [(r.key, r.value, r.headers, r.timestamp_delta) for r in read_records(written, header)]
     assert found == [(r.key, r.value, r.headers, r.timestamp_delta) for r in wanted]
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 11)
@@ -44,7 +54,7 @@ def test_a_batch_is_read_as_it_was_written(wanted: list[Record], codec: str, off
     assert header.max_timestamp == 2**41 + max(r.timestamp_delta for r in wanted)
     placed = read_header(at_offset(written, offset, 5))
     assert (placed.base_offset, placed.partition_leader_epoch, placed.crc) == (offset, 5, header.crc)
-    assert check_produced(at_offset(written, offset, 5), 9, LONGEST) == placed
+    assert check_produced(at_offset(written, 0, 5)).partition_leader_epoch == 5
 
 
 def test_kio_reads_what_is_written_here() -> None:
@@ -62,8 +72,7 @@ def edited(batch: bytes, **fields: int) -> bytes:
     names = ("base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta",
              "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "count")
     header = HEADER.pack(*(dict(zip(names, HEADER.unpack_from(batch), strict=True)) | fields).values())
-    covered = header[21:] + batch[HEADER.size :]
-    return header[:17] + crc32c(covered).to_bytes(4, "big") + covered
+    return with_checksum(header + batch[HEADER.size :])
 
 
 GOOD = write_batch([Record(b"k", b"v"), Record(b"k", b"w")])
@@ -71,9 +80,13 @@ OWNED = write_batch([Record(b"k", b"v")], producer_id=1, producer_epoch=0, base_
 REFUSED = {
     "nothing": (b"", "INVALID_RECORD"),
     "two batches": (GOOD + GOOD, "INVALID_RECORD"),
-    "cut off": (GOOD[:-1], "CORRUPT_MESSAGE"),
+    "cut off": (GOOD[:-1], "INVALID_RECORD"),
     "a length of nothing": (edited(GOOD, batch_length=0), "CORRUPT_MESSAGE"),
-    "shorter than a header": (edited(GOOD, batch_length=20)[:32], "CORRUPT_MESSAGE"),
+    "the header of another batch": (GOOD + bytes(12), "CORRUPT_MESSAGE"),
+    "another batch of no format": (GOOD + edited(GOOD, magic=3), "CORRUPT_MESSAGE"),
+    "shorter than a header": (edited(GOOD, batch_length=20)[:32], "UNKNOWN_SERVER_ERROR"),
+    "an offset": (edited(GOOD, base_offset=1), "INVALID_RECORD"),
+    "no message format": (edited(GOOD, magic=3), "CORRUPT_MESSAGE"),
     "another byte": (GOOD[:-1] + b"x", "CORRUPT_MESSAGE"),
     "message format 1": (edited(GOOD, magic=1), "INVALID_RECORD"),
     "too long": (write_batch([Record(None, b"x" * LONGEST)]), "MESSAGE_TOO_LARGE"),
@@ -83,12 +96,13 @@ REFUSED = {
     "no record": (edited(GOOD, count=0, last_offset_delta=-1), "INVALID_RECORD"),
     "offsets that are not consecutive": (edited(GOOD, last_offset_delta=5), "INVALID_RECORD"),
     "a producer without sequence": (edited(OWNED, base_sequence=-1), "INVALID_RECORD"),
-    "a producer without epoch": (edited(OWNED, producer_epoch=-1), "INVALID_RECORD"),
-    "a transaction without producer": (edited(GOOD, attributes=0x10), "INVALID_RECORD"),
+    "packed at offsets that are not consecutive": (
+        write_batch([Record(b"k", b"v")] * 2, codec="gzip", offset_deltas=(0, 2)), "UNKNOWN_SERVER_ERROR"),
+    "too late": (write_batch([Record(b"k", b"v", timestamp_delta=1)], base_timestamp=LATEST), "INVALID_TIMESTAMP"),
     "snappy": (edited(GOOD, attributes=2), "UNSUPPORTED_COMPRESSION_TYPE"),
     "zstd": (edited(GOOD, attributes=4), "UNSUPPORTED_COMPRESSION_TYPE"),
-    "a codec that does not exist": (edited(GOOD, attributes=7), "UNSUPPORTED_COMPRESSION_TYPE"),
-    "gzip that is none": (edited(GOOD, attributes=1), "CORRUPT_MESSAGE"),
+    "a codec that does not exist": (edited(GOOD, attributes=7), "UNKNOWN_SERVER_ERROR"),
+    "gzip that is none": (edited(GOOD, attributes=1), "UNKNOWN_SERVER_ERROR"),
     "too much when unpacked": (write_batch([Record(None, b"x" * 17 * 1024 * 1024)], codec="gzip"), "MESSAGE_TOO_LARGE"),
 }
 
@@ -98,9 +112,26 @@ def test_a_leader_refuses_a_bad_batch_by_its_code(case: str) -> None:
     """Each check can fail: this batch has one thing wrong, and its twin `GOOD` none."""
     data, error = REFUSED[case]
     with pytest.raises(BadBatch) as refused:
-        check_produced(data, 9, LONGEST)
+        check_produced(data)
     assert refused.value.error == error
-    assert check_produced(GOOD, 9, LONGEST).count == 2
+    assert check_produced(GOOD).count == 2
+
+
+TAKEN = {
+    "a producer without epoch": edited(OWNED, producer_epoch=-1),
+    "a transaction without producer": edited(GOOD, attributes=0x10),
+    "offsets of records that are not consecutive": write_batch([Record(b"k", b"v")] * 2, offset_deltas=(0, 2)),
+    "offsets of records that go down": write_batch([Record(b"k", b"v")] * 2, offset_deltas=(1, 0)),
+    "what is no batch behind it": GOOD + bytes(11),
+    "as late as may be": write_batch([Record(b"k", b"v")], base_timestamp=LATEST),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_a_leader_takes_an_odd_batch(case: str) -> None:
+    """What looks wrong, and a real broker takes; without what is behind the batch."""
+    batch, _ = check_request(TAKEN[case], 9)
+    assert check_produced(TAKEN[case]).size == len(batch)
 
 
 @settings(max_examples=300, deadline=None)
@@ -109,7 +140,7 @@ def test_mutated_batches_are_refused_or_read(at: int, new: bytes, checksum: bool
     """A batch with other bytes, its checksum made right or not, is refused by a code, or is a batch."""
     mutated = GOOD[:at] + new + GOOD[at + len(new) :]
     try:
-        header = check_produced(edited(mutated) if checksum else mutated, 9, LONGEST)
+        header = check_produced(edited(mutated) if checksum else mutated)
         assert len(list(split(mutated))) == 1 and header.count == 2
     except BadBatch as refused:
         assert refused.error in {error for _, error in REFUSED.values()}

@@ -2,61 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
-from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, number, wrong_place
+from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, named, number, wrong_place
 from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, WaitingFetch, asked_at, code
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.records import HEADER, BadBatch, at_offset, check_produced, is_transactional, write_marker
+from kafka_proto.gateway.observed import produced
+from kafka_proto.gateway.records import (
+    HEADER,
+    BadBatch,
+    BatchHeader,
+    at_offset,
+    check_batch,
+    check_request,
+    is_transactional,
+    write_marker,
+)
 from kafka_proto.log import Marker, RecordBatch
+from kafka_proto.log.records import NO_PRODUCER_ID
 from kafka_proto.requests import (
+    OFFSETS_PARTITION,
+    TRANSACTION_PARTITION,
     ConsumerFetchRequest,
     ConsumerFetchResponse,
     DeleteRecordsRequest,
+    Error,
     IsolationLevel,
     ListOffsetsRequest,
     ProduceRequest,
     partition_name,
 )
 
+INTERNAL_PARTITIONS = (OFFSETS_PARTITION, TRANSACTION_PARTITION)
 LEADER_EPOCH = 0
 """Of what is stored: clients do not compare it, as OffsetForLeaderEpoch is not offered."""
 
 
 def produce(broker: Broker, request: Request, token: Token) -> Turn:
-    """Append a batch to each partition; nothing is answered where acks is 0."""
+    """Append a batch to each partition; where acks is 0 nothing is answered, but an error closes the connection.
+
+    A partition that is named twice has the batch that came last (`KafkaApis.handleProduceRequest` keeps a map).
+    """
     message = request.message
-    all_data = [partition["records"] for topic in message["topic_data"] for partition in topic["partition_data"]]
-    refused = message["transactional_id"] is None and any(map(is_transactional, all_data))
-
-    def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
-        index, data = partition["index"], partition["records"]
-        if refused:
-            return broker, {"index": index, "base_offset": -1,
-                            "error_code": code("TRANSACTIONAL_ID_AUTHORIZATION_FAILED")}
-        if wrong := wrong_place(broker, topic, index):
-            return broker, {"index": index, "error_code": wrong, "base_offset": -1}
+    taken: dict[tuple[str, int], tuple[bytes, BatchHeader]] = {}
+    found: dict[tuple[str, int], Fields] = {}
+    for topic, index, data in produced(message):
+        found.setdefault((topic, index), {})
+        wrong = _wrong_place(broker, topic, index)
         try:
-            header = check_produced(data, request.version, broker.settings.max_message_bytes)
+            if wrong == NO_ERROR:
+                taken[topic, index] = check_request(data, request.version)
+            else:
+                found[topic, index] = _not_appended(index, wrong)
         except BadBatch as bad:
-            return broker, {"index": index, "error_code": code(bad.error), "base_offset": -1,
-                            "error_message": str(bad)}
-        batch = RecordBatch(
-            (data,), header.producer_id, header.producer_epoch, header.base_sequence, header.is_transactional,
-            timestamp=header.max_timestamp, last_offset_delta=header.last_offset_delta,
-        )
-        asked = ProduceRequest(request.version, message["transactional_id"], message["acks"],
-                               partition_name(topic, index), batch)
-        broker, response = ask(broker, asked)
-        return broker, {"index": index, "error_code": number(response.error), "base_offset": response.base_offset,
-                        "log_append_time": -1, "log_start_offset": 0 if response.error == "NONE" else -1}
+            found[topic, index] = _not_appended(index, code(bad.error), str(bad))
+    if (refused := _refused(message, found, taken.values())) is not None:
+        taken, found = {}, {key: _not_appended(key[1], refused) for key in found}
+    for (topic, index), (data, header) in taken.items():
+        broker, fields = _appended(broker, request, topic, index, data, header)
+        found[topic, index] = found[topic, index] or fields
+    if message["acks"] == 0:
+        errors = [fields["error_code"] for fields in found.values() if fields["error_code"] != NO_ERROR]
+        closes = f"acks is 0, and the error {errors[0]} cannot be told" if errors else None
+        return broker, (Answer(token, None, closes),)
+    topics = {topic: tuple(fields for (of, _), fields in found.items() if of == topic) for topic, _ in found}
+    return answered(broker, token, {"responses": tuple(
+        {"name": topic, "partition_responses": results} for topic, results in topics.items())})
 
-    broker, found = each(broker, message["topic_data"], "partition_data", one)
-    fields = {"responses": tuple({"name": topic, "partition_responses": results} for topic, results in found)}
-    return answered(broker, token, None if message["acks"] == 0 else fields)
+
+def _not_appended(index: int, error: int, reason: str | None = None) -> Fields:
+    return {"index": index, "error_code": error, "base_offset": -1, "error_message": reason}
+
+
+def _wrong_place(broker: Broker, topic: str, index: int) -> int:
+    """Return the error code for a partition that is not to be written to here; 0 for one of an internal topic."""
+    return NO_ERROR if named(topic, index) in INTERNAL_PARTITIONS else wrong_place(broker, topic, index)
+
+
+def _refused(
+    message: Fields, found: Mapping[tuple[str, int], Fields], taken: Iterable[tuple[bytes, BatchHeader]]
+) -> int | None:
+    """Return the error of a request that is refused as a whole, or None: a broker throws before it appends anything."""
+    try:
+        if any(is_transactional(data) for _, _, data in produced(message)) and message["transactional_id"] is None:
+            return code("TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
+    except BadBatch as bad:
+        return code(bad.error)
+    if any(fields.get("error_code") == code("UNKNOWN_SERVER_ERROR") for fields in found.values()):
+        return code("UNKNOWN_SERVER_ERROR")
+    producers = {(header.producer_id, header.producer_epoch) for _, header in taken
+                 if header.is_transactional and header.producer_id >= 0}
+    return code("INVALID_PRODUCER_ID_MAPPING") if len(producers) > 1 else None
+
+
+def _appended(
+    broker: Broker, request: Request, topic: str, index: int, data: bytes, header: BatchHeader
+) -> tuple[Broker, Fields]:
+    """Let the node take the batch of a partition, or refuse its bytes when they would be appended."""
+    error, reason, ahead = Error.NONE, None, broker.node.version.leader.timestamp_after_max_ms
+    try:
+        check_batch(data, header, broker.settings.max_message_bytes, None if ahead is None else broker.now + ahead)
+    except BadBatch as bad:
+        error, reason = Error(bad.error), str(bad)
+    batch = RecordBatch(
+        (data,), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch, header.base_sequence,
+        header.is_transactional, timestamp=header.max_timestamp, last_offset_delta=header.last_offset_delta,
+    )
+    message = request.message
+    broker, response = ask(broker, ProduceRequest(
+        request.version, message["transactional_id"], message["acks"], partition_name(topic, index), batch, error))
+    return broker, {"index": index, "error_code": number(response.error), "base_offset": response.base_offset,
+                    "error_message": reason if response.error is error else None,
+                    "log_append_time": -1, "log_start_offset": 0 if response.error == "NONE" else -1}
 
 
 def fetch(broker: Broker, request: Request, token: Token) -> Turn:

@@ -162,10 +162,11 @@ def describe_transactions(broker: Broker, request: Request, token: Token) -> Tur
 
 
 def list_transactions(broker: Broker, request: Request, token: Token) -> Turn:
-    """List transactional ids with their states. Of a shortest duration nothing is asked here."""
+    """List transactional ids with their states."""
     message = request.message
     broker, known = ask(broker, ListTransactionsRequest(
-        request.version, tuple(message["state_filters"]), tuple(message["producer_id_filters"])))
+        request.version, tuple(message["state_filters"]), tuple(message["producer_id_filters"]),
+        message.get("duration_filter", -1)))
     return answered(broker, token, {
         "error_code": number(known.error), "unknown_state_filters": known.unknown_state_filters,
         "transaction_states": tuple({"transactional_id": tid, "producer_id": producer, "transaction_state": state}

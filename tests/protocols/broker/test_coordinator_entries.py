@@ -9,7 +9,7 @@ import pytest
 
 from harness.model import FrozenMap
 from kafka_proto.coordinator import role
-from kafka_proto.coordinator.answers import describe, list_transactions, unknown_partitions
+from kafka_proto.coordinator.answers import describe, list_transactions, refused_partitions
 from kafka_proto.coordinator.completion import completed
 from kafka_proto.coordinator.loading import load
 from kafka_proto.coordinator.outcome import Answer
@@ -150,18 +150,44 @@ def test_who_only_asks_is_told_of_the_cache() -> None:
     assert describe(loading, ask).error is Error.COORDINATOR_LOAD_IN_PROGRESS
     assert describe(dead, ask).error is Error.TRANSACTIONAL_ID_NOT_FOUND
     every = ListTransactionsRequest(0)
-    assert list_transactions(state, every) == ListTransactionsResponse(Error.NONE, (), (("tid", 7, "Ongoing"),))
-    assert list_transactions(dead, every).transactions == ()
-    assert list_transactions(loading, every).error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    assert list_transactions(state, every, now=30) == ListTransactionsResponse(Error.NONE, (), (("tid", 7, "Ongoing"),))
+    assert list_transactions(dead, every, now=30).transactions == ()
+    assert list_transactions(loading, every, now=30).error is Error.COORDINATOR_LOAD_IN_PROGRESS
     for states, producers, unknown, found in (
         (("Ongoing",), (), (), 1), (("Empty", "Nothing"), (), ("Nothing",), 0), ((), (7,), (), 1), ((), (8,), (), 0),
     ):
-        listed = list_transactions(state, ListTransactionsRequest(0, states, producers))
+        listed = list_transactions(state, ListTransactionsRequest(0, states, producers), now=30)
         assert (listed.unknown_state_filters, len(listed.transactions)) == (unknown, found)
+    empty = coordinator(attrs.evolve(OPEN, start_timestamp=-1))
+    for duration, found in ((-1, 1), (0, 1), (19, 1), (20, 0), (21, 0)):
+        asked = ListTransactionsRequest(1, duration_filter=duration)
+        assert len(list_transactions(state, asked, now=30).transactions) == found, "it began at 10"
+        assert len(list_transactions(empty, asked, now=30).transactions) == 1
     some = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0", "T-9"))
-    assert unknown_partitions(some, frozenset({"T-0"})) == AddPartitionsToTxnResponse(FrozenMap(
+    assert refused_partitions(some, frozenset({"T-0"})) == AddPartitionsToTxnResponse(FrozenMap(
         {"T-0": Error.OPERATION_NOT_ATTEMPTED, "T-9": Error.UNKNOWN_TOPIC_OR_PARTITION}))
-    assert unknown_partitions(some, frozenset({"T-0", "T-9"})) is None
+    assert refused_partitions(some, frozenset({"T-0", "T-9"})) is None
+    internal = attrs.evolve(some, partitions=("T-0", "T-9", "__consumer_offsets-0", "__transaction_state-9"))
+    exist = frozenset({"T-0", "__consumer_offsets-0"})
+    assert refused_partitions(internal, exist) == AddPartitionsToTxnResponse(FrozenMap({
+        "T-0": Error.OPERATION_NOT_ATTEMPTED, "T-9": Error.UNKNOWN_TOPIC_OR_PARTITION,
+        **dict.fromkeys(internal.partitions[2:], Error.TOPIC_AUTHORIZATION_FAILED)}))
+    by_broker = attrs.evolve(internal, version=4, partitions=("__consumer_offsets-0",))
+    assert refused_partitions(by_broker, exist) is None
+
+
+def test_markers_to_nobody_are_of_the_transaction_that_waits() -> None:
+    """A partition without leader is left out while its markers are awaited; of others' markers nothing follows."""
+    prepared = attrs.evolve(OPEN, state=S.PREPARE_COMMIT, partitions=("T-0", "T-1"))
+    waiting = Coordinator(FrozenMap({"tid": CachedTransaction(prepared, S.COMPLETE_COMMIT)}), coordinator_epoch=2)
+    request = WriteTxnMarkersRequest(1, 7, 3, 2, True, ("T-0", "T-1"))
+    left, effects = role.without_leader(waiting, "tid", request, ("T-1",), now=30)
+    assert (left.transactions["tid"].metadata.partitions, effects) == (("T-0",), ())
+    _, (logged,) = role.without_leader(left, "tid", request, ("T-0",), now=30)
+    assert isinstance(logged, Logged) and logged.entry is not None and logged.entry.state is S.COMPLETE_COMMIT
+    for other in (attrs.evolve(request, coordinator_epoch=1), attrs.evolve(request, producer_epoch=2)):
+        assert role.without_leader(waiting, "tid", other, ("T-0", "T-1"), now=30) == (waiting, ())
+    assert role.without_leader(waiting, "nobody", request, ("T-0",), now=30) == (waiting, ())
 
 
 def test_failed_fence_is_remembered_until_the_transaction_ends() -> None:

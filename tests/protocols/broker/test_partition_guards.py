@@ -15,7 +15,7 @@ from kafka_proto.leader.appending import (
     follows,
 )
 from kafka_proto.leader.fetching import delete, fetch, forget_nothing, list_offsets
-from kafka_proto.leader.role import admit, append_batch, append_marker
+from kafka_proto.leader.role import admit, append_batch, append_marker, refusal
 from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin, Verification, has_open_transaction
 from kafka_proto.leader.verification import start
 from kafka_proto.log import (
@@ -110,16 +110,24 @@ def test_verification_keeps_the_lowest_sequence_of_its_newest_epoch() -> None:
 
 
 def test_request_is_looked_at_before_its_batch() -> None:
-    """No transactional id, then acks; a duplicate is known before anybody is asked for a guard."""
-    nameless = ProduceRequest(9, None, 5, "T-0", batch())
+    """No transactional id; what else is wrong is said after the coordinator was asked: acks, the topic, the bytes."""
+    nameless = ProduceRequest(9, None, 5, "T-0", batch(), Error.MESSAGE_TOO_LARGE)
+    named = attrs.evolve(nameless, transactional_id="tid")
+    admitted = admit(KIP_890_PART_1.leader, Leader(), nameless, now=0)
+    assert (admitted.error, admitted.asks) == (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
     for asked, error in (
-        (nameless, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (attrs.evolve(nameless, transactional_id="tid"), Error.INVALID_REQUIRED_ACKS),
-        (attrs.evolve(nameless, batch=batch(transactional=False)), Error.INVALID_REQUIRED_ACKS),
-        (attrs.evolve(nameless, transactional_id="tid", acks=1), Error.NONE),
+        (attrs.evolve(named, partition="__consumer_offsets-0"), Error.INVALID_REQUIRED_ACKS),
+        (attrs.evolve(named, acks=1, partition="__consumer_offsets-0"), Error.INVALID_TOPIC_EXCEPTION),
+        (attrs.evolve(named, acks=1, partition="__transaction_state-0"), Error.INVALID_TOPIC_EXCEPTION),
+        (attrs.evolve(named, acks=0), Error.MESSAGE_TOO_LARGE),
+        (attrs.evolve(named, acks=-1, refused=Error.NONE), Error.NONE),
     ):
         admitted = admit(KIP_890_PART_1.leader, Leader(), asked, now=0)
-        assert (admitted.error, admitted.asks is None) == (error, error is not Error.NONE)
+        assert (admitted.error, admitted.asks, refusal(asked)) == (Error.NONE, Operation.DEFAULT_ERROR, error)
+
+
+def test_duplicate_is_known_before_anybody_is_asked() -> None:
+    """Nor is the coordinator asked about a batch that is of no transaction."""
     plain = ProduceRequest(9, None, 1, "T-0", batch(transactional=False))
     assert admit(KIP_890_PART_1.leader, Leader(), plain, now=0).asks is None
     done = Leader(append(append(EMPTY_LOG, batch()), marker_batch(7, 2, Marker.COMMIT, 0)))

@@ -1,0 +1,57 @@
+"""A recorded Produce on the wire, with what is odd about the bytes of its batch: what no producer would write.
+
+`bytes` of a record's Produce says it: fields of the `header`, with the checksum made right; `wrong_checksum`; the least
+`value_size`; a time that is `ahead_ms`; `offset_deltas`; the `codec`; how many `times` there is the batch, of which the
+last bytes are `cut` or the first ones alone `keep`t; and how many `zeros` come behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kafka_proto.errors import CODES
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.records import HEADER, Record, read_header, with_checksum, write_batch
+
+if TYPE_CHECKING:
+    from kafka_proto.gateway.situations import Situation
+
+BY_NUMBER = {code.number: code.name for code in CODES}
+
+
+def produce(s: Situation, version: int, f: Mapping[str, Any]) -> dict[str, Any]:
+    """Produce a batch; with `also` more of them, each for the partition that it names."""
+    rows = ({**f, "bytes": {}, **row} for row in (f, *f.get("also", ())))
+    wanted = tuple({"index": row["partition"], "records": batch_of(row, s.owner(row), s.now_ms)} for row in rows)
+    message = {"transactional_id": s.named(f.get("transactional_id")), "acks": f.get("acks", -1), "timeout": 10_000,
+               "topic_data": s.topics("partition_data", *wanted, topic=f.get("topic"))}
+    try:
+        got = s.ask(offer.PRODUCE, version, message)
+    except ConnectionError:
+        return {"connection": "closed"}
+    if message["acks"] == 0:
+        return {"connection": "open"}
+    found = [(row["index"], {"error": BY_NUMBER[row["error_code"]], "base_offset": row["base_offset"]})
+             for topic in got["responses"] for row in topic["partition_responses"]]
+    return {"partitions": [[index, row] for index, row in sorted(found)]} if "also" in f else found[0][1]
+
+
+def batch_of(produce: Mapping[str, Any], owner: Mapping[str, Any], now_ms: int) -> bytes:
+    """Return what a Produce has for a partition, of the producer that owns it."""
+    odd: dict[str, Any] = produce["bytes"]
+    values = [value.encode().ljust(odd.get("value_size", 0), b"x") for value in produce["records"]]
+    data = write_batch(
+        [Record(None, value) for value in values], base_timestamp=now_ms + odd.get("ahead_ms", 0),
+        producer_id=owner["producer_id"], producer_epoch=owner["producer_epoch"],
+        base_sequence=produce.get("base_sequence", -1), is_transactional=produce.get("transactional", False),
+        codec=odd.get("codec", "none"), offset_deltas=odd.get("offset_deltas"),
+    )
+    header = attrs.evolve(read_header(data), **odd.get("header", {}))
+    data = with_checksum(HEADER.pack(*attrs.astuple(header)) + data[HEADER.size :])
+    if odd.get("wrong_checksum"):
+        data = data[:-1] + bytes([data[-1] ^ 1])
+    end: int = odd.get("keep", len(data) - odd.get("cut", 0))
+    return data[:end] * int(odd.get("times", 1)) + bytes(int(odd.get("zeros", 0)))

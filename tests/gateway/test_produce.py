@@ -1,0 +1,123 @@
+"""Produce where a batch is refused: what is asked before, what it leaves behind, and what acks=0 makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.wire import Talk, request_bytes
+
+from kafka_proto.errors import BY_NAME
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.client import Client
+from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.host import Arrived, Close, Host
+from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.records import Record, write_batch
+
+TOMORROW = 1_000_000 + 86_400_000
+GOOD = write_batch([Record(None, b"a")], base_timestamp=5)
+BAD = GOOD[:-1] + b"x"
+
+
+def talk(**settings: Any) -> tuple[Talk, int]:
+    clients = Talk(Host(Settings(**settings), {"t": 2}, 1_000_000))
+    return clients, clients.connect()
+
+
+def produced(*rows: tuple[int, bytes], acks: int = -1, topic: str = "t", tid: str | None = None) -> dict[str, Any]:
+    """Return a Produce with a batch for each partition that is named."""
+    return {"acks": acks, "transactional_id": tid, "topic_data": ({"name": topic, "partition_data": tuple(
+        {"index": index, "records": data} for index, data in rows)},)}
+
+
+def errors(response: dict[str, Any]) -> list[tuple[int, int]]:
+    (topic,) = response["responses"]
+    return [(row["index"], row["error_code"]) for row in topic["partition_responses"]]
+
+
+def code(name: str) -> int:
+    return BY_NAME[name].number or 0
+
+
+@pytest.mark.parametrize("batch", [{"value": b"x" * 1_048_600}, {"wrong": True}])
+def test_a_batch_that_the_log_refuses_is_in_the_transaction_nevertheless(batch: dict[str, Any]) -> None:
+    """From Produce 12 on the partition is added first: the EndTxn that a client goes on to is no INVALID_TXN_STATE."""
+    clients, me = talk()
+    made = clients.one(me, offer.INIT_PRODUCER_ID, 5, {
+        "transactional_id": "tid", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1})
+    owner = {"producer_id": made["producer_id"], "producer_epoch": made["producer_epoch"]}
+    data = write_batch([Record(None, batch.get("value", b"a"))], base_timestamp=5, base_sequence=0,
+                       is_transactional=True, **owner)
+    data = data[:-1] + b"y" if "wrong" in batch else data
+    refused = clients.one(me, offer.PRODUCE, 12, produced((0, data), tid="tid"))
+    assert errors(refused) == [(0, code("CORRUPT_MESSAGE" if "wrong" in batch else "MESSAGE_TOO_LARGE"))]
+    ended = clients.one(me, offer.END_TXN, 5, {"transactional_id": "tid", "committed": True, **owner})
+    assert (ended["error_code"], ended["producer_epoch"]) == (0, owner["producer_epoch"] + 1)
+    assert clients.host.problems() == {}
+
+
+@pytest.mark.parametrize(("rows", "closes"), [
+    (((0, GOOD),), False), (((7, GOOD),), True), (((0, BAD),), True), (((0, GOOD), (1, BAD)), True),
+])
+def test_an_error_closes_a_connection_without_acks(rows: tuple[tuple[int, bytes], ...], closes: bool) -> None:
+    """With acks=0 nothing is written; what was appended stays, and the closed connection tells the client."""
+    clients, me = talk()
+    outputs = clients.give(Arrived(me, request_bytes(offer.PRODUCE, 9, produced(*rows, acks=0)), clients.now))
+    assert [type(output) for output in outputs] == [Close] * closes
+    assert (me in clients.host.clients) is not closes
+    assert clients.host.broker.node.leaders["t-0"].log.log_end_offset == ((0, GOOD) in rows)
+
+
+def test_a_client_hears_of_a_closed_connection_and_makes_another() -> None:
+    """Over sockets: what comes behind the refused batch is not answered on that connection."""
+    with KafkaCluster({"t": 1}) as cluster:
+        host, _, port = cluster.bootstrap_servers.partition(":")
+        with Client(host, int(port)) as client:
+            assert client.ask(offer.PRODUCE, 9, produced((0, GOOD), acks=0)) == {}
+            with pytest.raises(ConnectionError):
+                client.ask(offer.PRODUCE, 9, produced((5, GOOD), acks=0))
+            answer = client.ask(offer.PRODUCE, 9, produced((0, GOOD)))
+    assert answer["responses"][0]["partition_responses"][0]["base_offset"] == 1
+
+
+def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
+    """It is answered once; where one of the two is no single batch, that is said, though the other is appended."""
+    clients, me = talk()
+    other = write_batch([Record(None, b"b"), Record(None, b"c")], base_timestamp=5)
+    for first, second, error, end in ((GOOD, other, "NONE", 2), (GOOD + GOOD, GOOD, "INVALID_RECORD", 3),
+                                      (GOOD, b"", "INVALID_RECORD", 4), (GOOD, BAD, "CORRUPT_MESSAGE", 4)):
+        answer = clients.one(me, offer.PRODUCE, 9, produced((0, first), (0, second)))
+        assert errors(answer) == [(0, code(error))]
+        assert clients.host.broker.node.leaders["t-0"].log.log_end_offset == end
+
+
+def test_batches_of_two_producers_are_refused_together() -> None:
+    """A broker asks about one producer for all partitions of a request; nothing is appended."""
+    clients, me = talk()
+    batches = [write_batch([Record(None, b"a")], base_timestamp=5, producer_id=7, producer_epoch=epoch, base_sequence=0,
+                           is_transactional=True) for epoch in (0, 1)]
+    answer = clients.one(me, offer.PRODUCE, 9, produced((0, batches[0]), (1, batches[1]), tid="tid"))
+    assert errors(answer) == [(index, code("INVALID_PRODUCER_ID_MAPPING")) for index in (0, 1)]
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_internal_topics_are_not_written_to(topic: str) -> None:
+    """Nor added to a transaction by a client; a partition of theirs that is not there is unknown."""
+    clients, me = talk()
+    answer = clients.one(me, offer.PRODUCE, 9, produced((0, GOOD), (9, GOOD), topic=topic))
+    assert errors(answer) == [(0, code("INVALID_TOPIC_EXCEPTION")), (9, code("UNKNOWN_TOPIC_OR_PARTITION"))]
+    assert clients.host.broker.node.leaders["__consumer_offsets-0"].log.log_end_offset == 0
+
+
+@pytest.mark.parametrize(("release", "error"), [("3.9.2", "NONE"), ("4.0.0", "INVALID_TIMESTAMP"),
+                                                ("4.4.0", "INVALID_TIMESTAMP")])
+def test_a_record_of_tomorrow(release: str, error: str) -> None:
+    """From 4.0 on a record may be an hour ahead of the broker's clock, and no later (KIP-1030)."""
+    clients, me = talk(release=release, transaction_version=0 if release < "4" else 2)
+    for ahead, expected in ((0, error), (86_400_000 - 3_600_000, "NONE")):
+        late = write_batch([Record(None, b"a", timestamp_delta=-ahead)], base_timestamp=TOMORROW)
+        assert errors(clients.one(me, offer.PRODUCE, 9, produced((0, late)))) == [(0, code(expected))]
