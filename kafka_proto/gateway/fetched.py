@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafka_proto.gateway.records import MARKER_KEY, BatchHeader, Record, read_header, read_records, split
+from kafka_proto.gateway.records import MARKER_KEY, UNREAD, BatchHeader, Record, read_header, read_records, split
 
 Fields = Mapping[str, Any]
 
 
 def batches(found: Fields) -> list[tuple[BatchHeader, list[Record]]]:
-    """Return the batches of a partition of a fetch."""
-    whole = list(split(found["records"] or b""))
-    return [(header := read_header(batch), list(read_records(batch, header))) for batch in whole]
+    """Return the batches of a partition of a fetch; records that are packed by a codec that is not read are none."""
+    whole = [(batch, read_header(batch)) for batch in split(found["records"] or b"")]
+    return [(header, [] if header.codec in UNREAD else list(read_records(batch, header))) for batch, header in whole]
 
 
 def text(header: BatchHeader, record: Record) -> str:
