@@ -101,7 +101,7 @@ def _read(seen: Observed, name: str, partition: Fields) -> Observed:
         if last >= stable:
             seen = violated(seen, "ReadBound", f"a reader of committed records of {name} is sent offset {last}, the "
                             f"last stable offset is {stable}")
-        if not batch.is_transactional or batch.is_control:
+        if not batch.is_transactional or batch.is_control or batch.producer_id < 0:
             continue
         ended = _closed(ledger, batch.producer_id, batch.base_offset)
         if ended is not None and not ended.committed:

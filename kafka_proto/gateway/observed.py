@@ -21,7 +21,7 @@ from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.records import BadBatch, read_header, split
 from kafka_proto.log import Marker, PartitionLog
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
-from kafka_proto.log.records import RecordBatch
+from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
 
 KEPT_EPOCHS = 3
 """Of each producer id, with the transaction that each is in: older ones are those of producers that are fenced."""
@@ -219,7 +219,7 @@ def _appended(seen: Observed, name: str, log: PartitionLog, start: int, transact
                 ended = Closed(batch.producer_id, batch.base_offset, batch.marker is Marker.COMMIT,
                                seen.causes.get(key, NOBODY), batches)
                 ledger = Ledger(ledger.open.without(key), ledger.ended.add(ended))
-        elif batch.is_transactional:
+        elif batch.is_transactional and batch.producer_id != NO_PRODUCER_ID:
             noted = (*ledger.open.get(key, ()), Noted(batch.base_offset, transaction))
             ledger = attrs.evolve(ledger, open=ledger.open.set(key, noted))
     return attrs.evolve(seen, ledgers=seen.ledgers.set(name, ledger))

@@ -121,3 +121,16 @@ def test_a_record_of_tomorrow(release: str, error: str) -> None:
     for ahead, expected in ((0, error), (86_400_000 - 3_600_000, "NONE")):
         late = write_batch([Record(None, b"a", timestamp_delta=-ahead)], base_timestamp=TOMORROW)
         assert errors(clients.one(me, offer.PRODUCE, 9, produced((0, late)))) == [(0, code(expected))]
+
+
+def test_a_batch_of_a_transaction_without_producer_is_of_none() -> None:
+    """A real broker takes it and shows it at once; no property speaks of it."""
+    clients, me = talk()
+    odd = write_batch([Record(None, b"a")], base_timestamp=5, is_transactional=True)
+    assert errors(clients.one(me, offer.PRODUCE, 12, produced((0, odd), tid="tid"))) == [(0, 0)]
+    wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 2**20}
+    found = clients.one(me, offer.FETCH, 12, {
+        "max_wait": 0, "min_bytes": 1, "max_bytes": 2**20, "isolation_level": 1, "session_epoch": -1,
+        "topics": ({"topic": "t", "partitions": (wanted,)},)})["responses"][0]["partitions"][0]
+    assert (found["last_stable_offset"], len(found["records"])) == (1, len(odd))
+    assert clients.host.problems() == {}
