@@ -43,6 +43,10 @@ class BadBatch(ValueError):
         self.error = error
 
 
+class ShortBatch(BadBatch):
+    """A batch that is shorter than its header: to look at its producer throws in a broker."""
+
+
 @attrs.frozen
 class Record:
     """A record; its offset and time stamp are relative to those of its batch."""
@@ -116,7 +120,7 @@ def read_header(batch: bytes) -> BatchHeader:
     if batch[MAGIC_AT] != MAGIC:
         raise BadBatch("INVALID_RECORD", f"a batch of message format {batch[MAGIC_AT]}, where 2 is expected")
     if len(batch) < HEADER.size:
-        raise BadBatch("UNKNOWN_SERVER_ERROR", f"a batch of {len(batch)} bytes, which is shorter than its header")
+        raise ShortBatch("CORRUPT_MESSAGE", f"a batch of {len(batch)} bytes, which is shorter than its header")
     return BatchHeader(*HEADER.unpack_from(batch))
 
 
@@ -142,10 +146,13 @@ def check_request(data: bytes | None, version: int) -> tuple[bytes, BatchHeader]
     return batches[0], header
 
 
-def check_batch(batch: bytes, header: BatchHeader, longest: int, latest: int | None) -> None:
+def check_batch(
+    batch: bytes, header: BatchHeader, longest: int, latest: int | None, takes_append_time: bool = True
+) -> None:
     """Look at a batch as a log does before it looks at its producer; no record may be later than `latest`.
 
-    Checks stand in Kafka's order: `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`. Raises BadBatch.
+    Where `takes_append_time` is not set, a client may not say that times are those of the log. Checks stand in Kafka's
+    order: `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator`. Raises BadBatch.
     """
     if header.base_offset != 0:
         raise BadBatch("INVALID_RECORD", f"a batch at offset {header.base_offset}, where 0 is expected")
@@ -162,6 +169,8 @@ def check_batch(batch: bytes, header: BatchHeader, longest: int, latest: int | N
         if header.codec != "none" and [record.offset_delta for record in records] != list(range(header.count)):
             raise BadBatch("UNKNOWN_SERVER_ERROR", "packed records at offsets that are not consecutive")
         newest = header.base_timestamp + max(record.timestamp_delta for record in records)
+    if header.attributes & LOG_APPEND_TIME and not takes_append_time:
+        raise BadBatch("INVALID_TIMESTAMP", "times that only the log gives")
     if latest is not None and newest > latest:
         raise BadBatch("INVALID_TIMESTAMP", f"a record of the time {newest}, where {latest} is the latest")
 

@@ -34,6 +34,8 @@ class LeaderDecisions:
     """What is forgotten when records were deleted."""
     timestamp_after_max_ms: int | None = None
     """How far ahead of the clock a record's time may be (`message.timestamp.after.max.ms`)."""
+    takes_append_time: bool = True
+    """Whether a client may say of a batch that its times are those of the log, which is of no consequence."""
 
 
 @attrs.frozen

@@ -39,6 +39,7 @@ KIP_360 = BrokerVersion(
         unverified=unverified,
         unverified_produce=unverified_produce,
         after_deletion=open_from_start,
+        takes_append_time=False,
     ),
     GroupDecisions(check_group=check_group, refused_commit=refused_commit, before_check=with_group),
 )

@@ -95,13 +95,15 @@ def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
         assert clients.host.broker.node.leaders["t-0"].log.log_end_offset == end
 
 
-def test_batches_of_two_producers_are_refused_together() -> None:
-    """A broker asks about one producer for all partitions of a request; nothing is appended."""
-    clients, me = talk()
+@pytest.mark.parametrize(("release", "error"), [("3.5.2", "NONE"), ("3.9.2", "INVALID_PRODUCER_ID_MAPPING"),
+                                                ("4.4.0", "INVALID_PRODUCER_ID_MAPPING")])
+def test_batches_of_two_producers_are_refused_together(release: str, error: str) -> None:
+    """A broker that verifies asks about one producer for all partitions of a request; nothing is appended."""
+    clients, me = talk(release=release, transaction_version=0)
     batches = [write_batch([Record(None, b"a")], base_timestamp=5, producer_id=7, producer_epoch=epoch, base_sequence=0,
                            is_transactional=True) for epoch in (0, 1)]
     answer = clients.one(me, offer.PRODUCE, 9, produced((0, batches[0]), (1, batches[1]), tid="tid"))
-    assert errors(answer) == [(index, code("INVALID_PRODUCER_ID_MAPPING")) for index in (0, 1)]
+    assert errors(answer) == [(index, code(error)) for index in (0, 1)]
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])

@@ -84,7 +84,7 @@ REFUSED = {
     "a length of nothing": (edited(GOOD, batch_length=0), "CORRUPT_MESSAGE"),
     "the header of another batch": (GOOD + bytes(12), "CORRUPT_MESSAGE"),
     "another batch of no format": (GOOD + edited(GOOD, magic=3), "CORRUPT_MESSAGE"),
-    "shorter than a header": (edited(GOOD, batch_length=20)[:32], "UNKNOWN_SERVER_ERROR"),
+    "shorter than a header": (edited(GOOD, batch_length=20)[:32], "CORRUPT_MESSAGE"),
     "an offset": (edited(GOOD, base_offset=1), "INVALID_RECORD"),
     "no message format": (edited(GOOD, magic=3), "CORRUPT_MESSAGE"),
     "another byte": (GOOD[:-1] + b"x", "CORRUPT_MESSAGE"),

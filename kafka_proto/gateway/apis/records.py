@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ from kafka_proto.gateway.records import (
     HEADER,
     BadBatch,
     BatchHeader,
+    ShortBatch,
     at_offset,
     check_batch,
     check_request,
@@ -50,6 +51,7 @@ def produce(broker: Broker, request: Request, token: Token) -> Turn:
     message = request.message
     taken: dict[tuple[str, int], tuple[bytes, BatchHeader]] = {}
     found: dict[tuple[str, int], Fields] = {}
+    is_short = False
     for topic, index, data in produced(message):
         found.setdefault((topic, index), {})
         wrong = _wrong_place(broker, topic, index)
@@ -59,8 +61,10 @@ def produce(broker: Broker, request: Request, token: Token) -> Turn:
             else:
                 found[topic, index] = _not_appended(index, wrong)
         except BadBatch as bad:
+            is_short = is_short or isinstance(bad, ShortBatch)
             found[topic, index] = _not_appended(index, code(bad.error), str(bad))
-    if (refused := _refused(message, found, taken.values())) is not None:
+    looks = broker.node.version.leader.operation("Produce", request.version) is not None
+    if (refused := _refused(message, taken.values(), looks, is_short)) is not None:
         taken, found = {}, {key: _not_appended(key[1], refused) for key in found}
     for (topic, index), (data, header) in taken.items():
         broker, fields = _appended(broker, request, topic, index, data, header)
@@ -84,15 +88,20 @@ def _wrong_place(broker: Broker, topic: str, index: int) -> int:
 
 
 def _refused(
-    message: Fields, found: Mapping[tuple[str, int], Fields], taken: Iterable[tuple[bytes, BatchHeader]]
+    message: Fields, taken: Iterable[tuple[bytes, BatchHeader]], looks: bool, is_short: bool
 ) -> int | None:
-    """Return the error of a request that is refused as a whole, or None: a broker throws before it appends anything."""
+    """Return the error of a request that is refused as a whole, or None: a broker throws before it appends anything.
+
+    One that verifies looks at the producers of all batches, which must be one, and cannot be read in one that is short.
+    """
     try:
         if any(is_transactional(data) for _, _, data in produced(message)) and message["transactional_id"] is None:
             return code("TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
     except BadBatch as bad:
         return code(bad.error)
-    if any(fields.get("error_code") == code("UNKNOWN_SERVER_ERROR") for fields in found.values()):
+    if not looks:
+        return None
+    if is_short:
         return code("UNKNOWN_SERVER_ERROR")
     producers = {(header.producer_id, header.producer_epoch) for _, header in taken
                  if header.is_transactional and header.producer_id >= 0}
@@ -103,9 +112,11 @@ def _appended(
     broker: Broker, request: Request, topic: str, index: int, data: bytes, header: BatchHeader
 ) -> tuple[Broker, Fields]:
     """Let the node take the batch of a partition, or refuse its bytes when they would be appended."""
-    error, reason, ahead = Error.NONE, None, broker.node.version.leader.timestamp_after_max_ms
+    error, reason, decisions = Error.NONE, None, broker.node.version.leader
+    ahead = decisions.timestamp_after_max_ms
     try:
-        check_batch(data, header, broker.settings.max_message_bytes, None if ahead is None else broker.now + ahead)
+        check_batch(data, header, broker.settings.max_message_bytes, None if ahead is None else broker.now + ahead,
+                    decisions.takes_append_time)
     except BadBatch as bad:
         error, reason = Error(bad.error), str(bad)
     batch = RecordBatch(
