@@ -63,6 +63,7 @@ def _forget_stdout() -> None:
 def _invoke(arguments: Sequence[str]) -> int:
     from harness.cli.group import cli
     from harness.model import Refusal
+    from harness.model.registry import not_loaded
 
     try:
         with cli.make_context(NAME, list(arguments)) as context:
@@ -71,6 +72,8 @@ def _invoke(arguments: Sequence[str]) -> int:
         return _say(str(error), WRONG_USE)
     except click.exceptions.Exit as done:  # --help, --version
         code = done.exit_code
+    for sentence in not_loaded():
+        _say(f"warning: {sentence}", WRONG_USE)
     return code if isinstance(code, int) else 0
 
 

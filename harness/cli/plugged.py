@@ -1,4 +1,7 @@
-"""Commands that protocols add, as commands of the command line: loaded when one is asked for."""
+"""Commands that protocols add, as commands of the command line: loaded when one is asked for.
+
+One that cannot be loaded is a command all the same: help says so, and whoever calls it is told why.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from importlib.metadata import entry_points
 
 import click
 
-from harness.model import ProtocolCommand
+from harness.model import ProtocolCommand, Refusal
+from harness.model.plug_in import NotLoaded
+from harness.model.plug_in import load as load_entry
 from harness.model.protocol_command import COMMANDS
 
 
@@ -19,9 +24,21 @@ def names() -> set[str]:
 def load(name: str) -> click.Command | None:
     """Return a protocol's command, loaded; None where no protocol has it."""
     for entry in entry_points(group=COMMANDS, name=name):
-        found: ProtocolCommand = entry.load()
-        return as_click(name, found)
+        try:
+            return as_click(name, load_entry(entry, ProtocolCommand))
+        except NotLoaded as error:
+            return _refusing(name, str(error))
     return None
+
+
+def _refusing(name: str, why: str) -> click.Command:
+    """Return a command that says why it cannot be loaded, whatever it is given."""
+
+    def refuse(_: tuple[str, ...]) -> int:
+        raise Refusal(why)
+
+    return click.Command(name, callback=refuse, params=[click.Argument(["_"], nargs=-1)], add_help_option=False,
+                         short_help="Cannot be loaded.", context_settings={"ignore_unknown_options": True})
 
 
 def as_click(name: str, command: ProtocolCommand) -> click.Command:

@@ -65,8 +65,8 @@ def module_of(model: str, sizes: Mapping[str, int], settings: Mapping[str, str])
 
 
 def _exists(module: str) -> bool:
-    """Say whether there is a module; none is inside a system that is one file."""
+    """Say whether there is a module; none is inside a system that is one file, or that cannot be loaded."""
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:
+    except Exception:
         return False

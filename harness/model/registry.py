@@ -5,15 +5,16 @@ A package registers a `System` through the entry point group `harness.systems`; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 
 import attrs
 
 from harness.model.faults import NO_FAULTS, Faults
 from harness.model.model import Model
 from harness.model.network import NETWORKS, Network
+from harness.model.plug_in import NotLoaded, load
 from harness.model.similar import did_you_mean, unknown
 from harness.model.tour import Tour
 
@@ -174,20 +175,30 @@ class System:
 
 @lru_cache(maxsize=1)
 def systems() -> tuple[System, ...]:
-    """Return every registered system, sorted by name."""
+    """Return every registered system that can be loaded, sorted by name; `not_loaded` has the others."""
     found: list[System] = []
+    _NOT_LOADED.clear()
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        found.append(_system(entry))
+        try:
+            found.append(load(entry, System))
+        except NotLoaded as error:
+            _NOT_LOADED.append(str(error))
     return (*found, *_EXTRA)
 
 
-def _system(entry: EntryPoint) -> System:
-    loaded = entry.load()
-    system: System = loaded() if callable(loaded) and not isinstance(loaded, System) else loaded
-    return system
-
-
 _EXTRA: list[System] = []
+_NOT_LOADED: list[str] = []
+
+
+def not_loaded() -> tuple[str, ...]:
+    """Return a sentence for each registered system that could not be loaded, as far as systems were asked for."""
+    return tuple(_NOT_LOADED)
+
+
+def unknown_here(said: str, name: str, known: Iterable[str], has: str, see: str = "") -> Refusal:
+    """Return the refusal of a name that no system has, as by `unknown`, after the systems that could not be loaded."""
+    sentence = unknown(said, name, known, has, see)
+    return Refusal("; ".join((*not_loaded(), f"without it {sentence}")) if not_loaded() else sentence)
 
 
 def register(system: System) -> None:
@@ -221,7 +232,10 @@ def find_model(name: str) -> ModelSpec:
     """
     if not systems.cache_info().currsize:
         for entry in entry_points(group=GROUP, name=name.partition("/")[0]):
-            system = _system(entry)
+            try:
+                system = load(entry, System)
+            except NotLoaded:
+                break
             found = next((spec for spec in (*system.models, *system.recorded) if spec.name == name), None)
             if found is not None:
                 return found
@@ -231,7 +245,7 @@ def find_model(name: str) -> ModelSpec:
         scenario = find_scenario(name)
         if scenario is not None:
             raise Refusal(f"there is no model {name!r}, but a scenario, of the model {scenario.model}; give that one")
-        raise Refusal(unknown(f"there is no model {name!r}", name, sorted(known), "the models are"))
+        raise unknown_here(f"there is no model {name!r}", name, sorted(known), "the models are")
     return known[name]
 
 
@@ -252,7 +266,7 @@ def find_runnable(name: str, or_tour: bool = False) -> tuple[Scenario | None, Mo
     if name not in models:
         known = [*models, *(one.name for one in scenarios()), *(tour.name for tour in tours() if or_tour)]
         said = f"there is no model {name!r}, nor a scenario{' or a tour' if or_tour else ''} of that name"
-        raise Refusal(unknown(said, name, known, "", "kafka-proto list"))
+        raise unknown_here(said, name, known, "", "kafka-proto list")
     return None, find_model(name)
 
 
@@ -271,7 +285,7 @@ def find_tour(name: str) -> Tour:
     """Return the tour of that name. Raises Refusal."""
     known = {tour.name: tour for tour in tours()}
     if name not in known:
-        raise Refusal(unknown(f"there is no tour {name!r}", name, known, "the tours are"))
+        raise unknown_here(f"there is no tour {name!r}", name, known, "the tours are")
     return known[name]
 
 

@@ -23,7 +23,8 @@ from typing import Any
 import attrs
 
 from harness.memo.interning import long_lived
-from harness.model import Refusal, Scenario, find_scenario, scenarios, unknown
+from harness.model import Refusal, Scenario, find_scenario, scenarios
+from harness.model.registry import unknown_here
 from harness.record import HistoryFile, Trail, header_of
 from harness.record.searched import searched
 from harness.simulate.plan import Plan, trail_of
@@ -58,7 +59,7 @@ def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
     for name in names:
         if find_scenario(name) is None:
             names_of_all = [s.name for s in known]
-            raise Refusal(unknown(f"there is no scenario {name!r}", name, names_of_all, "", "kafka-proto list"))
+            raise unknown_here(f"there is no scenario {name!r}", name, names_of_all, "", "kafka-proto list")
     return tuple(s for s in known if s.name in names or any(o.repaired == s.name for o in known if o.name in names))
 
 
