@@ -16,6 +16,7 @@ import attrs
 
 from harness.explore.plain import Traversal
 from harness.model import FrozenMap, Model, Refusal, State, Value, unknown
+from harness.model.improper import blamed
 from harness.record.tla_values import tla_state
 
 Edge = tuple[int, str, int]
@@ -138,7 +139,11 @@ def build_graph(
     shared: tuple[dict[Value, Value], ...] = tuple({} for _ in slots)
 
     def row(state: State) -> tuple[Value, ...]:
-        return tuple([table.setdefault(state[name], state[name]) for name, table in zip(slots, shared, strict=True)])
+        try:
+            return tuple([table.setdefault(state[name], state[name])
+                          for name, table in zip(slots, shared, strict=True)])
+        except TypeError as error:
+            raise blamed(error, state.items()) from None
 
     def visible(state: State) -> tuple[Value, ...]:
         return tuple(hide.of(model.variables(state)).values())

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from harness.model import State, Value, View, canonical_text
+from harness.model.improper import blamed
 
 BYTES_PER_CHARACTER = 4
 """A canonical text and the value that it stands for; values share parts with each other."""
@@ -64,7 +65,11 @@ class Derived:
         return found
 
     def _make(self, made: Value) -> int:
-        text = canonical_text(made)
+        try:
+            text = canonical_text(made)
+        except TypeError as error:
+            of = getattr(self.function, "__name__", "a function")
+            raise blamed(error, [(f"what {of} makes of {self._of.slots[self.slot]}", made)]) from None
         found = self._numbers.get(text)
         if found is None:
             self._of.used += BYTES_PER_VALUE + BYTES_PER_CHARACTER * len(text)
@@ -95,8 +100,11 @@ class SlotValues:
         return tuple(self.intern_value(slot, state[name]) for slot, name in enumerate(self.slots))
 
     def intern_value(self, slot: int, value: Value) -> int:
-        """Return the id of a value in a slot."""
-        text = canonical_text(value)
+        """Return the id of a value in a slot. Raises NotAValue."""
+        try:
+            text = canonical_text(value)
+        except TypeError as error:
+            raise blamed(error, [(self.slots[slot], value)]) from None
         ids = self._ids[slot]
         found = ids.get(text)
         if found is None:
@@ -109,7 +117,10 @@ class SlotValues:
     def number(self, slot: int, value: Value) -> int:
         """Return the same, looked up by equality: faster, for values that are equal only where their texts are."""
         key = (value.__class__, value)
-        found = self._equal[slot].get(key)
+        try:
+            found = self._equal[slot].get(key)
+        except TypeError as error:
+            raise blamed(error, [(self.slots[slot], value)]) from None
         if found is None:
             found = self._equal[slot][key] = self.intern_value(slot, value)
         return found

@@ -29,10 +29,10 @@ from harness.model.process import Actor, Decided, Process, Turn
 from harness.model.properties import Property, Reason, always, eventually, leads_to, sometimes
 from harness.model.protocol_command import CommandOption, Printed, ProtocolCommand
 from harness.model.refinement import Refinement, refinement_of
+from harness.model.refusal import Refusal
 from harness.model.registry import (
     Checked,
     ModelSpec,
-    Refusal,
     Scenario,
     Setting,
     Size,

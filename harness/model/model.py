@@ -28,6 +28,7 @@ from harness.model.faults import (
     LinkFaults,
     NetworkFaults,
 )
+from harness.model.improper import blamed
 from harness.model.links import Inbox, Link, Routes
 from harness.model.logs import Logs
 from harness.model.message import Message, brief_input
@@ -309,7 +310,10 @@ class Model:
             if self.history_variables:
                 after.discard(step.consumed)
         for message in step.sent:
-            self._send(view, after, message, lost, held, by_fault=step.kind is Kind.FAULT)
+            try:
+                self._send(view, after, message, lost, held, by_fault=step.kind is Kind.FAULT)
+            except TypeError as error:
+                raise blamed(error, [(message.type, message)]) from None
         return Effects(tuple(after.items()), tuple(lost), tuple(held))
 
     def _send(

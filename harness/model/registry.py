@@ -15,14 +15,11 @@ from harness.model.faults import NO_FAULTS, Faults
 from harness.model.model import Model
 from harness.model.network import NETWORKS, Network
 from harness.model.plug_in import NotLoaded, load
+from harness.model.refusal import Refusal
 from harness.model.similar import did_you_mean, unknown
 from harness.model.tour import Tour
 
 GROUP = "harness.systems"
-
-
-class Refusal(Exception):
-    """Something the user asked for cannot be: one sentence that says what was expected and what to do."""
 
 
 @attrs.frozen

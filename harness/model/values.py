@@ -17,6 +17,8 @@ from typing import Any, TypeVar, get_args, get_type_hints, overload
 
 import attrs
 
+from harness.model.refusal import Refusal
+
 Value = Any
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,6 +31,16 @@ TYPE = "$type"
 
 
 _TEXT, _NUMBER = frozenset({str}), frozenset({int})
+_INSTEAD: Mapping[type, str] = {list: "a tuple", dict: "a FrozenMap", set: "a frozenset", bytearray: "bytes"}
+
+
+class NotAValue(Refusal, TypeError):
+    """Something that could be changed, or cannot be written, stands where a value is expected; says what to use."""
+
+
+def instead_of(cls: type) -> str:
+    """Return what to use in place of a type whose objects are no values."""
+    return _INSTEAD.get(cls, "a frozen attrs class, a tuple, a frozenset or a FrozenMap")
 
 
 class FrozenMap(Mapping[K, V]):
@@ -141,7 +153,7 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {}
 def encode(value: Value) -> Any:
     """Return the JSON form of a value: sets, maps with other keys than strings, and classes are tagged with `$`.
 
-    Raises TypeError for anything that is not a value (a list, a dict, an object that is no frozen attrs class).
+    Raises NotAValue for anything that is no value (a list, a dict, an object that is no frozen attrs class).
     """
     encoder = _ENCODERS.get(type(value))
     if encoder is None:
@@ -272,7 +284,7 @@ def _encoder_for(cls: type) -> Callable[[Any], Any]:
     if attrs.has(cls) and cls.__setattr__.__name__ == "_frozen_setattrs":
         names = tuple((field.name, bool(field.metadata.get("absent_if_none"))) for field in attrs.fields(cls))
         return lambda value: _encode_record(cls.__name__, names, value)
-    raise TypeError(f"{cls.__name__} is not a protocol value; use frozen attrs classes, tuples, frozensets, FrozenMap")
+    raise NotAValue(f"{cls.__name__} is not a protocol value; use {instead_of(cls)}")
 
 
 def _encode_map(value: FrozenMap[Any, Any]) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from harness.model import Model, State, Value, View, canonical_text, parts, slot
+from harness.model.improper import blamed
 
 DIGIT = 30
 """Bits of a digit of Python's integers."""
@@ -51,14 +52,21 @@ class Field:
 
     def intern(self, values: tuple[Value, ...]) -> int:
         """Return the id of a tuple of slot values. Raises Overflow."""
-        return self._id(values, tuple(map(canonical_text, values)))
+        try:
+            texts = tuple(map(canonical_text, values))
+        except TypeError as error:
+            raise blamed(error, zip(self.slots, values, strict=True)) from None
+        return self._id(values, texts)
 
     def replaced(self, at: int, changes: Sequence[tuple[int, Value]]) -> int:
         """Return the id of the values of another id, some of them replaced, given by place. Raises Overflow."""
         values, texts = list(self.values[at]), list(self.texts[at])
         for place, value in changes:
             values[place] = value
-            texts[place] = canonical_text(value)
+            try:
+                texts[place] = canonical_text(value)
+            except TypeError as error:
+                raise blamed(error, [(self.slots[place], value)]) from None
         return self._id(tuple(values), tuple(texts))
 
     def _id(self, values: tuple[Value, ...], texts: tuple[str, ...]) -> int:

@@ -21,6 +21,7 @@ from harness.explore.packed.layout import Field, PackedLayout
 from harness.explore.packed.look_ups import WITNESSED, Context, InboxLookUp, LookUp, TableEntry, UnitLookUp, witnessed
 from harness.explore.packed.silent_checks import SilentGroup, silent_groups
 from harness.model import Message, Model, Process, Property, Step, View, canonical_text, slot
+from harness.model.improper import blamed
 
 GROUPS = 2
 """Groups of checks up to which they are asked apart from the steps."""
@@ -272,7 +273,10 @@ class Space:
 
     def channel(self, field: Field, changes: tuple[ChannelChange, ...]) -> Channel:
         """Return what a step does to a channel, as a table."""
-        key = (field.number, canonical_text(tuple([change.key for change in changes])))
+        try:
+            key = (field.number, canonical_text(tuple([change.key for change in changes])))
+        except TypeError as error:
+            raise blamed(error, [(type(change.whom).__name__, change.whom) for change in changes]) from None
         channel = self.channels.get(key)
         if channel is None:
             channel = self.channels[key] = Channel(field, changes)

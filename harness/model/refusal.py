@@ -1,0 +1,5 @@
+"""What is raised for something that cannot be: whoever reads it gets one sentence, and no traceback."""
+
+
+class Refusal(Exception):
+    """Something the user asked for cannot be: one sentence that says what was expected and what to do."""
