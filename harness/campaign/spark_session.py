@@ -88,6 +88,8 @@ def start(master: str, log: Path | None = None, is_lean: bool = False) -> SparkS
     require_packages()
     require_java()
     url = checked_master(master)
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     here = url.startswith("local") or re.match(r"spark://(127\.|localhost:)", url) is not None
@@ -96,12 +98,15 @@ def start(master: str, log: Path | None = None, is_lean: bool = False) -> SparkS
     if here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    builder = SparkSession.builder.master(url).appName("kafka-proto")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    conf = SparkConf().setMaster(url).setAppName("kafka-proto").setAll(list(settings.items()))
     with _said_elsewhere(log), _own_interrupts():
         try:
-            return builder.getOrCreate()
+            if SparkContext._gateway is None:
+                with _held_back():
+                    # Java must outlive a signal to our whole group: what is under way is ended through it, in order.
+                    launched = launch_gateway(conf, {"process_group": 0})  # type: ignore[no-untyped-call]
+                SparkContext(conf=conf, gateway=launched)
+            return SparkSession.builder.config(conf=conf).getOrCreate()
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise Refusal(f"Spark does not start with --master {master}: {said}; see {log or 'its log'}") from None
@@ -122,6 +127,21 @@ def _own_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Hold interrupts back until the block ends: Java that nobody waits for while it starts would stay for ever."""
+    noted: list[int] = []
+    before = [(number, signal.signal(number, lambda came, _: noted.append(came)))
+              for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    if noted:
+        signal.raise_signal(noted[0])
 
 
 @contextmanager

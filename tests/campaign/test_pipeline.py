@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import PATIENCE_S, Outcome, call, started, wait_until
+from support.command_line import PATIENCE_S, Outcome, call, ended, started, wait_until
 from support.held_workers import in_step_with, one_block_until
-from support.spark_session import spark
+from support.spark_session import need_java, spark
 
 from harness.campaign import judging
 from harness.campaign import spark_campaign as campaigns
@@ -287,6 +287,36 @@ def test_an_interrupt_keeps_what_is_committed(tmp_path: Path, monkeypatch: pytes
     assert not again.interrupted and (again.runs, again.found >= outcome.runs) == (60, True)
     digests = {row["seed"]: row["digest"] for row in rows(folder, "runs")}
     assert digests == {seed: digest for seed, (digest, _) in alone("fencing-battle", runs=60).items()}
+
+
+def children_of(number: int) -> list[str]:
+    """Return the processes that a process has started from its main thread."""
+    return Path(f"/proc/{number}/task/{number}/children").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see that nothing is left")
+@pytest.mark.parametrize("when", ["Java starts", "blocks are committed"])
+def test_sigterm_to_the_whole_process_group_ends_a_campaign_in_one_sentence(when: str, tmp_path: Path) -> None:
+    """As a service manager ends it: what is committed is kept and counted, and neither Java nor a worker stays."""
+    need_java()
+    out = tmp_path / "campaign"
+    with started("campaign", FLAWED, "--runs", 1_000_000, "--block", 500, "--keep", "failing", "--coverage", 0,
+                 "--out", out) as process:
+        wait_until(lambda: bool(children_of(process.pid)))
+        if when == "blocks are committed":
+            wait_until(lambda: any((out / MARKERS).glob("*.json")))
+        children = children_of(process.pid)
+        os.killpg(process.pid, signal.SIGTERM)
+        outcome = ended(process)
+        wait_until(lambda: not any(Path("/proc", number).exists() for number in children))
+    assert outcome.code == 130 and children
+    if when == "blocks are committed":
+        kept = len(rows(out, "runs"))
+        assert outcome.sentence == (f"interrupted; {kept:,} of 1,000,000 runs are kept in {out}, and the same command "
+                                    "goes on from there")
+        assert outcome.out.startswith(f"{kept:,} runs of {FLAWED}, ")
+    else:
+        assert outcome.sentence == "interrupted; nothing was written"
 
 
 def test_progress_has_numbers_before_the_first_block_is_committed(
