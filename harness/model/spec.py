@@ -24,6 +24,7 @@ import attrs
 
 from harness.model.message import Message
 from harness.model.process import Process
+from harness.model.refusal import Refusal
 from harness.model.step import Kind, Op, Step
 from harness.model.values import Value
 from harness.model.view import View, slot
@@ -114,7 +115,13 @@ def action(
 
 
 def each(*constants: str) -> Over:
-    """Range over the members of constants: `each("brokers", "clients")` is every pair of them."""
+    """Range over the members of constants: `each("brokers", "clients")` is every pair of them.
+
+    Raises TypeError for what is no name.
+    """
+    for name in constants:
+        if not isinstance(name, str):
+            raise TypeError(f'each takes the names of constants, as each("brokers"), not {name!r}')
     return lambda k: product(*(getattr(k, name) for name in constants))
 
 
@@ -162,13 +169,26 @@ class SpecProcess(Process):
 
 
 def processes(next_state: Next, k: Any) -> tuple[SpecProcess, ...]:
-    """Return those whose steps make up a next-state relation, in its order; a tuple in it goes choice by choice."""
+    """Return those whose steps make up a next-state relation, in its order; a tuple in it goes choice by choice.
+
+    Raises Refusal for parameters that are no text.
+    """
     found: dict[str, list[tuple[Action, Index]]] = {}
     for together in rows(next_state):
         choices = [(at, n, index) for n, one in enumerate(together) for at, index in enumerate(one.over(k))]
+        for _, n, index in choices:
+            _check_text(together[n], index)
         for _, n, index in sorted(choices):
             found.setdefault(together[n].process(index), []).append((together[n], index))
     return tuple(SpecProcess(name, k, tuple(actions)) for name, actions in found.items())
+
+
+def _check_text(one: Action, index: Index) -> None:
+    """Refuse parameters that labels cannot show, and that are not read back from a trail as they were."""
+    for value in index if one.shown else ():
+        if not isinstance(value, str):
+            raise Refusal(f"the action {one.name} has the parameter {value!r}, of the type {type(value).__name__}, but "
+                          f"parameters of actions are text; let its constant hold {str(value)!r}")
 
 
 @attrs.frozen

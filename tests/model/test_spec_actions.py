@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from compaction import spec as compaction
-from harness.model import Message, Model, Value, View, slot
+from harness.model import Message, Model, Refusal, Value, View, slot
 from harness.model.spec import (
     ITSELF,
     Around,
@@ -150,3 +150,22 @@ def test_fairness_is_about_actions_of_the_relation(spec: object) -> None:
     names = [one.name for one in flat(spec.NEXT)]  # type: ignore[attr-defined]
     assert len(names) == len(set(names))
     assert set(spec.FAIRNESS) <= set(names)  # type: ignore[attr-defined]
+
+
+def test_a_parameter_that_is_no_text_is_refused_where_the_processes_are_made() -> None:
+    """Not where a recorded step is read again; a witness, which no label shows, may be a number."""
+
+    @attrs.frozen
+    class Numbered:
+        cups: tuple[int, ...] = (1, 2)
+
+    with pytest.raises(Refusal, match=r"^the action Pour has the parameter 1, of the type int, but parameters of "
+                                      r"actions are text; let its constant hold '1'$"):
+        processes((action("Pour", each("cups"))(fill.changes),), Numbered())
+    assert [one.name for one in processes((fill,), Numbered())] == ["Fill[1]", "Fill[2]"]
+
+
+def test_each_refuses_what_is_no_name_of_a_constant() -> None:
+    """At once: a module with such an action is not imported."""
+    with pytest.raises(TypeError, match=r'^each takes the names of constants, as each\("brokers"\), not 3$'):
+        each("people", 3)  # type: ignore[arg-type]
