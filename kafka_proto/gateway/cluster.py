@@ -15,9 +15,20 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, Refusal
+from kafka_proto.gateway.apis.topics import LEGAL_NAME
 from kafka_proto.gateway.host import Host
-from kafka_proto.gateway.inputs import OF_REQUESTS, FaultKind, Input, Output, Settings, Started, Timed
+from kafka_proto.gateway.inputs import (
+    MOST_BROKERS,
+    MOST_OF_A_TOPIC,
+    OF_REQUESTS,
+    FaultKind,
+    Input,
+    Output,
+    Settings,
+    Started,
+    Timed,
+)
 from kafka_proto.gateway.offer import LEVELS
 from kafka_proto.gateway.plans import no_request, read_plan
 from kafka_proto.gateway.recording import Recording
@@ -25,6 +36,23 @@ from kafka_proto.gateway.server import Server, addresses, listening, wall_clock_
 
 T = TypeVar("T")
 NEWEST = "4.4.0"
+
+
+def _check(what: str, number: Any, highest: int) -> None:
+    """Raise Refusal for what is no number from 1 to the highest."""
+    if type(number) is not int or not 1 <= number <= highest:
+        raise Refusal(f"{what} should be a number from 1 to {highest}, not {number!r}")
+
+
+def _topics(given: Any) -> FrozenMap[str, int]:
+    """Return topics with their numbers of partitions. Raises Refusal."""
+    if not isinstance(given, Mapping):
+        raise Refusal(f"topics should be names with numbers of partitions, as {{'orders': 2}}, not {given!r}")
+    for name, partitions in given.items():
+        if not isinstance(name, str) or not LEGAL_NAME.fullmatch(name):
+            raise Refusal(f"a topic should be named by up to 249 letters, digits, '.', '_' and '-', not {name!r}")
+        _check(f"partitions of the topic {name!r}", partitions, MOST_OF_A_TOPIC)
+    return FrozenMap(given)
 
 
 @attrs.define
@@ -48,18 +76,22 @@ class Fault:
 class KafkaCluster:
     """Brokers of a release of Kafka: `with KafkaCluster({"orders": 2}) as cluster: ...`.
 
-    `faults` are a plan: verbs, as `delay EndTxn for_ms=2500; crash b1 at_ms=500`, faults that are drawn from `seed`, as
-    `delay=2,crash=1`, or those of a scenario, as `late-end`. Raises OSError where no port is free, ValueError for a
-    release and level that there is not, Refusal for a plan that cannot be.
+    `num_partitions` is for topics that clients make without saying how many. `faults` are a plan: verbs, as
+    `delay EndTxn for_ms=2500; crash b1 at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of
+    a scenario, as `late-end`. Raises OSError where no port is free, ValueError for a release and level that there is
+    not, Refusal for topics, numbers of brokers or of partitions, or a plan that cannot be.
     """
 
     def __init__(
         self, topics: Mapping[str, int] | None = None, *, release: str = NEWEST, transaction_version: int | None = None,
-        brokers: int = 1, faults: str = "", seed: int = 0,
+        brokers: int = 1, num_partitions: int = 1, faults: str = "", seed: int = 0,
     ) -> None:
         level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
-        self._settings = Settings(release, level, ports=(0,) * brokers)
-        self._topics = FrozenMap(topics or {})
+        _check("brokers", brokers, MOST_BROKERS)
+        _check("num_partitions", num_partitions, MOST_OF_A_TOPIC)
+        self._settings = Settings(release, level, ports=(0,) * brokers, num_partitions=num_partitions)
+        self._topics = _topics({} if topics is None else topics)
+        Host(self._settings, {})  # refuses a release and level that there is not, before anything is started
         self._plan: Iterable[Timed] = read_plan(faults, seed, self._settings) if faults else ()
         self._thread = threading.Thread(target=self._run, name="kafka-cluster", daemon=True)
         self._ready = threading.Event()

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from harness.model import Printed, ProtocolCommand, Refusal
 from harness.model.protocol_command import CommandOption
+from kafka_proto.gateway.inputs import MOST_BROKERS, MOST_OF_A_TOPIC, Settings
 
 TOPIC = re.compile(r"([a-zA-Z0-9._-]{1,249})=([1-9][0-9]{0,3})")
 NEWEST = "4.4.0"
 LOOPBACK = "127.0.0.1"
-MOST_BROKERS = 9
 FROM_STDIN = "-"
 VIOLATING = Path("out") / "serve.trail.jsonl"
 """Where the session of a violation is left when nobody asked for its trail."""
@@ -25,7 +25,7 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     """Serve until SIGTERM or SIGINT; what clients want to know is printed once they can connect."""
     try:
         from kafka_proto.gateway.host import Host
-        from kafka_proto.gateway.inputs import Settings, Started
+        from kafka_proto.gateway.inputs import Started
         from kafka_proto.gateway.lines import Lines
         from kafka_proto.gateway.offer import LEVELS, RELEASES
         from kafka_proto.gateway.plans import read_plan
@@ -42,7 +42,9 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     brokers = _number(options["--brokers"], "--brokers", 1, MOST_BROKERS, lowest=1)
     first = _number(options["--port"], "--port", 0, 65_536 - brokers)
     host = _host(options["--host"])
-    settings = Settings(release, level, host, ports=tuple(first + n if first else 0 for n in range(brokers)))
+    each = _number(options["--num-partitions"], "--num-partitions", 1, MOST_OF_A_TOPIC, lowest=1)
+    settings = Settings(release, level, host, ports=tuple(first + n if first else 0 for n in range(brokers)),
+                        num_partitions=each)
     seed, faults = _number(options["--seed"], "--seed", 0, 10**9 - 1), options["--faults"]
     plan = read_plan(faults, seed, settings) if faults not in (None, FROM_STDIN) else []
     path = Path(options["--trail"]) if options["--trail"] else None
@@ -130,6 +132,8 @@ serve = ProtocolCommand(
         CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),
         CommandOption("--transaction-version", "N", "The level of the feature; without it, the release's newest."),
         CommandOption("--brokers", "N", "How many brokers there are, each with a port; without it, one."),
+        CommandOption("--num-partitions", "N", "Partitions of a topic that clients make without saying how many; "
+                      "without it, one."),
         CommandOption("--host", "ADDRESS", f"Where it listens, and clients find it; without it, {LOOPBACK}."),
         CommandOption("--port", "N", "The first broker's port, the others have the next ones; without it, free ones."),
         CommandOption("--faults", "PLAN", "Verbs, as 'delay EndTxn for_ms=2500; crash b2 at_ms=500', by chance, as "

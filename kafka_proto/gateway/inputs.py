@@ -14,6 +14,9 @@ from harness.model import FrozenMap
 FaultKind = Literal["delay", "drop", "lose", "duplicate", "crash", "partition", "pause", "elect"]
 OF_REQUESTS: tuple[FaultKind, ...] = ("delay", "drop", "lose", "duplicate")
 OF_BROKERS: tuple[FaultKind, ...] = ("crash", "partition", "pause")
+MOST_BROKERS = 9
+MOST_OF_A_TOPIC = 9_999
+"""Partitions of one topic."""
 
 
 @attrs.frozen
@@ -26,6 +29,7 @@ class Settings:
     ports: tuple[int, ...] = (0,)
     cluster_id: str = "kafka-proto"
     num_partitions: int = 1
+    """Of topics that are made without a number: by name, on first use, or with -1."""
     auto_create_topics_enable: bool = True
     max_message_bytes: int = 1_048_588
 

@@ -7,12 +7,15 @@ happened, or for anything else, leaves its session as a trail, and the report ha
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from harness.model import Refusal, unknown
 
 if TYPE_CHECKING:
     from kafka_proto.gateway.cluster import KafkaCluster
@@ -22,19 +25,32 @@ FIXTURE = "kafka_cluster"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
-    config.addinivalue_line("markers", f"{FIXTURE}(topics=..., release=..., brokers=..., faults=..., seed=...): the "
-                            "cluster that the test gets")
+    config.addinivalue_line("markers", f"{FIXTURE}(topics=..., release=..., brokers=..., num_partitions=..., "
+                            "faults=..., seed=...): the cluster that the test gets")
 
 
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """A running cluster; in an async test, too: it has a thread of its own, and its verbs return at once."""
     pytest.importorskip("kio", reason="needs the extra `gateway`")
+    with _asked(request.node) as cluster:
+        yield cluster
+
+
+def _asked(item: pytest.Item) -> KafkaCluster:
+    """Return the cluster that a test's mark asks for; a test whose mark cannot be fails in one sentence."""
     from kafka_proto.gateway.cluster import KafkaCluster
 
-    mark = request.node.get_closest_marker(FIXTURE)
-    with KafkaCluster(*(mark.args if mark else ()), **(mark.kwargs if mark else {})) as cluster:
-        yield cluster
+    mark = item.get_closest_marker(FIXTURE)
+    words, named = (mark.args, mark.kwargs) if mark else ((), {})
+    takes = inspect.signature(KafkaCluster).parameters
+    try:
+        for name in named:
+            if name not in takes:
+                raise Refusal(unknown(f"there is no {name!r}", name, takes, "it takes"))
+        return KafkaCluster(*words, **named)
+    except (Refusal, TypeError, ValueError) as error:
+        pytest.fail(f"{item.name} has a mark {FIXTURE} that cannot be: {error}", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

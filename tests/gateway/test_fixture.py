@@ -22,7 +22,9 @@ from harness.simulate.replay import replay_plain
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.inputs import Timed
-from kafka_proto.gateway.offer import METADATA
+from kafka_proto.gateway.offer import CREATE_TOPICS, METADATA
+
+pytest_plugins = ["pytester"]
 
 EXAMPLES = ROOT / "docs" / "examples" / "gateway"
 REPLAY = "from harness.cli import main; main()"
@@ -171,3 +173,50 @@ def test_a_plan_of_faults_begins_while_the_cluster_runs() -> None:
             assert [topic["name"] for topic in client.ask(METADATA, 9, {"topics": None})["topics"]] == ["t"]
             with pytest.raises(ConnectionError):
                 client.ask(METADATA, 9, {"topics": None})
+
+
+WRONG_MARKS = [
+    ('{"orders": -2}', "partitions of the topic 'orders' should be a number from 1 to 9999, not -2"),
+    ('{"orders": True}', "partitions of the topic 'orders' should be a number from 1 to 9999, not True"),
+    ('{"no/name": 1}', "a topic should be named by up to 249 letters, digits, '.', '_' and '-', not 'no/name'"),
+    ('["orders"]', "topics should be names with numbers of partitions, as {'orders': 2}, not ['orders']"),
+    ("brokers=50", "brokers should be a number from 1 to 9, not 50"),
+    ("brokers=0", "brokers should be a number from 1 to 9, not 0"),
+    ("num_partitions=0", "num_partitions should be a number from 1 to 9999, not 0"),
+    ("broker=2", "there is no 'broker'; did you mean brokers? it takes topics, release, transaction_version, brokers, "
+     "num_partitions, faults, seed"),
+    ('release="4"', "no release 4;"),
+    ('faults="crash b3"', "--faults 'crash b3': there is no broker 'b3'; there are b1"),
+]
+
+
+def test_a_mark_that_cannot_be_is_refused_in_one_sentence(pytester: pytest.Pytester) -> None:
+    """Before the test: what was expected, and what was found; no traceback, and no cluster was started."""
+    pytester.makeconftest('pytest_plugins = ["kafka_proto.gateway.pytest_plugin"]')
+    pytester.makepyfile("import pytest\n" + "".join(f"""
+@pytest.mark.kafka_cluster({asked})
+def test_{number}(kafka_cluster):
+    print("never gets here")
+""" for number, (asked, _) in enumerate(WRONG_MARKS)))
+    done = pytester.runpytest_subprocess("-q", "-p", "no:xdist")
+    done.assert_outcomes(errors=len(WRONG_MARKS))
+    for number, (_, said) in enumerate(WRONG_MARKS):
+        assert f"\ntest_{number} has a mark kafka_cluster that cannot be: {said}" in done.stdout.str()
+    assert "Traceback" not in done.stdout.str() and "cluster.py" not in done.stdout.str()
+
+
+def test_num_partitions_is_for_topics_that_are_made_without_a_number(tmp_path: Path) -> None:
+    """On first use, and by CreateTopics with -1; topics of the mark keep theirs; the session replays."""
+    row = {"name": "made", "num_partitions": -1, "replication_factor": -1, "assignments": (), "configs": ()}
+    with KafkaCluster({"given": 1}, num_partitions=3) as cluster:
+        host, port = cluster.bootstrap_servers.split(":")
+        with Client(host, int(port)) as client:
+            (made,) = client.ask(CREATE_TOPICS, 5, {"topics": (row,), "validate_only": False})["topics"]
+            assert (made["error_code"], made["num_partitions"]) == (0, 3)
+            asked = {"topics": ({"name": "used"},), "allow_auto_topic_creation": True}
+            assert [len(topic["partitions"]) for topic in client.ask(METADATA, 9, asked)["topics"]] == [3]
+            found = client.ask(METADATA, 9, {"topics": None})["topics"]
+    assert {topic["name"]: len(topic["partitions"]) for topic in found} == {"given": 1, "made": 3, "used": 3}
+    path = tmp_path / "made.trail.jsonl"
+    cluster.write_trail(path)
+    assert [each["verdict"]["ok"] for each in replayed([path])] == [True]

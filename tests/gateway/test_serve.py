@@ -22,6 +22,7 @@ from harness.model import Refusal
 from harness.record import read_trail
 from harness.simulate.replay import replay_plain
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.command import serve
 
 
@@ -112,3 +113,19 @@ def test_a_session_replays_in_which_a_broker_with_twelve_connections_crashed(tmp
     opened = [chosen for chosen in read_trail(path).choices if chosen.label.startswith("Opened")]
     replayed = call("replay", path)
     assert len(opened) == 12 and replayed.code == 0, replayed
+
+
+def test_num_partitions_is_part_of_the_session(tmp_path: Path) -> None:
+    """A topic that is first asked for by its name has so many partitions, in the replay, too."""
+    path = tmp_path / "made.trail.jsonl"
+    with serving("t=1", "--num-partitions", "4", "--trail", str(path)) as (address, process):
+        host, port = address.split(":")
+        with Client(host, int(port)) as client:
+            asked = {"topics": ({"name": "made"}, {"name": "t"}), "allow_auto_topic_creation": True}
+            found = client.ask(offer.METADATA, 9, asked)["topics"]
+        assert [len(topic["partitions"]) for topic in found] == [4, 1]
+        code, lines, errors = ended(process)
+    assert (code, lines[1:], errors) == (0, [f"kafka-proto replay {path}"], "")
+    trail = read_trail(path)
+    assert trail.choices[0].input is not None and '"num_partitions":4' in trail.choices[0].input.text
+    assert replay_plain(trail).verdict.ok
