@@ -68,10 +68,13 @@ class Searched:
 
     @property
     def within(self) -> str:
-        """The size and what bounds it, in words, with the settings that are not the scenario's own."""
+        """The size and what bounds it, in words, with the settings and the network that are not the scenario's own."""
         row = find_scenario(self.scenario)
-        own = _settings(row) if row is not None and row.model == self.model else {}
+        is_own = row is not None and row.model == self.model
+        own = _settings(row) if row is not None and is_own else {}
         settings = [f"{name}={value}" for name, value in self.settings.items() if own.get(name) != value]
+        network = _network(row) if row is not None and is_own else None
+        settings += [f"network={self.network}"] if network not in (None, self.network) else []
         sizes = [f"{name}={number}" for name, number in self.sizes.items()]
         rules = len(self.faults.get("rules", ()))
         faults = [f"{kind}={number}" for kind, number in self.faults.items() if isinstance(number, int)]
@@ -81,14 +84,18 @@ class Searched:
 
     def covers(self, scenario: Scenario) -> bool:
         """Say whether every run of a scenario that ends within its own bound on timers was looked at."""
-        spec = find_model(scenario.model)
-        sizes = {name: size.default for name, size in spec.sizes.items()} | dict(scenario.sizes)
         enough = self.timers is None or all(number >= scenario.timeouts for number in self.timers.values())
         return (
             self.complete and enough and scenario.mode == "free" and not scenario.faults.timed
-            and (self.model, self.sizes, self.settings) == (scenario.model, sizes, _settings(scenario))
-            and self.network == (scenario.network or spec.networks[0])
-            and self.faults == faults_to_json(scenario.faults) and set(scenario.claims) <= set(self.checked)
+            and self.is_at_size_of(scenario) and set(scenario.claims) <= set(self.checked)
+        )
+
+    def is_at_size_of(self, scenario: Scenario) -> bool:
+        """Say whether the search had the scenario's sizes, settings, network and faults."""
+        sizes = {name: size.default for name, size in find_model(scenario.model).sizes.items()} | dict(scenario.sizes)
+        return (
+            (self.model, self.sizes, self.settings) == (scenario.model, sizes, _settings(scenario))
+            and self.network == _network(scenario) and self.faults == faults_to_json(scenario.faults)
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -99,6 +106,10 @@ class Searched:
 def _settings(scenario: Scenario) -> dict[str, str]:
     spec = find_model(scenario.model)
     return {name: setting.default for name, setting in spec.settings.items()} | dict(scenario.settings)
+
+
+def _network(scenario: Scenario) -> str:
+    return scenario.network or find_model(scenario.model).networks[0]
 
 
 def searched(scenario: str) -> Searched | None:

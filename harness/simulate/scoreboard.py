@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from harness.model import Checked
+from harness.model import Checked, find_scenario
 from harness.record.counted import counted
 from harness.record.searched import Searched
 from harness.simulate.lines import in_steps, wrapped
@@ -168,10 +168,11 @@ def _finding(row: ScoreboardRow, width: int) -> list[str]:
     proof = ", proved shortest" if row.proved_shortest else ""
     shrunk = in_steps(row.steps_shrunk or 0, row.fair_steps, row.fair_cycle)
     spec = []
-    found = row.searched
+    found, scenario = row.searched, find_scenario(row.scenario)
     if found is not None and found.is_shortest and found.violated == row.violated and found.is_of_this_code:
-        steps = counted(found.steps, "step")
-        spec += wrapped(f"a search finds it after {steps}, the fewest there are at {found.within}", width, "  ")
+        at = "at" if scenario is not None and found.is_at_size_of(scenario) else "at another size than these runs had,"
+        said = f"a search finds it after {counted(found.steps, 'step')}, the fewest there are {at} {found.within}"
+        spec += wrapped(said, width, "  ")
     if row.checked is not None and row.checked_steps is not None:
         steps = counted(row.checked_steps, "step")
         spec += [f"  in {row.checked.model} {row.checked.violates} is violated after {steps}, the fewest possible"]

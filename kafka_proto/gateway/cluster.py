@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -121,12 +122,16 @@ class KafkaCluster:
 
     def stop(self) -> None:
         """End all connections and the brokers; what happened can still be asked for."""
-        if not self._is_over:
-            self._token.run_sync_soon(self._stop.set)
-            self._thread.join()
-            self._is_over = True
+        self._end()
         if self._failed is not None:
             raise self._failed
+
+    def _end(self) -> None:
+        if not self._is_over:
+            with suppress(trio.RunFinishedError):  # the thread failed
+                self._token.run_sync_soon(self._stop.set)
+            self._thread.join()
+            self._is_over = True
 
     def _run(self) -> None:
         try:
@@ -250,7 +255,7 @@ class KafkaCluster:
         return "\n".join(lines) or None
 
     def write_trail(self, path: Path) -> str:
-        """Write the session's trail, once the cluster has ended; return the command that replays it."""
-        self.stop()
+        """End the cluster and write its session's trail, whatever ended it; return the command that replays it."""
+        self._end()
         self._recording.write(path)
         return f"kafka-proto replay {shlex.quote(str(path))}"

@@ -2,7 +2,8 @@
 
 A conftest says `pytest_plugins = ["kafka_proto.gateway.pytest_plugin"]`. What the mark takes, as
 `@pytest.mark.kafka_cluster({"orders": 2}, brokers=3)`, is what `KafkaCluster` takes. A test that fails for what
-happened, or for anything else, leaves its session as a trail, and the report has the command that replays it.
+happened, or for anything else, in its setup, its call or its teardown, leaves its session as a trail, and the report
+has the command that replays it. One that is interrupted has no report: then the command stands in the summary.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from kafka_proto.gateway.cluster import KafkaCluster
 
 FIXTURE = "kafka_cluster"
+CLUSTER: pytest.StashKey[KafkaCluster] = pytest.StashKey()
+"""The cluster of a test, from its setup to its teardown."""
+LEFT: pytest.StashKey[list[str]] = pytest.StashKey()
+"""The commands that replay sessions of tests that were interrupted."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,6 +40,7 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """A running cluster; in an async test, too: it has a thread of its own, and its verbs return at once."""
     pytest.importorskip("kio", reason="needs the extra `gateway`")
     with _asked(request.node) as cluster:
+        request.node.stash[CLUSTER] = cluster
         yield cluster
 
 
@@ -54,18 +61,57 @@ def _asked(item: pytest.Item) -> KafkaCluster:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Keep the session of a test whose other fixtures fail."""
+    with _keeping(item, "setup"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """After the test's own code, judge what happened; keep the session of a test that fails."""
-    cluster: KafkaCluster | None = getattr(item, "funcargs", {}).get(FIXTURE)
-    try:
+    cluster = item.stash.get(CLUSTER, None)
+    with _keeping(item, "call"):
         result = yield
-    except Exception:
-        if cluster is not None:
-            item.add_report_section("call", FIXTURE, _kept(item, cluster))
-        raise
-    if cluster is not None and (wrong := cluster.verdict()) is not None:
+        wrong = None if cluster is None else cluster.verdict()
+    if cluster is not None and wrong is not None:
         pytest.fail(f"{wrong}\n{_kept(item, cluster)}", pytrace=False)
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Keep the session of a test whose teardown fails, also where that is after the cluster's end."""
+    with _keeping(item, "teardown"):
+        return (yield)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how the sessions of tests that were interrupted are replayed."""
+    if left := config.stash.get(LEFT, []):
+        terminalreporter.section(f"{FIXTURE}: interrupted")
+        for command in left:
+            terminalreporter.write_line(command)
+
+
+@contextmanager
+def _keeping(item: pytest.Item, when: str) -> Iterator[None]:
+    """Write the trail of a test's session where the block fails: by whatever is raised, but not to skip the test.
+
+    `pytest.fail`, time-outs, cancellation and interrupts raise what is no `Exception`.
+    """
+    try:
+        yield
+    except pytest.skip.Exception:
+        raise
+    except BaseException as error:
+        cluster = item.stash.get(CLUSTER, None)
+        if cluster is not None:
+            command = _kept(item, cluster)
+            item.add_report_section(when, FIXTURE, command)
+            if isinstance(error, KeyboardInterrupt | pytest.exit.Exception):
+                item.config.stash.setdefault(LEFT, []).append(command)
+        raise
 
 
 def _kept(item: pytest.Item, cluster: KafkaCluster) -> str:

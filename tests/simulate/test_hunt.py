@@ -94,7 +94,19 @@ def test_row_says_what_a_search_proved_of_this_code_only(rows: dict[str, Scorebo
     bad = rows["s4-copied-tail"]
     assert bad.searched is not None and (bad.searched.violated, bad.searched.steps) == ("LogsAgreeUpToHwm", 8)
     now = attrs.evolve(bad, searched=attrs.evolve(bad.searched, digest=found.digest))
-    assert "a search finds it after 8 steps, the fewest there are" in " ".join(" ".join(scoreboard([now], 1)).split())
+    text = " ".join(" ".join(scoreboard([now], 1)).split())
+    assert "a search finds it after 8 steps, the fewest there are at brokers=2 clients=2" in text
+
+
+def test_search_at_another_size_says_at_which_its_steps_are_the_fewest(rows: dict[str, ScoreboardRow]) -> None:
+    """A run of the scenario's own size may take fewer steps than the shortest at a size that can be searched."""
+    bad = rows["s4-copied-tail"]
+    assert bad.searched is not None and bad.steps_shrunk == 8
+    other = attrs.evolve(bad.searched, digest=code_digest("kafka_proto.transactions"), steps=10, network="fifo",
+                         sizes={**bad.searched.sizes, "clients": 1})
+    text = " ".join(" ".join(scoreboard([attrs.evolve(bad, searched=other)], 1)).split())
+    assert "a search finds it after 10 steps, the fewest there are at another size than these runs had, " in text
+    assert "clients=1 elections=1 topic-partitions=1 transactional-ids=1 txn-log-partitions=1 network=fifo" in text
 
 
 @pytest.mark.parametrize("name", ["fenced-by-own-duplicate", "s3-wiped-metadata", "s4-copied-tail"])
