@@ -66,7 +66,8 @@ ROWS: tuple[Row, ...] = (
     Row("exactly-once/kip-890", WHOLE, 1, settings={"release": "4.2"}),
     Row("exactly-once/kip-890", WHOLE, 1, settings={"release": "4.4"}),
     *(Row("exactly-once/kip-890", WHOLE, 1, settings={"release": "4.4", "client": client},
-          violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution")) for client in ("rdkafka", "java39")),
+          violates=("AcknowledgedOutcome", "FencedForAReason", "MarkerAttribution"))
+      for client in ("rdkafka", "java39")),
     Row("compaction/pulsar", {"messages": 2, "keys": 1, "values": 1}),
     Row("compaction/pulsar/actors", ONE_READER, 1),
     Row("compaction/pulsar/actors", TWO_READERS, 0, "crash=1", ("broker",)),
