@@ -11,7 +11,7 @@ from support.command_line import call
 from support.paths import RECORDED, ROOT
 
 from harness.cli import plugged
-from kafka_proto.conformance import files
+from kafka_proto.conformance import command, files
 
 FILE = RECORDED / "kafka.json.gz"
 ENTRY = EntryPoint("conformance", "kafka_proto.conformance.command:conformance", "harness.commands")
@@ -48,6 +48,18 @@ def test_difference_is_printed_and_fails(tmp_path: Path) -> None:
     made = call("conformance", changed)
     assert made.code == 1
     assert made.out.splitlines()[-1] == "  step 1.response.error: expected 'PRODUCER_FENCED', found 'NONE'"
+
+
+def test_records_about_bytes_need_the_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra `gateway` they are left out, and that is said; the others are played."""
+    asked = ("conformance", "--release", "4.4.0", "--family", "tv2", "--situation")
+    whole = call(*asked, "too_large_plain")
+    assert whole.code == 0 and "not played" not in whole.out
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    left = call(*asked, "too_large_plain")
+    assert left.code == 0
+    assert left.out.splitlines()[-1] == "2 not played: they are about bytes, which needs the extra `gateway`"
+    assert call(*asked, "topic_deleted_commit").out.splitlines()[-1].split() == ["all", "2", "2", "0", "0"]
 
 
 def test_bad_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
