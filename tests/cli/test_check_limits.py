@@ -335,13 +335,22 @@ def slow(self, answered):
         time.sleep(0.06 if isinstance(answered, functools.partial) else 0)
         yield done
 loop.PythonLoop.expand = slow
+from rich.progress import Progress
+update = Progress.update
+def shown(self, *given, **named):
+    update(self, *given, **named)
+    self.refresh()
+Progress.update = shown
 from harness.cli import main
 main()
 """
 
 
 def on_a_terminal(*arguments: object) -> tuple[int, str]:
-    """Run a slow search with stderr on a terminal of 120 columns; return its exit code and what was shown there."""
+    """Run a slow search with stderr on a terminal of 120 columns; return its exit code and what was shown there.
+
+    Each report is shown, not only what is up to date when the screen is drawn anew.
+    """
     ours, theirs = pty.openpty()
     surroundings = {**os.environ, "COLUMNS": "120", "TERM": "xterm"}
     with subprocess.Popen([sys.executable, "-c", SLOW, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=theirs,

@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
+from support import command_line
 from support.command_line import Outcome, alive_in_group, call, ended, files_below, started, wait_until
 from support.paths import TRAILS
 
@@ -262,38 +261,37 @@ def test_interrupted_hunt_keeps_its_finished_rows(how: str, tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see that runs are made")
+TELLS = """
+import harness.cli.commands as commands
+add = commands._Made.add
+def told(made, run):
+    add(made, run)
+    if made.runs == 3:
+        open("three-runs", "w").close()
+commands._Made.add = told
+from harness.cli import main
+main()
+"""
+"""The command line, which leaves a file once a simulation has made three runs."""
+
+
 @pytest.mark.parametrize("runtime", ["plain", "trio"])
 @pytest.mark.parametrize("how", ["Ctrl-C", "Ctrl-C twice", "SIGTERM"])
-def test_interrupted_simulation_writes_what_it_has(how: str, runtime: str, tmp_path: Path) -> None:
+def test_interrupted_simulation_writes_what_it_has(
+    how: str, runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run to keep is written as if the simulation had been that long."""
-    first_s = cpu_seconds_of_one_run(runtime)
-    arguments = ("simulate", "fencing", "--seeds", 100_000, "--runtime", runtime, "--out", tmp_path, "--json")
+    monkeypatch.setattr(command_line, "COMMAND", (sys.executable, "-c", TELLS))
+    out = tmp_path / "out"
+    arguments = ("simulate", "fencing", "--seeds", 100_000, "--runtime", runtime, "--out", out, "--json")
     with started(*arguments) as process:
-        wait_until(lambda: process.poll() is not None or cpu_seconds(process.pid) > first_s + 0.4)
+        wait_until(lambda: process.poll() is not None or Path("three-runs").exists())
         outcome = interrupted(process, how)
     data = outcome.json
     assert data["interrupted"] is True
-    assert 0 < data["runs"] < 100_000
-    assert sorted(files_below(tmp_path)) == ["fencing-random-0.history.jsonl", "fencing-random-0.trail.jsonl"]
+    assert 3 <= data["runs"] < 100_000
+    assert sorted(files_below(out)) == ["fencing-random-0.history.jsonl", "fencing-random-0.trail.jsonl"]
     assert call("replay", data["trail"], "--json").json["digest"] == data["digest"]
-
-
-@cache
-def cpu_seconds_of_one_run(runtime: str) -> float:
-    """Return the processor time of a simulation of one run, most of which is the start of Python."""
-    with (TemporaryDirectory() as out,
-          started("simulate", "fencing", "--seeds", 1, "--runtime", runtime, "--out", out) as process):
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return used.ru_utime + used.ru_stime
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_command_is_installed_beside_the_interpreter() -> None:

@@ -74,8 +74,9 @@ def test_trail_of_a_run_on_the_tasks_replays_with_its_digest(site: Site, tmp_pat
         assert call("replay", path, "--json").json["digest"] == loaded["present"]["digest"]
 
 
-def test_run_is_slowed_down_paused_and_goes_on(site: Site) -> None:
+def test_run_is_slowed_down_paused_and_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow run comes step by step and ends when it is stopped; a fast one in frames of many steps."""
+    monkeypatch.setattr(shared_session, "SLICE", 0.5)  # many steps fit into it on the slowest machine
     site.post("/api/open", {"what": "replication/kip-320/actors"})
     with tabs(site) as (tab,):
         site.post("/api/run", {"until": "end", "speed": 100})

@@ -122,7 +122,7 @@ def test_tour_of_the_lost_record_ends_in_its_violation(person: Person) -> None:
 def test_interrupt_stops_a_run_but_not_the_session(person: Person) -> None:
     """A run is stopped between two steps; then it takes two more interrupts to leave."""
     person.say("faults on")
-    person.say("speed 40")
+    person.say("speed 4")
     person.say("run until end")
     person.wait("running: random")
     person.wait_until(lambda: not person.sees("step 0,") and not person.sees("step 1,"))

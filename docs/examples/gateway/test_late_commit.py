@@ -30,5 +30,5 @@ def test_an_aborted_transaction_stays_aborted(kafka_cluster):
     consumer = Consumer({**servers, "group.id": "billing", "auto.offset.reset": "earliest",
                          "isolation.level": "read_committed"})
     consumer.subscribe(["orders"])
-    consumer.consume(2, timeout=5)
+    consumer.consume(2, timeout=20)
     consumer.close()

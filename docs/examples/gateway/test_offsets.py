@@ -4,12 +4,18 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 ORDERS = [b"one", b"two", b"three"]
+READING = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.partition.eof": True}
+
+
+def read(consumer):
+    """Return the next message, or None at the end of the partition."""
+    message = consumer.poll(20)
+    return message if message is not None and message.error() is None else None
 
 
 def start(servers):
     """Start the application: it reads orders and writes a payment for each."""
-    consumer = Consumer({**servers, "group.id": "payments", "auto.offset.reset": "earliest",
-                         "isolation.level": "read_committed", "enable.auto.commit": False})
+    consumer = Consumer({**servers, **READING, "group.id": "payments", "enable.auto.commit": False})
     consumer.subscribe(["orders"])
     producer = Producer({**servers, "transactional.id": "payments", "transaction.timeout.ms": 1000,
                          "socket.timeout.ms": 1000})
@@ -20,7 +26,7 @@ def start(servers):
 def pay(servers, in_transaction):
     """Process orders until there are no more; start again where the producer fails for good."""
     consumer, producer = start(servers)
-    while (order := consumer.poll(8)) is not None:
+    while (order := read(consumer)) is not None:
         try:
             producer.begin_transaction()
             producer.produce("payments", order.value())
@@ -48,9 +54,8 @@ def test_each_order_is_paid_once(kafka_cluster, in_transaction):
     kafka_cluster.delay("EndTxn", nth=1, for_ms=2500)
     pay(servers, in_transaction)
 
-    reader = Consumer({**servers, "group.id": "audit", "auto.offset.reset": "earliest",
-                       "isolation.level": "read_committed"})
+    reader = Consumer({**servers, **READING, "group.id": "audit"})
     reader.subscribe(["payments"])
-    paid = [message.value() for message in reader.consume(3, timeout=8)]
+    paid = [payment.value() for payment in iter(lambda: read(reader), None)]
     reader.close()
     assert paid == ORDERS
