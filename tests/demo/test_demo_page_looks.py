@@ -294,3 +294,93 @@ def test_step_changes_little_of_the_picture(tab: Tab) -> None:
         assert found["all"] > 350 and found["made"] < found["all"] / 10 and found["touched"] < 130, found
         tab.post("undo")
         tab.at(at)
+
+
+SEEN = """
+() => Object.fromEntries(['#tour-back', '#tour-next', '.tour-text', '.tour-head'].map(find => {
+  const box = document.querySelector(find).getBoundingClientRect();
+  const at = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  const isWhole = box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
+  return [find, isWhole && Boolean(at?.closest('#tour'))];
+}))
+"""
+
+
+@pytest.mark.parametrize(("wide", "high"), [(900, 700), (640, 400), (1280, 600)])
+@pytest.mark.parametrize("name", ["tx-01", "figure-2"])
+def test_the_card_of_a_tour_is_whole_in_a_small_window(tab: Tab, name: str, wide: int, high: int) -> None:
+    """At each step the caption and its buttons are on the screen, and nothing covers them, from Next to the end."""
+    tab.page.set_viewport_size({"width": wide, "height": high})
+    tab.post("tour", name=name)
+    stops = tab.known("store.tour.captions.map(one => one.at)")
+    assert len(stops) > 10
+    for at in (stop for stop in stops if stop):
+        assert set(tab.page.evaluate(SEEN).values()) == {True}, (at, tab.page.evaluate(SEEN))
+        tab.page.mouse.click(*tab.page.evaluate(MIDDLE, "#tour-next"))
+        tab.at(at)
+    assert set(tab.page.evaluate(SEEN).values()) == {True}
+    assert tab.page.inner_text("#tour-next") == "The end"
+
+
+MIDDLE = """
+find => {
+  const box = document.querySelector(find).getBoundingClientRect();
+  return [box.left + box.width / 2, box.top + box.height / 2];
+}
+"""
+
+
+def test_a_cluster_without_faults_has_no_ticked_box_for_them(tab: Tab) -> None:
+    """A tour says that faults are off, and so does the box, which cannot be ticked; where there are faults, it can."""
+    tab.post("tour", name="tx-01")
+    assert tab.page.inner_text(".tour-about").endswith("faults are off.")
+    box = tab.page.locator("#set-faults")
+    assert (box.is_checked(), box.is_enabled()) == (False, False)
+    assert box.locator("xpath=..").get_attribute("title") == "Faults are off: there are none in this cluster."
+    tab.post("open", what="partitioned-coordinator")
+    assert (box.is_checked(), box.is_enabled()) == (True, True)
+
+
+CUT_OFF = """
+() => {
+  const dialog = document.querySelector('#dialog');
+  const right = dialog.getBoundingClientRect().left + dialog.clientLeft + dialog.clientWidth;
+  const texts = [...dialog.querySelectorAll('dt, dd, li, h2, h3, .dialog-head button')];
+  return {
+    count: texts.length, beyond: texts.filter(one => one.getBoundingClientRect().right > right
+      || one.scrollWidth > one.clientWidth + 1).map(one => one.textContent),
+    sideways: dialog.scrollWidth - dialog.clientWidth, below: dialog.scrollHeight - dialog.clientHeight,
+  };
+}
+"""
+
+
+@pytest.mark.parametrize(("wide", "high"), [(1280, 800), (1920, 1080), (1024, 768), (999, 700), (640, 400)])
+def test_the_help_is_not_cut_at_the_right(tab: Tab, wide: int, high: int) -> None:
+    """Every key and sign is whole; at 1280x800 and above all of it is on the screen without scrolling."""
+    tab.page.set_viewport_size({"width": wide, "height": high})
+    tab.page.keyboard.press("?")
+    tab.page.wait_for_selector("#dialog[open] .help-signs")
+    found = tab.page.evaluate(CUT_OFF)
+    assert found["count"] > 80 and found["beyond"] == [] and found["sideways"] == 0
+    assert wide < 1280 or found["below"] == 0
+
+
+@pytest.mark.parametrize("key", ["a", "Shift+T", "s", "p", "b", "w", "e"])
+def test_digits_take_an_enabled_step_whatever_view_is_open(tab: Tab, key: str) -> None:
+    """The number is that of the list of enabled steps; it stands in the list, and at the step below the present."""
+    on_tour(tab, "tx-01", 8)
+    page = tab.page
+    page.keyboard.press("e")
+    page.wait_for_selector("[data-list=enabled] :focus")
+    listed = page.locator("[data-list=enabled] .step")
+    labels = listed.evaluate_all("all => all.map(one => one.dataset.label)")
+    assert listed.evaluate_all("all => all.map(one => one.dataset.digit)") == [str(n + 1) for n in range(len(labels))]
+    chips = page.locator("#present .chip[data-digit]").evaluate_all(
+        "all => all.map(one => [one.dataset.digit, one.title])")
+    assert sorted(chips) == [[str(n + 1), label] for n, label in enumerate(labels)]
+    page.keyboard.press(key)
+    page.keyboard.press("9")
+    page.keyboard.press("2")
+    tab.at(9)
+    assert tab.known("store.steps.at(-1).label") == labels[1]

@@ -6,6 +6,7 @@ import { wrap } from "./paged.js";
 import { changed, enabled, store } from "./store.js";
 import { apart } from "./distinguishing.js";
 import { take } from "./verbs.js";
+import { DIGITS, offered } from "./view_now.js";
 
 const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const BOLD = `600 ${FONT}`;
@@ -86,7 +87,8 @@ function pack(place, lanes, said, most) {
   }
   const tops = [0];
   for (const { tall } of rows) tops.push(tops.at(-1) + tall + 6);
-  return { chips: chips.map((chip) => draw(chip, tops)), tall: Math.max(28, tops.at(-1)) };
+  const first = offered().slice(0, DIGITS);
+  return { chips: chips.map((chip) => draw(chip, tops, first.indexOf(chip.one) + 1)), tall: Math.max(28, tops.at(-1)) };
 }
 
 /** Return where a chip begins in a row, as near to its lane as the others let it: `{left, off}`, or nothing. */
@@ -99,7 +101,7 @@ function gapIn(used, x, broad, wide) {
   return free.sort((a, b) => a.off - b.off)[0];
 }
 
-function draw({ one, more, count, text, x, row, left, off }, tops) {
+function draw({ one, more, count, text, x, row, left, off }, tops, digit) {
   const over = off < (text.broad ?? 44) / 2 - 8;
   const tick = over && h("i", { class: "tick", place: { left: `${(x - left).toFixed(0)}px` } });
   const at = { left: `${left.toFixed(0)}px`, top: `${tops[row]}px` };
@@ -117,7 +119,7 @@ function draw({ one, more, count, text, x, row, left, off }, tops) {
     "button",
     {
       key: one.label, type: "button", tabindex: "-1", class: `chip chip-${one.verb}`, title: one.label,
-      "data-message": one.message || null, onclick: () => take(one),
+      "data-message": one.message || null, "data-digit": digit || null, onclick: () => take(one),
       place: { ...at, width: `${text.broad}px`, height: `${text.tall}px` },
     },
     icon({ deliver: "deliver", timer: "clock", elect: "star" }[one.verb] || "play"),

@@ -15,7 +15,8 @@ import { changed, onChange, store, takeChange, takeSession } from "./store.js";
 import { putTipAway } from "./tips.js";
 import { back, drawTour, next } from "./tour.js";
 import { drawTop, drawTransport, openTours, wanted } from "./transport.js";
-import { forward, rewind, run, select, toggleRun, undo } from "./verbs.js";
+import { forward, rewind, run, select, take, toggleRun, undo } from "./verbs.js";
+import { offered } from "./view_now.js";
 
 recallTheme();
 recallSplit();
@@ -148,7 +149,8 @@ document.addEventListener("keydown", (event) => {
   // A focused button keeps its own Space and Enter.
   if (event.key === " " && target.matches("button, input")) return;
   if (/^[1-9]$/.test(event.key)) {
-    document.querySelectorAll("[data-list=enabled] .step")[Number(event.key) - 1]?.click();
+    const one = offered()[Number(event.key) - 1];
+    if (one) take(one);
     event.preventDefault();
     return;
   }

@@ -40,7 +40,7 @@ export function drawTour() {
             closed = tour.name;
             drawTour();
           } }, "✕")),
-      h("p", { class: "tour-about" }, tour.about),
+      !store.present.step && h("p", { class: "tour-about" }, tour.about),
       h("p", { class: "tour-text", "aria-live": "polite" },
         left ? "This is a branch of your own. Look around, try things, and come back when you like."
           : captions[at]?.text || "Press Next to begin."),

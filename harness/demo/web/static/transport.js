@@ -79,6 +79,7 @@ export function drawTransport() {
   const act = (name, sign, title, does, not) =>
     h("button", { key: name, id: `go-${name}`, type: "button", class: "icon-button", "aria-label": title,
       title: not ? `${title}: ${not}` : title, disabled: Boolean(not), onclick: does }, icon(sign));
+  const canFail = Object.values(session.possible_faults).some(Boolean);
   const atStart = at ? "" : "this is the start";
   const atEnd = store.ahead ? "" : "no step is kept ahead";
   render(
@@ -108,8 +109,10 @@ export function drawTransport() {
     field("seed", "seed", h("input", { id: "set-seed", type: "number", min: 0, step: 1,
       value: String(present.seed ?? 0),
       onchange: (event) => ask("strategy", { seed: Number(event.target.value) || 0 }) })),
-    h("label", { key: "inject-faults", class: "check", title: "May the strategy choose faults?" },
-      h("input", { id: "set-faults", type: "checkbox", checked: Boolean(present.inject_faults),
+    h("label", { key: "inject-faults", class: "check",
+      title: canFail ? "May the strategy choose faults?" : "Faults are off: there are none in this cluster." },
+      h("input", { id: "set-faults", type: "checkbox", checked: canFail && Boolean(present.inject_faults),
+        disabled: !canFail,
         onchange: (event) => ask("strategy", { inject_faults: event.target.checked }) }), "faults"),
     h("label", { key: "spares", class: "check", title: "Leave my faults alone: in a run, and for a single step, the "
       + "strategy neither heals nor restarts what I cut, crashed, paused or held" },

@@ -18,6 +18,8 @@ const LINES = 9;
 const TITLE = 19;
 const TYPE = '600 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const FAULTS = ["crash", "restart", "pause", "resume", "skew", "partition", "one_way", "heal", "reorder"];
+/** Keys that take a step of the list. */
+export const DIGITS = 9;
 const BUTTONS = [
   ["deliver", "Deliver", "deliver"],
   ["drop", "Drop", "drop"],
@@ -59,7 +61,8 @@ function fieldLines(message, room) {
 
 const tallOf = (message) => MESSAGE + LINE * (message.lines.length - 1) + (message.isLong ? TITLE : 0);
 
-function offered() {
+/** Return the enabled steps that the list has, in its order: keys 1 to 9 take the first of them. */
+export function offered() {
   const sort = store.sort || "";
   return enabled((one) => {
     if (["deliver", "drop", "duplicate", "delay", "release"].includes(one.verb)) return false;
@@ -127,13 +130,14 @@ export function several(anchor, word, ways) {
   else if (ways.length) menu(anchor, word, ways.map((one) => ({ label: one.label, act: () => take(one) })));
 }
 
-function drawStep(one, cell) {
+function drawStep(one, cell, index) {
   const rest = one.label.startsWith(one.action) ? one.label.slice(one.action.length) : ` ${one.label}`;
   const title = one.spec?.length ? `${one.label}\nspec: ${one.spec.join(", ")}` : one.label;
   return h(
     "button",
     {
       ...cell(0), type: "button", class: `step step-${one.verb}`, title, "data-label": one.label,
+      "data-digit": index < DIGITS ? index + 1 : null,
       onclick: () => take(one),
     },
     icon(SIGNS[one.verb] || "play"),
