@@ -107,7 +107,7 @@ def _produce(node: Node, request: ProduceRequest) -> Answered:
         return node, ProduceResponse(refused)
     stamped = batch if batch.timestamp >= 0 else attrs.evolve(batch, timestamp=node.now)
     node, error, offset = append_to(node, name, stamped, Origin.CLIENT, admitted.guard)
-    return node, ProduceResponse(error, offset)
+    return node, ProduceResponse(error, offset, node.leaders[name].log.log_start_offset)
 
 
 def _write_markers(node: Node, request: WriteTxnMarkersRequest) -> Answered:
@@ -153,6 +153,9 @@ def _commit(node: Node, request: CommitRequest, guard: int) -> tuple[Node, Error
     if error is not Error.NONE:
         return node, error
     node = attrs.evolve(node, groups=group.with_group(node.groups, request.group_id))
+    error = group.metadata_error(request)
+    if error is not Error.NONE:
+        return node, error
     batch = group.commit_batch(request, node.now)
     node, error, _ = append_to(node, OFFSETS_PARTITION, batch, Origin.COORDINATOR, guard)
     return node, node.version.group.refused_commit(error)
@@ -181,7 +184,7 @@ def _fetch(node: Node, request: ConsumerFetchRequest) -> Answered:
 def _list_offsets(node: Node, request: ListOffsetsRequest) -> Answered:
     log = _log_of(node, request.partition)
     unknown = ListOffsetsResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
-    return node, unknown if log is None else fetching.list_offsets(log, request)
+    return node, unknown if log is None else fetching.list_offsets(log, request, node.version.leader.check_time)
 
 
 def _delete_records(node: Node, request: DeleteRecordsRequest) -> Answered:

@@ -6,8 +6,11 @@ import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.broker.state import Node
-from kafka_proto.leader.state import Leader
+from kafka_proto.broker.work import append_to
+from kafka_proto.group.role import deletion_batch
+from kafka_proto.leader.state import NO_GUARD, Leader, Origin
 from kafka_proto.requests import (
+    OFFSETS_PARTITION,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -25,9 +28,16 @@ def with_topic(node: Node, topic: str, partitions: int) -> Node:
 
 
 def without_topic(node: Node, topic: str) -> Node:
-    """Return a node without a topic and what is in it; a transaction that has a partition of it is not told."""
-    leaders = FrozenMap((name, leader) for name, leader in node.leaders.items() if topic_of(name) != topic)
-    return attrs.evolve(node, leaders=leaders)
+    """Return a node without a topic and what is in it; a transaction that has a partition of it is not told.
+
+    What groups have committed of it goes, and what open transactions have staged.
+    """
+    gone = frozenset(name for name in node.leaders if topic_of(name) == topic)
+    before = node.groups
+    node = attrs.evolve(node, leaders=FrozenMap(item for item in node.leaders.items() if item[0] not in gone))
+    if keys := before.offsets.of_partitions(gone):
+        node, _, _ = append_to(node, OFFSETS_PARTITION, deletion_batch(keys, node.now), Origin.COORDINATOR, NO_GUARD)
+    return attrs.evolve(node, groups=node.version.group.after_deletion(before, node.groups))
 
 
 def create_topic(node: Node, request: CreateTopicsRequest) -> tuple[Node, CreateTopicsResponse]:

@@ -96,9 +96,10 @@ def with_topic(broker: Broker, name: str, partitions: int) -> Broker:
 
 
 def without_topic(broker: Broker, name: str) -> Broker:
-    """Return a broker that has one topic less."""
+    """Return a broker that has a topic no more; a group may go with its offsets."""
     node = nodes.without_topic(broker.node, name)
-    return attrs.evolve(broker, node=node, topics=broker.topics.without(name))
+    groups = FrozenMap((group_id, group) for group_id, group in broker.groups.items() if group_id in node.groups.groups)
+    return attrs.evolve(broker, node=node, topics=broker.topics.without(name), groups=groups)
 
 
 def has_partition(broker: Broker, topic: str, index: int) -> bool:
@@ -161,7 +162,5 @@ def group_fields(answer: rebalance.Joined | rebalance.Synced) -> Fields:
         return {**fields, "assignment": answer.assignment}
     members = tuple({"member_id": known, "group_instance_id": instance, "metadata": said}
                     for known, instance, said in answer.members)
-    # Before version 7 the name of the protocol may not be null.
-    return {**fields, "protocol_name": answer.protocol_name if answer.protocol_name is not None else "",
-            "generation_id": answer.generation_id, "leader": answer.leader, "member_id": answer.member_id,
-            "members": members}
+    return {**fields, "generation_id": answer.generation_id, "leader": answer.leader, "member_id": answer.member_id,
+            "members": members, "skip_assignment": answer.skip_assignment}

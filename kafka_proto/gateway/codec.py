@@ -17,7 +17,7 @@ from struct import error as StructError
 from typing import Any, Literal
 from uuid import UUID
 
-from kio.index import load_request_schema, load_response_schema
+from kio.index import UnknownEntity, load_request_schema, load_response_schema
 
 Fields = Mapping[str, Any]
 Kind = Literal["request", "response"]
@@ -104,7 +104,10 @@ ARRAY_LENGTH = _fixed("int32")
 
 
 def _sized(kafka_type: str, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
-    """Text or bytes after their length: a varint of one more where flexible, else a fixed one; null is -1."""
+    """Text or bytes after their length: a varint of one more where flexible, else a fixed one; null is -1.
+
+    Where a version has no null, as for the protocol's name in JoinGroup before 7, it is written as empty.
+    """
     is_text = kafka_type == "string"
     read_length, write_length = LENGTHS[kafka_type]
 
@@ -124,7 +127,7 @@ def _sized(kafka_type: str, flexible: bool, nullable: bool) -> tuple[Reader, Wri
 
     def write(out: bytearray, value: Any) -> None:
         data = value.encode() if is_text and value is not None else value
-        length = -1 if data is None else len(data)
+        length = len(data or b"") if data is not None or not nullable else -1
         if flexible:
             write_varint(out, length + 1)
         else:
@@ -265,6 +268,14 @@ def read_tags(source: Source, known: Mapping[int | None, Field]) -> dict[str, An
 def schema(kind: Kind, api_key: int, version: int) -> Any:
     """Return kio's class of a message. Raises kio's errors for what it does not have."""
     return (load_request_schema if kind == "request" else load_response_schema)(api_key, version)
+
+
+def has_version(api_key: int, version: int) -> bool:
+    """Say whether requests of an API and version can be written."""
+    try:
+        return schema("request", api_key, version) is not None
+    except UnknownEntity:
+        return False
 
 
 def api_name(api_key: int, version: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import attrs
 
 from harness.model import FrozenMap
@@ -23,10 +25,21 @@ class Group:
     generation: int = 0
     members: FrozenMap[str, str | None] = FrozenMap()
     """The instance of each member, None of a dynamic one."""
+    awaits_leader: bool = False
+    """Whether a rebalance has ended and the leader has not assigned yet; a join here assigns at once."""
 
     def member_of(self, instance: str) -> str | None:
         """Return the member that a static instance is now."""
         return next((member for member, known in self.members.items() if known == instance), None)
+
+
+class Membership(Protocol):
+    """What knows the members of a group by id, and by instance."""
+
+    @property
+    def members(self) -> FrozenMap[str, Any]: ...
+
+    def member_of(self, instance: str) -> str | None: ...
 
 
 def refused_join(request: JoinGroupRequest, error: Error) -> JoinGroupResponse:
@@ -41,15 +54,14 @@ def join(group: Group, request: JoinGroupRequest, fresh_member: str) -> tuple[Gr
     """
     instance = request.group_instance_id
     former = None if instance is None else group.member_of(instance)
-    if request.member_id and former is not None and former != request.member_id:
-        return group, refused_join(request, Error.FENCED_INSTANCE_ID)
-    if request.member_id and request.member_id not in group.members:
-        return group, refused_join(request, Error.UNKNOWN_MEMBER_ID)
+    error = unknown_member(group, request.member_id, instance) if request.member_id else Error.NONE
+    if error is not Error.NONE:
+        return group, refused_join(request, error)
     member = request.member_id or fresh_member
     if former is not None and not request.member_id:
         replaced = attrs.evolve(group, members=group.members.without(former).set(member, instance))
         return replaced, JoinGroupResponse(Error.NONE, group.generation, member)
-    joined = Group(group.generation + 1, group.members.set(member, instance))
+    joined = Group(group.generation + 1, group.members.set(member, group.members.get(member, instance)))
     return joined, JoinGroupResponse(Error.NONE, joined.generation, member)
 
 
@@ -58,6 +70,16 @@ def leave(group: Group, member: str) -> tuple[Group, Error]:
     if member not in group.members:
         return group, Error.UNKNOWN_MEMBER_ID
     return Group(group.generation + 1, group.members.without(member)), Error.NONE
+
+
+def unknown_member(group: Membership, member: str, instance: str | None) -> Error:
+    """Say what is wrong with a member id and an instance, which has to be that member's (`validateMember`)."""
+    current = member if instance is None else group.member_of(instance)
+    if current is None:
+        return Error.UNKNOWN_MEMBER_ID
+    if current != member:
+        return Error.FENCED_INSTANCE_ID
+    return Error.NONE if member in group.members else Error.UNKNOWN_MEMBER_ID
 
 
 def check_group(group: Group | None, request: CommitRequest) -> Error:
@@ -85,17 +107,11 @@ def check_member(group: Group, request: CommitRequest, transactional: bool) -> E
     if request.generation_id < 0 and not group.members:
         return Error.NONE
     if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        if request.group_instance_id is not None:
-            current = group.member_of(request.group_instance_id)
-            if current is None:
-                return Error.UNKNOWN_MEMBER_ID
-            if current != request.member_id:
-                return Error.FENCED_INSTANCE_ID
-        if request.member_id not in group.members:
-            return Error.UNKNOWN_MEMBER_ID
+        error = unknown_member(group, request.member_id, request.group_instance_id)
+        if error is not Error.NONE:
+            return error
         if request.generation_id != group.generation:
             return Error.ILLEGAL_GENERATION
-        return Error.NONE
-    if not transactional:
+    elif not transactional:
         return Error.UNKNOWN_MEMBER_ID
-    return Error.NONE
+    return Error.REBALANCE_IN_PROGRESS if group.awaits_leader and not transactional else Error.NONE

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, absent_if_none
 from kafka_proto.log.records import NO_PRODUCER_ID, Marker, RecordBatch
 
 Key = tuple[str, str]
@@ -20,6 +20,10 @@ class OffsetRecord:
     group_id: str
     partition: str
     offset: int | None
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    """Of the record before the offset, as the client knows it (KIP-320)."""
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
+    """What the client keeps with the offset."""
 
     @property
     def key(self) -> Key:
@@ -32,6 +36,8 @@ class Committed:
 
     offset: int
     record_offset: int
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen
@@ -45,6 +51,12 @@ class Offsets:
     def is_stable(self, key: Key) -> bool:
         """Say whether no open transaction has an offset of this group and partition staged."""
         return not any(key in staged for staged in self.staged.values())
+
+    def of_partitions(self, partitions: Iterable[str]) -> tuple[Key, ...]:
+        """Return the groups and partitions that have an offset of some partitions, committed or staged, sorted."""
+        wanted = frozenset(partitions)
+        keys = {*self.committed, *(key for staged in self.staged.values() for key in staged)}
+        return tuple(sorted(key for key in keys if key[1] in wanted))
 
 
 def replay(offsets: Offsets, batch: RecordBatch, *, by_record: bool = True) -> Offsets:
@@ -64,7 +76,7 @@ def _replayed(offsets: Offsets, batch: RecordBatch, record: OffsetRecord, record
     if record.offset is None:
         staged = FrozenMap((owner, keys.without(record.key)) for owner, keys in offsets.staged.items())
         return Offsets(offsets.committed.without(record.key), staged)
-    written = Committed(record.offset, record_offset)
+    written = Committed(record.offset, record_offset, record.leader_epoch, record.metadata)
     if batch.producer_id == NO_PRODUCER_ID or not batch.is_transactional:
         return attrs.evolve(offsets, committed=offsets.committed.set(record.key, written))
     keys: FrozenMap[Key, Committed] = offsets.staged.get(batch.producer_id, FrozenMap())

@@ -13,7 +13,8 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, Value
-from kafka_proto.group.membership import Group
+from kafka_proto.group.membership import Group, unknown_member
+from kafka_proto.requests.error import Error
 
 SHORTEST_SESSION_MS, LONGEST_SESSION_MS = 6_000, 1_800_000
 """Kafka's `group.min.session.timeout.ms` and `group.max.session.timeout.ms`."""
@@ -62,6 +63,8 @@ class Joined:
     leader: str = ""
     members: tuple[tuple[str, str | None, bytes], ...] = ()
     """Of the leader's answer: id, instance and what each said for the chosen protocol."""
+    skip_assignment: bool = False
+    """Whether a leader that has come back is to assign nothing (KIP-814)."""
 
 
 @attrs.frozen
@@ -114,15 +117,18 @@ REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
 
 def as_fenced(group: ClassicGroup) -> Group:
     """Return what a commit of offsets is fenced by."""
-    return Group(group.generation, FrozenMap((known, m.join.group_instance_id) for known, m in group.members.items()))
+    members = FrozenMap((known, m.join.group_instance_id) for known, m in group.members.items())
+    return Group(group.generation, members, group.state is GroupState.COMPLETING_REBALANCE)
 
 
 def join(group: ClassicGroup, request: Join, fresh: str, token: Value, now: int) -> Step:
     """Take a JoinGroup; its answer waits until everybody has joined. `fresh` is an id for who has none."""
+    instance = request.group_instance_id
+    if instance is not None and request.member_id in group.promised:  # as a broker that runs into an exception
+        return group, ((token, Joined("UNKNOWN_SERVER_ERROR")),)
     refused = _refused_join(group, request)
     if refused is not None:
         return group, ((token, Joined(refused, request.member_id)),)
-    instance = request.group_instance_id
     if request.member_id:
         return _join_known(group, request, token, now)
     former = None if instance is None else group.member_of(instance)
@@ -137,21 +143,21 @@ def join(group: ClassicGroup, request: Join, fresh: str, token: Value, now: int)
 def _refused_join(group: ClassicGroup, request: Join) -> str | None:
     if not SHORTEST_SESSION_MS <= request.session_timeout_ms <= LONGEST_SESSION_MS:
         return "INVALID_SESSION_TIMEOUT"
-    instance = request.group_instance_id
-    if request.member_id:
-        if instance is not None and group.member_of(instance) not in (None, request.member_id):
-            return "FENCED_INSTANCE_ID"
-        if request.member_id not in group.members and request.member_id not in group.promised:
-            return "UNKNOWN_MEMBER_ID"
+    if not _supports(group, request):
+        return "INCONSISTENT_GROUP_PROTOCOL"
+    if not request.member_id or request.member_id in group.promised:
+        return None
+    error = check(group, request.member_id, request.group_instance_id, None)
+    return None if error == "NONE" else error
+
+
+def _supports(group: ClassicGroup, request: Join) -> bool:
+    """Say whether a member's protocols are of the group's type, and all members know one (`supportsProtocols`)."""
     if not request.protocols or not request.protocol_type:
-        return "INCONSISTENT_GROUP_PROTOCOL"
-    others = {known: member for known, member in group.members.items() if known != request.member_id}
-    if others and request.protocol_type != group.protocol_type:
-        return "INCONSISTENT_GROUP_PROTOCOL"
-    names = {name for name, _ in request.protocols}
-    if others and not any(name in names for name in _common(others)):
-        return "INCONSISTENT_GROUP_PROTOCOL"
-    return None
+        return False
+    known = _common(dict(group.members.items()))
+    return not group.members or (
+        request.protocol_type == group.protocol_type and any(name in known for name, _ in request.protocols))
 
 
 def _common(members: dict[str, Member]) -> list[str]:
@@ -170,6 +176,7 @@ def _join_known(group: ClassicGroup, request: Join, token: Value, now: int) -> S
         return group, ((token, _joined(group, request.member_id)),)
     if group.state is GroupState.STABLE and is_same and not is_leader:
         return _heard(group, request.member_id, now), ((token, _joined(group, request.member_id)),)
+    request = attrs.evolve(request, group_instance_id=known.join.group_instance_id)
     left = () if known.joining is None else ((known.joining, Joined("UNKNOWN_MEMBER_ID", request.member_id)),)
     member = attrs.evolve(known, join=request, joining=token)
     group = attrs.evolve(group, members=group.members.set(request.member_id, member))
@@ -178,21 +185,30 @@ def _join_known(group: ClassicGroup, request: Join, token: Value, now: int) -> S
 
 
 def _replace(group: ClassicGroup, former: str, request: Join, fresh: str, token: Value, now: int) -> Step:
-    """Let a static instance take the place of its former self (KIP-345): without rebalance where nothing changed."""
+    """Let a static instance take the place of its former self (KIP-345).
+
+    Where the group is stable and goes on with its protocol there is no rebalance. A leader shall not assign anew then:
+    from version 9 on it is told so, before that it takes its former self for the leader (KAFKA-7728).
+    """
     known = group.members[former]
     fenced: Answers = ()
     if known.joining is not None:
         fenced += ((known.joining, Joined("FENCED_INSTANCE_ID", former)),)
     if known.syncing is not None:
         fenced += ((known.syncing, Synced("FENCED_INSTANCE_ID")),)
-    is_same = known.join.protocols == request.protocols and group.state is GroupState.STABLE
-    member = Member(request, now + request.session_timeout_ms, known.assignment, None if is_same else token)
+    member = Member(request, now + request.session_timeout_ms, known.assignment)
+    members = group.members.without(former).set(fresh, member)
+    goes_on = group.state is GroupState.STABLE and _voted(dict(members.items())) == group.protocol_name
+    if not goes_on:
+        members = members.set(fresh, attrs.evolve(member, joining=token))
     order = tuple(fresh if each == former else each for each in group.order)
-    leader = fresh if group.leader == former else group.leader
-    group = attrs.evolve(group, members=group.members.without(former).set(fresh, member), order=order, leader=leader)
-    if is_same:
-        # As a follower even where it leads: it shall not assign anew (KAFKA-7728).
-        return group, (*fenced, (token, attrs.evolve(_joined(group, fresh), members=())))
+    former_leader, leader = group.leader, fresh if group.leader == former else group.leader
+    group = attrs.evolve(group, members=members, order=order, leader=leader)
+    if goes_on:
+        joined = _joined(group, fresh)
+        joined = (attrs.evolve(joined, skip_assignment=leader == fresh) if request.version >= 9
+                  else attrs.evolve(joined, leader=former_leader, members=()))
+        return group, (*fenced, (token, joined))
     group, answers = _rebalance(group, now)
     return group, fenced + answers
 
@@ -266,10 +282,9 @@ def _joined(group: ClassicGroup, member_id: str) -> Joined:
 
 def check(group: ClassicGroup, member_id: str, instance: str | None, generation_id: int | None) -> str:
     """Say whether a request comes from a member, and of this generation."""
-    if instance is not None and group.member_of(instance) not in (None, member_id):
-        return "FENCED_INSTANCE_ID"
-    if member_id not in group.members:
-        return "UNKNOWN_MEMBER_ID"
+    error = unknown_member(group, member_id, instance)
+    if error is not Error.NONE:
+        return error.value
     if generation_id is not None and generation_id != group.generation:
         return "ILLEGAL_GENERATION"
     return "NONE"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 
 from harness.model import FrozenMap
 from kafka_proto.group.membership import CommitRequest, Group, join, leave, refused_join
-from kafka_proto.group.offsets import OffsetRecord, Offsets, replay
+from kafka_proto.group.offsets import Key, OffsetRecord, Offsets, replay
 from kafka_proto.leader.verification import OF_COORDINATORS
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests.error import Error
@@ -22,6 +22,14 @@ from kafka_proto.requests.offsets import (
     TxnOffsetCommitRequest,
 )
 
+LONGEST_METADATA = 4096
+"""Kafka's `offset.metadata.max.bytes`, which are characters."""
+
+
+def with_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCoordinator:
+    """Keep groups until they expire (4.0)."""
+    return after
+
 
 @attrs.frozen
 class GroupDecisions:
@@ -32,6 +40,8 @@ class GroupDecisions:
     """What a client is told of offsets that could not be verified or appended."""
     before_check: Callable[[GroupCoordinator, str], GroupCoordinator]
     """What becomes of a group by offsets of a transaction, whether or not they are taken then."""
+    after_deletion: Callable[[GroupCoordinator, GroupCoordinator], GroupCoordinator] = with_unused
+    """What becomes of groups when offsets of deleted partitions go, by what is known before and after that."""
 
 
 @attrs.frozen
@@ -46,17 +56,26 @@ class GroupCoordinator:
 
 def check_commit(decisions: GroupDecisions, state: GroupCoordinator, request: CommitRequest) -> Error:
     """Say whether a group takes a commit."""
-    if not request.group_id:
-        return Error.INVALID_GROUP_ID
     return decisions.check_group(state.groups.get(request.group_id), request)
 
 
 def commit_batch(request: CommitRequest, now: int) -> RecordBatch:
     """Return the batch of the offsets log that a commit is; a transaction's has its producer's id, and no sequence."""
-    record = OffsetRecord(request.group_id, request.partition, request.offset)
+    record = OffsetRecord(request.group_id, request.partition, request.offset, request.leader_epoch, request.metadata)
     if not isinstance(request, TxnOffsetCommitRequest):
         return RecordBatch((record,), timestamp=now)
     return RecordBatch((record,), request.producer_id, request.producer_epoch, is_transactional=True, timestamp=now)
+
+
+def metadata_error(request: CommitRequest) -> Error:
+    """Say whether the metadata of an offset is too long, in characters as Java counts them (`isMetadataInvalid`)."""
+    length = len((request.metadata or "").encode("utf-16-le")) // 2
+    return Error.OFFSET_METADATA_TOO_LARGE if length > LONGEST_METADATA else Error.NONE
+
+
+def deletion_batch(keys: Iterable[Key], now: int) -> RecordBatch:
+    """Return the batch of the offsets log that deletes offsets: a tombstone for each (`onPartitionsDeleted`)."""
+    return RecordBatch(tuple(OffsetRecord(*key, None) for key in keys), timestamp=now)
 
 
 def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
@@ -69,6 +88,16 @@ def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
 def as_it_is(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
     """Return the coordinator: only what is taken makes a group (4.0)."""
     return state
+
+
+def without_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCoordinator:
+    """Drop groups that have neither members nor offsets, unless an open transaction had some (`cleanupGroupMetadata`).
+    """
+    staged = {group_id for keys in before.offsets.staged.values() for group_id, _ in keys}
+    used = staged | {group_id for group_id, _ in after.offsets.committed}
+    groups = FrozenMap((group_id, group) for group_id, group in after.groups.items()
+                       if group.members or group_id in used)
+    return attrs.evolve(after, groups=groups)
 
 
 def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
@@ -84,7 +113,9 @@ def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> Offset
     if request.require_stable and not state.offsets.is_stable(key):
         return OffsetFetchResponse(Error.NONE, Error.UNSTABLE_OFFSET_COMMIT)
     known = state.offsets.committed.get(key)
-    return OffsetFetchResponse(Error.NONE, committed_offset=-1 if known is None else known.offset)
+    if known is None:
+        return OffsetFetchResponse(Error.NONE)
+    return OffsetFetchResponse(Error.NONE, Error.NONE, known.offset, known.leader_epoch, known.metadata)
 
 
 def join_group(state: GroupCoordinator, request: JoinGroupRequest) -> tuple[GroupCoordinator, JoinGroupResponse]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from kafka_proto.log import PartitionLog, aborted_between, batches_between, delete_records
+from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, delete_records
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.records import (
     ConsumerFetchRequest,
@@ -17,6 +17,7 @@ from kafka_proto.requests.records import (
 )
 
 LATEST, EARLIEST = -1, -2
+CONSUMER, NO_TIME = -1, -1
 COMMITTED = IsolationLevel.READ_COMMITTED
 
 
@@ -44,16 +45,44 @@ def fetch(log: PartitionLog, request: ConsumerFetchRequest) -> ConsumerFetchResp
     )
 
 
-def list_offsets(log: PartitionLog, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Return the earliest offset, the latest that the reader may see, or the first one with a time stamp."""
+def any_time(timestamp: int) -> Error:
+    """Look every time up."""
+    return Error.NONE
+
+
+def known_time(timestamp: int) -> Error:
+    """Refuse a negative one that means nothing in versions before 7 (`KafkaApis.handleListOffsetRequest` of 3.9)."""
+    return Error.UNSUPPORTED_VERSION if timestamp < EARLIEST else Error.NONE
+
+
+def written_together(batch: RecordBatch) -> Iterable[int]:
+    """Return the time stamps of a batch's records, where all have the batch's."""
+    return (batch.timestamp,) * (batch.last_offset_delta + 1)
+
+
+def list_offsets(
+    log: PartitionLog, request: ListOffsetsRequest, check_time: Callable[[int], Error] = known_time,
+    times: Callable[[RecordBatch], Iterable[int]] = written_together,
+) -> ListOffsetsResponse:
+    """Return the earliest offset, the latest that the reader may see, or the first record of a time or after it.
+
+    A request with a replica id is not held back by open transactions (`Partition.fetchOffsetForTimestamp`).
+    """
     latest = log.last_stable_offset if request.isolation_level is COMMITTED else log.high_watermark
+    if request.replica_id != CONSUMER:
+        latest = log.log_end_offset
     if request.timestamp == LATEST:
         return ListOffsetsResponse(Error.NONE, latest)
     if request.timestamp == EARLIEST:
         return ListOffsetsResponse(Error.NONE, log.log_start_offset)
-    found = (batch.base_offset for batch in log.batches if batch.timestamp >= request.timestamp)
-    offset = next(found, -1)
-    return ListOffsetsResponse(Error.NONE, offset if offset < latest else -1)
+    error = check_time(request.timestamp)
+    if error is not Error.NONE:
+        return ListOffsetsResponse(error)
+    found = ((offset, time) for batch in log.batches if batch.timestamp >= request.timestamp
+             for offset, time in enumerate(times(batch), batch.base_offset)
+             if time >= request.timestamp and offset >= log.log_start_offset)
+    offset, time = next(found, (latest, NO_TIME))
+    return ListOffsetsResponse(Error.NONE, offset, time) if offset < latest else ListOffsetsResponse(Error.NONE)
 
 
 def forget_nothing(log: PartitionLog) -> PartitionLog:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from kafka_proto.leader.appending import Checked, Checks, check_batch
+from kafka_proto.leader.fetching import known_time
 from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin, Verification
 from kafka_proto.leader.verification import Started
 from kafka_proto.log import PartitionLog, append, with_high_watermark
@@ -36,6 +37,8 @@ class LeaderDecisions:
     """How far ahead of the clock a record's time may be (`message.timestamp.after.max.ms`)."""
     takes_append_time: bool = True
     """Whether a client may say of a batch that its times are those of the log, which is of no consequence."""
+    check_time: Callable[[int], Error] = known_time
+    """What is said of a time that offsets are looked up by."""
 
 
 @attrs.frozen

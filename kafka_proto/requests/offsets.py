@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import attrs
 
+from harness.model import absent_if_none
 from kafka_proto.requests.error import Error
 
 NO_GENERATION = -1
@@ -23,6 +24,8 @@ class OffsetCommitRequest:
     generation_id: int = NO_GENERATION
     member_id: str = UNKNOWN_MEMBER
     group_instance_id: str | None = None
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen
@@ -44,6 +47,8 @@ class TxnOffsetCommitRequest:
     generation_id: int = NO_GENERATION
     member_id: str = UNKNOWN_MEMBER
     group_instance_id: str | None = None
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen
@@ -65,6 +70,8 @@ class OffsetFetchResponse:
     error: Error
     partition_error: Error = Error.NONE
     committed_offset: int = -1
+    leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
+    metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen

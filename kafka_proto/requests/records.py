@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import attrs
 
-from harness.model import FrozenMap
+from harness.model import FrozenMap, absent_if_none
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.log.transactions import AbortedTransaction
 from kafka_proto.requests.error import Error
@@ -33,8 +33,11 @@ class ProduceRequest:
 
 @attrs.frozen
 class ProduceResponse:
+    """`log_start_offset` is there where the batch came as far as the log, which took or refused it."""
+
     error: Error
     base_offset: int = -1
+    log_start_offset: int | None = attrs.field(default=None, metadata=absent_if_none())
 
 
 @attrs.frozen
@@ -88,12 +91,16 @@ class ListOffsetsRequest:
     partition: str
     timestamp: int
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    replica_id: int = -1
 
 
 @attrs.frozen
 class ListOffsetsResponse:
+    """An offset; looked up by time, with the time stamp of its record."""
+
     error: Error
     offset: int = -1
+    timestamp: int = -1
 
 
 @attrs.frozen

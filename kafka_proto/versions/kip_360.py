@@ -8,8 +8,9 @@ from kafka_proto.coordinator.init_producer_id import init_producer_id
 from kafka_proto.coordinator.loading import recovered_without_ids
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_group
-from kafka_proto.group.role import GroupDecisions, refused_commit, with_group
+from kafka_proto.group.role import GroupDecisions, refused_commit, with_group, without_unused
 from kafka_proto.leader.appending import check_sequence, take_unverified
+from kafka_proto.leader.fetching import any_time
 from kafka_proto.leader.marking import check_marker
 from kafka_proto.leader.role import LeaderDecisions
 from kafka_proto.leader.state import has_open_transaction
@@ -40,6 +41,10 @@ KIP_360 = BrokerVersion(
         unverified_produce=unverified_produce,
         after_deletion=open_from_start,
         takes_append_time=False,
+        check_time=any_time,
     ),
-    GroupDecisions(check_group=check_group, refused_commit=refused_commit, before_check=with_group),
+    GroupDecisions(
+        check_group=check_group, refused_commit=refused_commit, before_check=with_group,
+        after_deletion=without_unused,
+    ),
 )

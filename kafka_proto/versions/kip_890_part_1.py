@@ -13,7 +13,13 @@ from kafka_proto.coordinator.init_producer_id import init_producer_id
 from kafka_proto.coordinator.loading import recovered_without_ids
 from kafka_proto.coordinator.role import CoordinatorDecisions
 from kafka_proto.group.membership import check_group
-from kafka_proto.group.role import GroupDecisions, refused_commit, refused_commit_as_few_replicas, with_group
+from kafka_proto.group.role import (
+    GroupDecisions,
+    refused_commit,
+    refused_commit_as_few_replicas,
+    with_group,
+    without_unused,
+)
 from kafka_proto.leader.appending import (
     check_open_or_guard,
     check_open_or_guard_of_clients,
@@ -56,7 +62,10 @@ KIP_890_PART_1 = BrokerVersion(
         unverified_produce=unverified_produce,
         after_deletion=open_from_start,
     ),
-    GroupDecisions(check_group=check_group, refused_commit=refused_commit, before_check=with_group),
+    GroupDecisions(
+        check_group=check_group, refused_commit=refused_commit, before_check=with_group,
+        after_deletion=without_unused,
+    ),
 )
 KIP_890_PART_1_3_7 = attrs.evolve(
     KIP_890_PART_1, name="kip-890-part-1/3.7", title="transactions as Kafka 3.7 has them",

@@ -42,7 +42,7 @@ def new_member(clients: Talk, me: int, **how: Any) -> tuple[str, dict[int, list[
 def assign(clients: Talk, me: int, leader: str, generation: int, *members: str) -> dict[int, list[dict[str, Any]]]:
     """Sync as the leader, with an assignment for each member."""
     rows = tuple({"member_id": member, "assignment": member.encode()} for member in members)
-    return clients.ask(me, offer.SYNC_GROUP, 5, naming(leader, generation, assignments=rows))
+    return clients.ask(me, offer.SYNC_GROUP, 4, naming(leader, generation, assignments=rows))
 
 
 def pair(clients: Talk) -> tuple[int, int, str, str]:
@@ -58,7 +58,7 @@ def pair(clients: Talk) -> tuple[int, int, str, str]:
     leader, follower = found[one][0], found[two][0]
     assert (leader["generation_id"], follower["generation_id"], follower["leader"]) == (2, 2, first)
     assert [m["member_id"] for m in leader["members"]] == [first, second] and follower["members"] == ()
-    assert clients.ask(two, offer.SYNC_GROUP, 5, naming(second, 2, assignments=())) == {}
+    assert clients.ask(two, offer.SYNC_GROUP, 4, naming(second, 2, assignments=())) == {}
     found = assign(clients, one, first, 2, first, second)
     assert (found[one][0]["assignment"], found[two][0]["assignment"]) == (first.encode(), second.encode())
     return one, two, first, second
@@ -78,7 +78,7 @@ def test_requests_of_others_and_of_old_generations_are_refused() -> None:
     one, _, first, _ = pair(clients)
     assert clients.one(one, offer.HEARTBEAT, 4, naming("nobody", 2))["error_code"] == UNKNOWN
     assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 1))["error_code"] == ILLEGAL
-    assert clients.one(one, offer.SYNC_GROUP, 5, naming(first, 1, assignments=()))["error_code"] == ILLEGAL
+    assert clients.one(one, offer.SYNC_GROUP, 4, naming(first, 1, assignments=()))["error_code"] == ILLEGAL
     assert clients.one(one, offer.JOIN_GROUP, 9, joining("nobody"))["error_code"] == UNKNOWN
     assert clients.one(one, offer.JOIN_GROUP, 9, joining(protocols=("other",)))["error_code"] == 23
 
@@ -130,16 +130,22 @@ def test_a_member_that_leaves_is_gone_at_once() -> None:
     assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 2))["error_code"] == AGAIN
 
 
-def test_a_static_member_comes_back_without_a_rebalance() -> None:
-    """A new process of the same instance takes over the assignment, and its former self is fenced (KIP-345)."""
+@pytest.mark.parametrize("version", [5, 8, 9])
+def test_a_static_leader_comes_back_without_a_rebalance(version: int) -> None:
+    """A new process of the same instance takes over the assignment, and its former self is fenced (KIP-345).
+
+    It shall not assign anew: its former self is said to lead, from version 9 on it is told so (KAFKA-7728, KIP-814).
+    """
     clients = talk()
     one, two = clients.connect(), clients.connect()
-    joined = clients.one(one, offer.JOIN_GROUP, 9, joining(instance="i"))
+    joined = clients.one(one, offer.JOIN_GROUP, version, joining(instance="i"))
     former = joined["member_id"]
     assign(clients, one, former, 1, former)
-    back = clients.one(two, offer.JOIN_GROUP, 9, joining(instance="i"))
-    assert (back["error_code"], back["generation_id"], back["members"]) == (0, 1, ())
-    synced = clients.one(two, offer.SYNC_GROUP, 5, naming(back["member_id"], 1, group_instance_id="i", assignments=()))
+    back = clients.one(two, offer.JOIN_GROUP, version, joining(instance="i"))
+    assert (back["error_code"], back["generation_id"]) == (0, 1)
+    told = back["leader"], [member["member_id"] for member in back["members"]], back.get("skip_assignment", False)
+    assert told == ((back["member_id"], [back["member_id"]], True) if version == 9 else (former, [], False))
+    synced = clients.one(two, offer.SYNC_GROUP, 4, naming(back["member_id"], 1, group_instance_id="i", assignments=()))
     assert synced["assignment"] == former.encode()
     late = clients.one(one, offer.HEARTBEAT, 4, naming(former, 1, group_instance_id="i"))
     assert late["error_code"] == FENCED

@@ -54,6 +54,8 @@ def join_group(broker: Broker, request: Request, token: Token) -> Turn:
 def sync_group(broker: Broker, request: Request, token: Token) -> Turn:
     """Take the leader's assignments, and tell a member its own."""
     message = request.message
+    if request.version >= 5 and None in (message["protocol_type"], message["protocol_name"]):
+        return answered(broker, token, {"error_code": code("INCONSISTENT_GROUP_PROTOCOL")})
     asked = Sync(
         message["generation_id"], message["member_id"], message.get("group_instance_id"),
         message.get("protocol_type"), message.get("protocol_name"),
@@ -83,9 +85,10 @@ def leave_group(broker: Broker, request: Request, token: Token) -> Turn:
     message = request.message
     group_id = message["group_id"]
     leaving = message["members"] if request.version >= 3 else ({"member_id": message["member_id"]},)
+    if not group_id:
+        return answered(broker, token, {"error_code": code("INVALID_GROUP_ID")})
     if group_id not in broker.groups:
-        errors = ["UNKNOWN_MEMBER_ID" if group_id else "INVALID_GROUP_ID"] * len(leaving)
-        return answered(broker, token, _left(request, leaving, errors))
+        return answered(broker, token, _left(request, leaving, ["UNKNOWN_MEMBER_ID"] * len(leaving)))
     errors, others = [], list[Answer]()
     for member in leaving:
         group, error, answers = rebalance.leave(

@@ -9,15 +9,14 @@ from kafka_proto.gateway.apis.asking import answered, ask, by_topic, each, named
 from kafka_proto.gateway.broker import Broker, Token, Turn, code
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.group.rebalance import GroupState
 from kafka_proto.requests import OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest
+
+NO_EPOCH = -1
 
 
 def offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
-    """Commit offsets of a group; who commits while the group waits for its leader is to join again."""
+    """Commit offsets of a group."""
     message = request.message
-    group = broker.groups.get(message["group_id"])
-    rebalances = group is not None and group.state is GroupState.COMPLETING_REBALANCE
     wrong = not_coordinator(broker, message["group_id"])
 
     def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
@@ -27,9 +26,8 @@ def offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
         asked = OffsetCommitRequest(
             request.version, message["group_id"], named(topic, index), partition["committed_offset"],
             message["generation_id_or_member_epoch"], message["member_id"], message.get("group_instance_id"),
+            *_kept_with(partition),
         )
-        if rebalances and group is not None and asked.member_id in group.members:
-            return broker, {"partition_index": index, "error_code": code("REBALANCE_IN_PROGRESS")}
         broker, response = ask(broker, asked)
         return broker, {"partition_index": index, "error_code": number(response.error)}
 
@@ -50,12 +48,19 @@ def txn_offset_commit(broker: Broker, request: Request, token: Token) -> Turn:
             request.version, message["transactional_id"], message["group_id"], message["producer_id"],
             message["producer_epoch"], named(topic, index), partition["committed_offset"],
             message.get("generation_id", -1), message.get("member_id", ""), message.get("group_instance_id"),
+            *_kept_with(partition),
         )
         broker, response = ask(broker, asked)
         return broker, {"partition_index": index, "error_code": number(response.error)}
 
     broker, found = each(broker, message["topics"], "partitions", one)
     return answered(broker, token, {"topics": tuple({"name": t, "partitions": results} for t, results in found)})
+
+
+def _kept_with(partition: Fields) -> tuple[int | None, str | None]:
+    """Return leader epoch and metadata of an offset, None where there are none."""
+    epoch = partition.get("committed_leader_epoch", NO_EPOCH)
+    return None if epoch == NO_EPOCH else epoch, partition["committed_metadata"] or None
 
 
 def offset_fetch(broker: Broker, request: Request, token: Token) -> Turn:
@@ -88,5 +93,7 @@ def _fetched(broker: Broker, version: int, group_id: str, topics: Iterable[Field
 
 def _offset(broker: Broker, version: int, group_id: str, topic: str, index: int, stable: bool) -> Fields:
     _, response = ask(broker, OffsetFetchRequest(version, group_id, named(topic, index), stable))
-    return {"partition_index": index, "committed_offset": response.committed_offset, "metadata": "",
+    epoch = response.leader_epoch
+    return {"partition_index": index, "committed_offset": response.committed_offset,
+            "committed_leader_epoch": NO_EPOCH if epoch is None else epoch, "metadata": response.metadata or "",
             "error_code": number(response.partition_error)}

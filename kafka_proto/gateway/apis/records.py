@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -14,6 +14,7 @@ from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.observed import produced
 from kafka_proto.gateway.records import (
     HEADER,
+    UNREAD,
     BadBatch,
     BatchHeader,
     ShortBatch,
@@ -21,8 +22,11 @@ from kafka_proto.gateway.records import (
     check_batch,
     check_request,
     is_transactional,
+    read_header,
+    read_records,
     write_marker,
 )
+from kafka_proto.leader import fetching
 from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.log.records import NO_PRODUCER_ID
 from kafka_proto.requests import (
@@ -128,7 +132,8 @@ def _appended(
         request.version, message["transactional_id"], message["acks"], partition_name(topic, index), batch, error))
     return broker, {"index": index, "error_code": number(response.error), "base_offset": response.base_offset,
                     "error_message": reason if response.error is error else None,
-                    "log_append_time": -1, "log_start_offset": 0 if response.error == "NONE" else -1}
+                    "log_append_time": -1,
+                    "log_start_offset": -1 if response.log_start_offset is None else response.log_start_offset}
 
 
 def fetch(broker: Broker, request: Request, token: Token) -> Turn:
@@ -162,7 +167,7 @@ def read(broker: Broker, request: Request) -> tuple[Fields, int, bool]:
         results = []
         for wanted in topic["partitions"]:
             bound = min(left, wanted["partition_max_bytes"])
-            fields, found = _read_partition(broker, request.version, topic["topic"], wanted, level, bound, size == 0)
+            fields, found = _read_partition(broker, request, topic["topic"], wanted, level, bound, size == 0)
             size += found
             left = max(0, left - found)
             is_final = is_final or fields["error_code"] != NO_ERROR
@@ -172,15 +177,19 @@ def read(broker: Broker, request: Request) -> tuple[Fields, int, bool]:
 
 
 def _read_partition(
-    broker: Broker, version: int, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
+    broker: Broker, request: Request, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
 ) -> tuple[Fields, int]:
-    index = wanted["partition"]
-    if wrong := wrong_place(broker, topic, index):
+    index, replica = wanted["partition"], request.message["replica_id"]
+    wrong = wrong_place(broker, topic, index)
+    if wrong == NO_ERROR and replica >= 0 and (replica == broker.asked or replica not in broker.settings.brokers):
+        wrong = code("NOT_LEADER_OR_FOLLOWER")  # it is no follower of this leader
+    if wrong:
+        aborted: tuple[Fields, ...] | None = () if wrong == code("UNKNOWN_TOPIC_OR_PARTITION") else None
         return {"partition_index": index, "error_code": wrong, "high_watermark": -1, "records": b"",
-                "aborted_transactions": None}, 0
+                "aborted_transactions": aborted}, 0
     # No batch is shorter than its header, so no more of them than this fit.
-    asked = ConsumerFetchRequest(version, partition_name(topic, index), wanted["fetch_offset"], level,
-                         max_batches=bound // HEADER.size + 1)
+    asked = ConsumerFetchRequest(request.version, partition_name(topic, index), wanted["fetch_offset"], level,
+                                 replica, max_batches=bound // HEADER.size + 1)
     response: ConsumerFetchResponse = ask(broker, asked)[1]
     out, kept = bytearray(), 0
     for batch in response.batches:
@@ -191,12 +200,12 @@ def _read_partition(
         kept += 1
     if 0 < kept < len(response.batches):
         response = ask(broker, attrs.evolve(asked, max_batches=kept))[1]
-    aborted = response.aborted_transactions
+    listed = response.aborted_transactions
     return {
         "partition_index": index, "error_code": number(response.error), "high_watermark": response.high_watermark,
         "last_stable_offset": response.last_stable_offset, "log_start_offset": response.log_start_offset,
-        "aborted_transactions": None if aborted is None else tuple(
-            {"producer_id": txn.producer_id, "first_offset": txn.first_offset} for txn in aborted),
+        "aborted_transactions": None if listed is None else tuple(
+            {"producer_id": txn.producer_id, "first_offset": txn.first_offset} for txn in listed),
         "records": bytes(out),
     }, len(out)
 
@@ -211,6 +220,20 @@ def as_bytes(batch: RecordBatch) -> bytes:
     return at_offset(data, batch.base_offset, LEADER_EPOCH)
 
 
+def record_times(batch: RecordBatch) -> Iterator[int]:
+    """Yield the time stamp of each record of a batch; records that stay packed have the latest one of their batch."""
+    if batch.marker is not None:
+        yield batch.timestamp
+        return
+    (data,) = batch.records
+    assert isinstance(data, bytes)
+    header = read_header(data)
+    if header.codec in UNREAD:
+        yield from (header.max_timestamp for _ in range(header.count))
+        return
+    yield from (header.base_timestamp + record.timestamp_delta for record in read_records(data, header))
+
+
 def list_offsets(broker: Broker, request: Request, token: Token) -> Turn:
     """Look up the earliest, the latest, or the first offset with a time stamp in each partition."""
     committed = request.message.get("isolation_level", 0) == 1
@@ -220,10 +243,13 @@ def list_offsets(broker: Broker, request: Request, token: Token) -> Turn:
         index = partition["partition_index"]
         if wrong := wrong_place(broker, topic, index):
             return broker, {"partition_index": index, "error_code": wrong}
-        asked = ListOffsetsRequest(request.version, partition_name(topic, index), partition["timestamp"], level)
-        broker, response = ask(broker, asked)
+        name = partition_name(topic, index)
+        asked = ListOffsetsRequest(request.version, name, partition["timestamp"], level, request.message["replica_id"])
+        response = fetching.list_offsets(
+            broker.node.leaders[name].log, asked, broker.node.version.leader.check_time, record_times)
         return broker, {"partition_index": index, "error_code": number(response.error), "offset": response.offset,
-                        "leader_epoch": broker.leader_epoch}
+                        "timestamp": response.timestamp,
+                        "leader_epoch": broker.leader_epoch if response.offset >= 0 else -1}
 
     broker, found = each(broker, request.message["topics"], "partitions", one)
     return answered(broker, token, {"topics": tuple({"name": t, "partitions": results} for t, results in found)})

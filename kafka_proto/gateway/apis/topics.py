@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 from kafka_proto.gateway.apis.asking import NO_ERROR, answered
 from kafka_proto.gateway.broker import MOST_PARTITIONS, Broker, Token, Turn, code, with_topic, without_topic
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.placement import coordinator_of, leader_of
-from kafka_proto.requests import GROUP_TOPIC, partition_name
+from kafka_proto.requests import GROUP_TOPIC, TRANSACTION_TOPIC, partition_name
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 DEFAULT_CONFIG, STATIC_BROKER_CONFIG = 5, 4
+GROUP, TRANSACTION = 0, 1
+"""Types of keys that are coordinated. The next one is that of share groups, from version 6 on (KIP-932)."""
+CLUSTER_TOPIC = "__cluster_metadata"
+INTERNAL = (GROUP_TOPIC, TRANSACTION_TOPIC)
 TOPIC, BROKER = 2, 4
 """Types of resources that have settings."""
+TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas")
+"""Those that topics have here; nobody can change them."""
 
 
 def metadata(broker: Broker, request: Request, token: Token) -> Turn:
@@ -50,8 +58,8 @@ def _topic(broker: Broker, name: str, may_create: bool) -> tuple[Broker, Fields]
     if not LEGAL_NAME.fullmatch(name):
         error = code("INVALID_TOPIC_EXCEPTION")
     elif name not in broker.topics:
-        fits = len(broker.node.leaders) + broker.settings.num_partitions <= MOST_PARTITIONS
-        if may_create and fits and name != GROUP_TOPIC:
+        fits = name != CLUSTER_TOPIC and len(broker.node.leaders) + broker.settings.num_partitions <= MOST_PARTITIONS
+        if may_create and fits and name not in INTERNAL and _alike(broker, name) is None:
             broker = with_topic(broker, name, broker.settings.num_partitions)
         else:
             error = code("UNKNOWN_TOPIC_OR_PARTITION")
@@ -67,13 +75,17 @@ def _partition(broker: Broker, topic: str, index: int) -> Fields:
 
 def find_coordinator(broker: Broker, request: Request, token: Token) -> Turn:
     """Say who coordinates a group or a transactional id; from version 4 on for several keys."""
+    message = request.message
+    kind = message.get("key_type", GROUP)
     if request.version < 4:
-        return answered(broker, token, _coordinator(broker, request.message["key"]))
-    keys = request.message["coordinator_keys"]
-    return answered(broker, token, {"coordinators": tuple({"key": key, **_coordinator(broker, key)} for key in keys)})
+        return answered(broker, token, _coordinator(broker, message["key"], kind))
+    found = tuple({"key": key, **_coordinator(broker, key, kind)} for key in message["coordinator_keys"])
+    return answered(broker, token, {"coordinators": found})
 
 
-def _coordinator(broker: Broker, key: str) -> Fields:
+def _coordinator(broker: Broker, key: str, kind: int) -> Fields:
+    if kind not in (GROUP, TRANSACTION):
+        return {"node_id": -1, "host": "", "port": -1, "error_code": code("INVALID_REQUEST")}
     number = coordinator_of(broker, key)
     return {"node_id": number, **_address(broker, number), "error_code": NO_ERROR}
 
@@ -88,44 +100,87 @@ def describe_cluster(broker: Broker, request: Request, token: Token) -> Turn:
 
 def create_topics(broker: Broker, request: Request, token: Token) -> Turn:
     """Make topics, replicated at once to every broker. Settings of a topic are refused: there are none here."""
-    results = []
-    for topic in request.message["topics"]:
-        partitions = topic["num_partitions"]
-        if topic["assignments"]:
-            partitions = len(topic["assignments"])
-        elif partitions == -1:
+    before, results = broker, []
+    asked = request.message["topics"]
+    names = Counter(topic["name"] for topic in asked)
+    settings = tuple({"name": name, "value": value, "read_only": False, "config_source": DEFAULT_CONFIG}
+                     for name, value in _topic_settings(broker).items())
+    for topic in {topic["name"]: topic for topic in asked}.values():
+        partitions = len(topic["assignments"]) or topic["num_partitions"]
+        if partitions == -1:
             partitions = broker.settings.num_partitions
-        error, reason = _refused(broker, topic, partitions)
-        if error == "NONE" and not request.message["validate_only"]:
+        error, reason = _refused(before, topic, partitions)
+        if names[topic["name"]] > 1:
+            error, reason = "INVALID_REQUEST", "Duplicate topic name."
+        if error != "NONE":
+            results.append({"name": topic["name"], "error_code": code(error), "error_message": reason,
+                            "num_partitions": -1, "replication_factor": -1, "configs": ()})
+            continue
+        if not request.message["validate_only"]:
             broker = with_topic(broker, topic["name"], partitions)
-        results.append({"name": topic["name"], "error_code": code(error), "error_message": reason,
-                        "num_partitions": partitions if error == "NONE" else -1,
-                        "replication_factor": len(broker.settings.ports) if error == "NONE" else -1})
+        results.append({"name": topic["name"], "error_code": NO_ERROR, "num_partitions": partitions,
+                        "replication_factor": len(broker.settings.ports), "configs": settings})
     return answered(broker, token, {"topics": tuple(results)})
 
 
 def _refused(broker: Broker, topic: Fields, partitions: int) -> tuple[str, str | None]:
-    name = topic["name"]
+    """Say why a topic is not made; checks stand in Kafka's order (`ReplicationControlManager.createTopics`)."""
+    name, factor = topic["name"], topic["replication_factor"]
+    brokers = broker.settings.brokers
+    if name == CLUSTER_TOPIC:
+        return "INVALID_REQUEST", f"{name} is the brokers' own"
     if not LEGAL_NAME.fullmatch(name):
         return "INVALID_TOPIC_EXCEPTION", f"{name!r} is no name of a topic"
-    if name in broker.topics or name == GROUP_TOPIC:
+    if name in broker.topics or name in INTERNAL:
         return "TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists."
-    if partitions < 1 or len(broker.node.leaders) + partitions > MOST_PARTITIONS:
-        return "INVALID_PARTITIONS", f"{partitions} partitions, where there may be {MOST_PARTITIONS} in all"
-    brokers = broker.settings.brokers
-    if topic["replication_factor"] not in (-1, *brokers) or any(
-            not row["broker_ids"] or not {*row["broker_ids"]} <= {*brokers} for row in topic["assignments"]):
-        return "INVALID_REPLICATION_FACTOR", f"there are the brokers {', '.join(map(str, brokers))}"
+    if (other := _alike(broker, name)) is not None:
+        return "INVALID_TOPIC_EXCEPTION", f"Topic '{name}' collides with existing topic: {other}"
     if topic["configs"]:
         return "INVALID_CONFIG", "topics have no settings of their own here"
+    if topic["assignments"]:
+        if factor != -1 or topic["num_partitions"] != -1:
+            return "INVALID_REQUEST", "replicas are assigned: their factor and the number of partitions have to be -1"
+        if (reason := _misassigned(topic["assignments"], brokers)) is not None:
+            return "INVALID_REPLICA_ASSIGNMENT", reason
+    elif factor < -1 or factor == 0:
+        return "INVALID_REPLICATION_FACTOR", f"{factor} replicas, where -1 means as many as there are"
+    if partitions < 1 or len(broker.node.leaders) + partitions > MOST_PARTITIONS:
+        return "INVALID_PARTITIONS", f"{partitions} partitions, where there may be {MOST_PARTITIONS} in all"
+    if factor > len(brokers):
+        return "INVALID_REPLICATION_FACTOR", f"{factor} replicas, and the brokers {', '.join(map(str, brokers))}"
     return "NONE", None
 
 
+def _alike(broker: Broker, name: str) -> str | None:
+    """Return a topic whose name differs in `.` and `_` only: metrics would not tell them apart (`Topic.hasCollision`).
+    """
+    return next((other for other in broker.topics if other.replace(".", "_") == name.replace(".", "_")), None)
+
+
+def _misassigned(assignments: Sequence[Fields], brokers: Collection[int]) -> str | None:
+    """Return what is wrong with an assignment of replicas to partitions."""
+    replicas = [row["broker_ids"] for row in assignments]
+    if any(not ids or len({*ids}) < len(ids) or not {*ids} <= {*brokers} for ids in replicas):
+        return f"each partition has to have different ones of the brokers {', '.join(map(str, brokers))}"
+    if len({len(ids) for ids in replicas}) > 1:
+        return "all partitions have to have as many replicas"
+    if sorted(row["partition_index"] for row in assignments) != list(range(len(assignments))):
+        return "partitions have to be numbered from 0, without gaps"
+    return None
+
+
+def _topic_settings(broker: Broker) -> dict[str, str]:
+    values = "delete", str(broker.settings.max_message_bytes), "CreateTime", "1"
+    return dict(zip(TOPIC_SETTINGS, values, strict=True))
+
+
 def delete_topics(broker: Broker, request: Request, token: Token) -> Turn:
-    """Delete topics with all that is in them."""
+    """Delete topics with all that is in them, and what groups have committed of them."""
     results = []
-    for name in request.message["topic_names"]:
+    for name, times in Counter(request.message["topic_names"]).items():
         error = "NONE" if name in broker.topics else "UNKNOWN_TOPIC_OR_PARTITION"
+        if times > 1:
+            error = "INVALID_REQUEST"
         results.append({"name": name, "error_code": code(error)})
         if error == "NONE":
             broker = without_topic(broker, name)
@@ -141,8 +196,7 @@ def describe_configs(broker: Broker, request: Request, token: Token) -> Turn:
         error = "NONE"
         if kind == TOPIC:
             error = "NONE" if name in broker.topics else "UNKNOWN_TOPIC_OR_PARTITION"
-            known = {"cleanup.policy": "delete", "max.message.bytes": str(broker.settings.max_message_bytes),
-                     "message.timestamp.type": "CreateTime", "min.insync.replicas": "1"}
+            known = _topic_settings(broker)
         elif kind == BROKER and name in map(str, broker.settings.brokers):
             known = {"auto.create.topics.enable": str(broker.settings.auto_create_topics_enable).lower(),
                      "group.initial.rebalance.delay.ms": "0", "num.partitions": str(broker.settings.num_partitions),

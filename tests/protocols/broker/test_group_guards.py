@@ -6,12 +6,11 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
-from kafka_proto.broker import handle, new_node
+from kafka_proto.broker import handle, new_node, without_topic
 from kafka_proto.group.membership import Group, check_group, check_known_group, join, leave
 from kafka_proto.group.offsets import Committed, OffsetRecord, Offsets, load
 from kafka_proto.group.role import (
     GroupCoordinator,
-    check_commit,
     commit_batch,
     fetch_offset,
     join_group,
@@ -20,6 +19,9 @@ from kafka_proto.group.role import (
 )
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.requests import (
+    OFFSETS_PARTITION,
+    AddOffsetsToTxnRequest,
+    EndTxnRequest,
     Error,
     InitProducerIdRequest,
     JoinGroupRequest,
@@ -29,6 +31,7 @@ from kafka_proto.requests import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
+    OffsetFetchResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
@@ -61,7 +64,8 @@ def test_commit_is_checked_against_member_instance_and_generation(
 
 
 def test_commit_of_a_group_that_is_not_there() -> None:
-    """Without a generation it is taken; with one each release has a code of its own."""
+    """Without a generation it is taken, and where the group has no name; with one each release has a code of its own.
+    """
     for request, before, since in (
         (PLAIN, E.ILLEGAL_GENERATION, E.ILLEGAL_GENERATION),
         (attrs.evolve(PLAIN, version=9), E.ILLEGAL_GENERATION, E.GROUP_ID_NOT_FOUND),
@@ -72,9 +76,10 @@ def test_commit_of_a_group_that_is_not_there() -> None:
         of_generation = attrs.evolve(request, generation_id=0, member_id="m1")
         assert (check_group(None, of_generation), check_known_group(None, of_generation)) == (before, since)
     for version in (KIP_360, KIP_890):
-        for nameless in (PLAIN, IN_TRANSACTION):
-            asked = attrs.evolve(nameless, group_id="")
-            assert check_commit(version.group, GroupCoordinator(), asked) is E.INVALID_GROUP_ID
+        node = new_node(version, ["T-0"])
+        assert handle(node, attrs.evolve(PLAIN, group_id=""))[1] == OffsetCommitResponse(E.NONE)
+        asked = attrs.evolve(IN_TRANSACTION, group_id="")
+        assert handle(node, asked)[1] == TxnOffsetCommitResponse(E.INVALID_GROUP_ID)
 
 
 def test_joining_and_leaving() -> None:
@@ -84,6 +89,8 @@ def test_joining_and_leaving() -> None:
     assert ask() == (Group(3, GROUP.members.set("fresh", None)), JoinGroupResponse(E.NONE, 3, "fresh"))
     assert ask("m1") == (Group(3, GROUP.members), JoinGroupResponse(E.NONE, 3, "m1"))
     assert ask("m9") == (GROUP, JoinGroupResponse(E.UNKNOWN_MEMBER_ID, -1, "m9", E.UNKNOWN_MEMBER_ID))
+    assert ask("m1", "i9") == (GROUP, JoinGroupResponse(E.UNKNOWN_MEMBER_ID, -1, "m1", E.UNKNOWN_MEMBER_ID))
+    assert ask("m2") == (Group(3, GROUP.members), JoinGroupResponse(E.NONE, 3, "m2"))  # it stays the instance
     assert ask("m1", "i2") == (GROUP, JoinGroupResponse(E.FENCED_INSTANCE_ID, -1, "m1", E.FENCED_INSTANCE_ID))
     back = Group(2, FrozenMap({"m1": None, "fresh": "i2"}))
     assert ask("", "i2") == (back, JoinGroupResponse(E.NONE, 2, "fresh"))
@@ -100,6 +107,52 @@ def test_joining_and_leaving() -> None:
     state, left = leave_group(state, LeaveGroupRequest(3, "G", "member-1"))
     assert left.error is E.NONE and list(state.groups["G"].members) == ["member-2"]
     assert with_group(state, "G") is state and with_group(state, "H").groups["H"] == Group()
+
+
+@pytest.mark.parametrize(("version", "goes"), [(KIP_360, True), (KIP_890_PART_1, True), (KIP_890, False)])
+def test_offsets_of_deleted_partitions_are_gone(version: BrokerVersion, goes: bool) -> None:
+    """Committed ones and staged ones; before 4.0 a group goes with them that has neither members nor other offsets."""
+    node = new_node(version, ["T-0", "U-0"])
+    node, _ = handle(node, InitProducerIdRequest(1, "tid", 60_000))
+    producer = node.coordinator.transactions["tid"].metadata.producer_id
+    staged = attrs.evolve(IN_TRANSACTION, producer_id=producer, group_id="S")
+    other = attrs.evolve(PLAIN, group_id="O", partition="U-0")
+    node, _ = handle(node, AddOffsetsToTxnRequest(3, "tid", producer, 0, OFFSETS_PARTITION))
+    for request in (PLAIN, staged, other, attrs.evolve(other, partition="T-0")):
+        node, response = handle(node, request)
+        assert response.error is E.NONE
+    node = without_topic(node, "T")
+    assert "T-0" not in node.leaders and set(node.groups.groups) == {"O", "S"} | (set() if goes else {"G"})
+    for group in "GSO":
+        found = handle(node, OffsetFetchRequest(7, group, "T-0", require_stable=True))[1]
+        assert found == OffsetFetchResponse(E.NONE)
+    node, _ = handle(node, EndTxnRequest(3, "tid", producer, 0, committed=True))
+    assert list(node.groups.offsets.committed) == [("O", "U-0")]
+    assert load(node.leaders[OFFSETS_PARTITION].log.batches).committed == node.groups.offsets.committed
+
+
+def test_metadata_is_kept_up_to_so_many_characters() -> None:
+    """4,096 as Java counts them; with it the leader epoch is kept, by a plain commit and in a transaction."""
+    node = new_node(KIP_890, ["T-0"])
+    for metadata, error in (("é" * 4096, E.NONE), ("𝄞" * 2048, E.NONE), ("x" * 4097, E.OFFSET_METADATA_TOO_LARGE),
+                            ("𝄞" * 2049, E.OFFSET_METADATA_TOO_LARGE)):
+        asked = attrs.evolve(PLAIN, metadata=metadata, leader_epoch=3)
+        node, response = handle(node, asked)
+        assert response == OffsetCommitResponse(error)
+    found = OffsetFetchResponse(E.NONE, E.NONE, 5, 3, "𝄞" * 2048)
+    assert handle(node, OffsetFetchRequest(7, "G", "T-0"))[1] == found
+    record = OffsetRecord("G", "T-0", 5, 3, "some")
+    assert commit_batch(attrs.evolve(IN_TRANSACTION, leader_epoch=3, metadata="some"), 0).records == (record,)
+
+
+def test_commit_waits_for_the_leader() -> None:
+    """Who commits before its group's leader has assigned is to join again, unless it is in a transaction."""
+    group = attrs.evolve(GROUP, awaits_leader=True)
+    for check in (check_group, check_known_group):
+        for request, error in ((PLAIN, E.REBALANCE_IN_PROGRESS), (IN_TRANSACTION, E.NONE)):
+            of_member = attrs.evolve(request, generation_id=2, member_id="m1")
+            assert check(group, of_member) is error and check(GROUP, of_member) is E.NONE
+            assert check(group, attrs.evolve(of_member, generation_id=1)) is E.ILLEGAL_GENERATION
 
 
 @pytest.mark.parametrize(("version", "before", "since"), [
