@@ -12,13 +12,14 @@ import attrs
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
 from kafka_proto.addresses import address_of
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
-from kafka_proto.conformance.playing import has_bytes
+from kafka_proto.conformance.playing import is_of_the_wire
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import Verdict, judge
 from kafka_proto.versions import version_of
 
 FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
 FILTERS_AS = {"--as": "broker_version", "--family": "family", "--situation": "situation"}
+NEEDS_GATEWAY = "the extra `gateway`: pip install 'kafka-proto[gateway]'"
 MOST_SHOWN = 20
 """Records whose differences are printed, and differences of each."""
 
@@ -46,9 +47,9 @@ def _played_here(
             version_of(str(record["broker_version"]), record["transaction_version"])
     except ValueError as error:
         raise Refusal(str(error)) from None
-    played = [record for record in records if _has_codec() or not has_bytes(record)]
+    played = [record for record in records if _has_gateway() or not is_of_the_wire(record)]
     left = len(records) - len(played)
-    said = (f"{left} not played: they are about bytes, which needs the extra `gateway`",) if left else ()
+    said = (f"{left} not played: they are bytes of the wire, which need {NEEDS_GATEWAY}",) if left else ()
     return [judge(record) for record in played], said
 
 
@@ -101,8 +102,8 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
     address, release = options["--broker"], options["--release"]
     if address is None:
         raise Refusal("--record writes what a broker answers; give --broker HOST:PORT as well")
-    if not _has_codec():
-        raise Refusal("playing over the wire needs the extra `gateway`: pip install 'kafka-proto[gateway]'")
+    if not _has_gateway():
+        raise Refusal(f"playing over the wire needs {NEEDS_GATEWAY}")
     if release is not None and options["--as"] is not None:
         raise Refusal("--as says which release's records are played, whatever the broker is; leave --release out")
     release = release or options["--as"]
@@ -111,7 +112,7 @@ def _broker_of(options: Mapping[str, str | None]) -> tuple[str, int, str]:
     return *address_of(address), release
 
 
-def _has_codec() -> bool:
+def _has_gateway() -> bool:
     return find_spec("kio") is not None and find_spec("crc32c") is not None
 
 

@@ -34,7 +34,7 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
     Raises ValueError for a release without version, or a note that means nothing here.
     """
     chosen = version or version_of(record["broker_version"], record["transaction_version"])
-    if has_bytes(record):
+    if is_of_the_wire(record):
         from kafka_proto.gateway.conforming import play_here
 
         return play_here(record, chosen)
@@ -57,9 +57,10 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
     return played
 
 
-def has_bytes(record: dict[str, Any]) -> bool:
-    """Say whether a record is about the bytes of a request, which a codec takes apart: it is played by frames."""
-    return any(not OF_BYTES.isdisjoint(step.get("request", {}).get("fields", ())) for step in record["steps"])
+def is_of_the_wire(record: dict[str, Any]) -> bool:
+    """Say whether a record has whole messages, or is about the bytes of a batch: it is played by frames."""
+    requests = [step.get("request", {}) for step in record["steps"]]
+    return any("message" in asked or not OF_BYTES.isdisjoint(asked.get("fields", ())) for asked in requests)
 
 
 def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:

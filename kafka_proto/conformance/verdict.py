@@ -37,7 +37,7 @@ def judge(record: dict[str, Any], version: BrokerVersion | None = None, player: 
     """Play a record, on a node of a version or as a player does, and say what differs, step by step."""
     try:
         played = play(record, version) if player is None else player(record)
-    except (KeyError, TypeError, ValueError) as error:
+    except (ConnectionError, KeyError, TypeError, ValueError) as error:
         played, why = [], f"not played: {type(error).__name__}: {error}"
         found: tuple[str, ...] = (why,)
     else:

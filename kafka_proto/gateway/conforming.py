@@ -20,8 +20,8 @@ from kafka_proto.gateway.client import Client, is_unanswered, read_response, req
 from kafka_proto.gateway.codec import Malformed
 from kafka_proto.gateway.frames import SIZE
 from kafka_proto.gateway.held_markers import HeldMarkers
-from kafka_proto.gateway.host import Arrived, Host, Opened, Passed, Write
-from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.host import Arrived, Close, Host, Opened, Passed, Write
+from kafka_proto.gateway.inputs import Output, Settings
 from kafka_proto.gateway.offer import API_VERSIONS, FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA, OFFSET_FETCH
 from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.gateway.situations import PAUSE_MS, Situation, left_out
@@ -82,23 +82,32 @@ class Frames:
         self._is_open = False
 
     def ask(self, api: int, version: int, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a request, and return its response. Raises ConnectionError where the connection is closed instead."""
+        """Send a request, and return its response; time passes until it comes.
+
+        Raises ConnectionError where the connection is closed instead.
+        """
         if not self._is_open:
             self._connection, self._is_open = self._connection + 1, True
             self._host.take(Opened(self._connection, self._now))
         outputs = self._host.take(Arrived(self._connection, request_bytes(api, version, message), self._now))
+        while not outputs and not is_unanswered(api, message) and self._host.deadline is not None:
+            outputs = self._pass(self._host.deadline)
         written = b"".join(output.data for output in outputs if isinstance(output, Write))
-        self._is_open = all(isinstance(output, Write) for output in outputs)
-        if not self._is_open:
-            raise ConnectionError("the broker closed the connection")
+        for output in outputs:
+            if isinstance(output, Close):
+                self._is_open = False
+                raise ConnectionError(f"the broker closed the connection: {output.reason}")
         return {} if is_unanswered(api, message) else read_response(written[SIZE:], api, version)[1]
 
     def wait(self) -> bool:
         """Let a little time pass, so many times."""
-        self._now += PAUSE_MS
-        self._host.take(Passed(self._now))
+        self._pass(self._now + PAUSE_MS)
         self._pauses -= 1
         return self._pauses > 0
+
+    def _pass(self, until: int) -> list[Output]:
+        self._now = until
+        return self._host.take(Passed(until))
 
 
 def record_at(

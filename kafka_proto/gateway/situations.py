@@ -18,6 +18,7 @@ from kafka_proto.gateway.fetched import batches, shown, text
 from kafka_proto.gateway.held_markers import HeldMarkers
 from kafka_proto.gateway.odd_batches import produce
 from kafka_proto.gateway.records import BatchHeader, Record
+from kafka_proto.gateway.verbatim import Verbatim, api_key
 from kafka_proto.requests import partition_name
 
 Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
@@ -60,6 +61,7 @@ class Situation:
         """The time stamp of records: a real broker begins a segment at a marker that is far from it."""
         self._prefix = f"{name}."
         self.symbols = Symbols()
+        self._verbatim = Verbatim(self._prefix, now_ms, self.symbols)
 
     def play(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the steps as they were answered. Raises KeyError for a request that is not known here."""
@@ -71,8 +73,7 @@ class Situation:
                 self._markers.hold()
                 self._holds = True
             if "request" in step:
-                asked = step["request"]
-                ours["response"] = REQUESTS[asked["api"]](self, asked["version"], asked["fields"])
+                ours["response"] = self._answer(**step["request"])
             else:
                 ours |= self._happened(step["note"])
             if "after" in step:
@@ -84,6 +85,12 @@ class Situation:
             self._deliver()
             self._markers.answered()  # nothing of this situation comes in the next one
         return played
+
+    def _answer(self, api: str, version: int, fields: Fields | None = None, message: Any = None) -> dict[str, Any]:
+        """Send a request of the record, and return what came back as a record has it."""
+        if fields is not None:
+            return REQUESTS[api](self, version, fields)
+        return self._verbatim.shown(self._ask(api_key(api, version), version, self._verbatim.written(message)))
 
     def _happened(self, note: str) -> dict[str, Any]:
         """Do what a note says, and return what is seen of it."""

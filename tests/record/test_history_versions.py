@@ -7,10 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.command_line import call
 
-from harness.model import Refusal, find_scenario, model_of
+from harness.model import find_scenario, model_of
 from harness.record import read_history
 from harness.record.files import compact
 from harness.simulate.hunt import record_run
@@ -57,11 +56,3 @@ def test_version_1_is_read_and_judged_as_it_was_written(tmp_path: Path) -> None:
     now, then = (each.out.splitlines() for each in judged)
     needs_a_replay = "  not judged, for want of the trail beside it: OperationsEnd, NothingStaysOpen"
     assert [line for line in then if line != needs_a_replay][1:] == now[1:] and needs_a_replay in then
-
-
-def test_a_later_version_is_refused(tmp_path: Path) -> None:
-    """Which is there, and which are read."""
-    path = tmp_path / "later.history.jsonl"
-    path.write_text(compact({"format": "kafka-proto/history", "version": 3}) + "\n", encoding="utf-8")
-    with pytest.raises(Refusal, match="version 3"):
-        read_history(path)

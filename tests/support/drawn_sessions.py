@@ -59,7 +59,7 @@ class DrawnSession:
         self.digest = Digest()
         self.see(started, [])
         self.now = START_MS
-        self.numbers = self.chance.sample(range(1_000), 1_000)
+        self.numbers = self.chance.sample(range(10_000), 10_000)
         """Of connections to come: not in the order of opening, on which nothing may depend."""
         self.faults = 0
         self.kinds: Counter[str] = Counter()

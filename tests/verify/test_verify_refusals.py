@@ -72,7 +72,7 @@ def with_header(**fields: Any) -> Callable[[str], str]:
 
 BAD_FILES: list[tuple[str, Callable[[str], str], str]] = [
     ("an unknown model", with_header(model="toy/else"), "there is no model 'toy/else'; the models are"),
-    ("another version", with_header(version=2), "is of format version 2, this program reads version 1"),
+    ("another version", with_header(version=3), "is of format version 3, this program reads version 1"),
     ("another format", with_header(format="zip"), "is neither a trail nor a history"),
     ("cut in the middle of a line", lambda text: text[: len(text) // 2], "the history is cut off or damaged there"),
     ("cut after a line", lambda text: text[: text.index("\n", len(text) // 2) + 1], "is cut off: a history ends with"),

@@ -25,8 +25,8 @@ from kafka_proto.versions import (
     version_of,
 )
 
-FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE = (
-    RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held", "releases", "produce")
+FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES = (
+    RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages")
 )
 FEWEST = 0.96
 """Of the situations of a release and family (95 of 99)."""
@@ -154,7 +154,7 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
     plain.write_text(json.dumps({"meta": {}, "records": records[:2]}), encoding="utf-8")
     assert load(plain) == records[:2]
     assert default_files({"KAFKA_PROTO_GROUND_TRUTH": str(plain)}) == (plain,)
-    assert {FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE} <= set(default_files({})) == set(RECORDED.iterdir())
+    assert {FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES} <= set(default_files({})) == set(RECORDED.iterdir())
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(b'{"records": []}')[:-9])
     for content, said in ((b"{}", "holds no recorded situations"), (b"{", "is no JSON"),

@@ -58,7 +58,9 @@ def test_records_about_bytes_need_the_codec(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     left = call(*asked, "too_large_plain")
     assert left.code == 0
-    assert left.out.splitlines()[-1] == "2 not played: they are about bytes, which needs the extra `gateway`"
+    assert left.out.splitlines()[-1] == (
+            "2 not played: they are bytes of the wire, which need the extra `gateway`: "
+            "pip install 'kafka-proto[gateway]'")
     assert call(*asked, "topic_deleted_commit").out.splitlines()[-1].split() == ["all", "2", "2", "0", "0"]
 
 

@@ -1,0 +1,136 @@
+"""Situations of groups, topics, offsets and fetches, recorded as messages of the wire, against our broker's answers."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+pytest.importorskip("kio", reason="needs the extra `gateway`")
+
+from support.paths import RECORDED
+from support.wire import Talk
+
+from kafka_proto.broker import handle
+from kafka_proto.conformance import command as conformance
+from kafka_proto.conformance import judge, load
+from kafka_proto.gateway import offer
+from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.codec import write_message
+from kafka_proto.gateway.conforming import record_at
+from kafka_proto.gateway.host import Host
+from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.records import Record, write_batch
+from kafka_proto.log import RecordBatch
+from kafka_proto.requests import ProduceRequest
+
+FILE = RECORDED / "messages.json.gz"
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    return load(FILE)
+
+
+def test_messages_of_the_wire_are_equal(records: list[dict[str, Any]]) -> None:
+    """56 situations on five real brokers, of which three are left out for 3.5.2: see docs/conformance.md."""
+    assert Counter(one["broker_version"] for one in records) == {
+        "3.5.2": 53, "3.9.2": 56, "4.0.0": 56, "4.2.0": 56, "4.4.0": 56}
+    assert all(record["stable"] for record in records)
+    assert [one for one in map(judge, records) if not one.equal] == []
+
+
+def test_another_answer_is_told(records: list[dict[str, Any]]) -> None:
+    """A wrong field of a message is named with its step, and so is the broker of another release."""
+    record = next(one for one in records if one["situation"] == "find_coordinator")
+    wrong = copy.deepcopy(record)
+    wrong["steps"][0]["response"]["node_id"] = 7
+    assert judge(wrong).differences == ("step 1.response.node_id: expected 7, found 1",)
+    before = next(one for one in records if one["situation"] == "deleted_topic_empty_group"
+                  and one["broker_version"] == "3.9.2")
+    (found,) = judge({**before, "broker_version": "4.0.0", "transaction_version": 2}).differences
+    assert found == "step 10.response.generation_id: expected 1, found 5"
+    for api, version, message, said in (
+        ("JoinGroup", 99, {}, "not played: ValueError: there is no version 99 of JoinGroup"),
+        ("Teleport", 1, {}, "not played: KeyError: 'TELEPORT'"),
+        ("FindCoordinator", 6, {}, "not played: ConnectionError: the broker closed the connection: version 6 of "
+                                   "API 10, which is not offered"),
+    ):
+        steps = [{"request": {"api": api, "version": version, "message": message}}]
+        assert judge({**record, "steps": steps}).differences == (said,)
+
+
+def test_messages_are_recorded_and_played_over_sockets(records: list[dict[str, Any]]) -> None:
+    """What our broker answers through sockets is what was recorded of a real one, and has the same form."""
+    chosen = [one for one in records if one["broker_version"] == "4.4.0" and one["situation"] in (
+        "static_leader_again_9", "offsets_by_time", "topics_twice", "committed_metadata_in_transaction")]
+    with KafkaCluster() as cluster:
+        host, _, port = cluster.bootstrap_servers.partition(":")
+        made, said = record_at(chosen, host, int(port), "4.4.0")
+    assert said == () and len(made) == 4
+    for one, other in zip(sorted(chosen, key=lambda one: str(one["situation"])), made, strict=True):
+        assert one["steps"] == json.loads(json.dumps(other["steps"]))
+
+
+def test_without_the_gateway_they_are_not_played(monkeypatch: pytest.MonkeyPatch, records: list[dict[str, Any]],
+                                                 tmp_path: Path) -> None:
+    """The command says how many, and what is needed."""
+    path = tmp_path / "three.json"
+    path.write_text(json.dumps({"records": records[:3]}), encoding="utf-8")
+    options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.conformance.options)
+    assert conformance.run((str(path),), options).text.splitlines()[-1].split() == ["all", "3", "3", "0", "0"]
+    monkeypatch.setattr(conformance, "find_spec", lambda name: None)
+    assert conformance.run((str(path),), options).text.splitlines()[-1] == (
+        "3 not played: they are bytes of the wire, which need the extra `gateway`: pip install 'kafka-proto[gateway]'")
+
+
+def test_a_topic_that_is_made_says_its_settings_in_every_version() -> None:
+    """Java's Admin reads them from version 5 on, also of a topic that is refused: they are never null."""
+    for version, refused in ((5, ()), (6, ()), (5, ("t",)), (6, ("t",))):
+        clients = Talk(Host(Settings(), {"t": 1}, 1_000_000))
+        me = clients.connect()
+        topic = {"name": refused[0] if refused else "new", "num_partitions": 1, "replication_factor": 1,
+                 "assignments": (), "configs": ()}
+        (row,) = clients.one(me, offer.CREATE_TOPICS, version, {"topics": (topic,), "validate_only": False})["topics"]
+        names = tuple(setting["name"] for setting in row["configs"])
+        assert names == (() if refused else (
+            "cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas"))
+
+
+def test_the_name_of_a_protocol_is_null_where_a_version_has_that() -> None:
+    """In the bytes: from version 7 of JoinGroup on; before that it is empty."""
+    written = {version: write_message("response", offer.JOIN_GROUP, version, {"protocol_name": None})
+               for version in (6, 7)}
+    assert len(written[7]) == len(written[6]) + 1  # the type of the protocols, which 6 does not have
+    clients = Talk(Host(Settings(), {}, 1_000_000))
+    me = clients.connect()
+    for version, name in ((5, ""), (6, ""), (7, None), (9, None)):
+        asked = {"group_id": "g", "session_timeout": 10_000, "member_id": "nobody", "protocol_type": "consumer",
+                 "protocols": ({"name": "range", "metadata": b""},)}
+        assert clients.one(me, offer.JOIN_GROUP, version, asked)["protocol_name"] == name
+
+
+def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:
+    """Another broker of the cluster reads what a consumer of committed records may not; the leader itself does not."""
+    clients = Talk(Host(Settings("3.5.2", 0, ports=(0, 0)), {"t": 2}, 1_000_000))
+    me = clients.connect()
+    (topic,) = clients.one(me, offer.METADATA, 8, {"topics": None})["topics"]
+    led = next(row["partition_index"] for row in topic["partitions"] if row["leader_id"] == 1)
+    owner = {"producer_id": 7, "producer_epoch": 0}
+    data = write_batch([Record(None, b"open")], base_timestamp=5, is_transactional=True, base_sequence=0, **owner)
+    clients.host.broker = attrs.evolve(clients.host.broker, node=handle(clients.host.broker.node, ProduceRequest(
+        9, "tid", -1, f"t-{led}", RecordBatch((data,), 7, 0, 0, is_transactional=True)))[0])
+
+    def read(replica: int) -> tuple[int, int]:
+        wanted = {"partition": led, "fetch_offset": 0, "partition_max_bytes": 1_000}
+        asked = {"replica_id": replica, "max_bytes": 1_000, "isolation_level": 1, "session_epoch": -1,
+                 "topics": ({"topic": "t", "partitions": (wanted,)},)}
+        (row,) = clients.one(me, offer.FETCH, 11, asked)["responses"][0]["partitions"]
+        return row["error_code"], len(row["records"])
+
+    assert [read(replica) for replica in (-1, 1, 2, 3)] == [(0, 0), (6, 0), (0, len(data)), (6, 0)]
