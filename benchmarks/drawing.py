@@ -203,7 +203,8 @@ class Drawing:
         fields = {**attrs.asdict(owner), "partitions": indexes}
         of_brokers = ADDED_BY_BROKERS.get(self.release, (4, 5))
         if of_brokers and self.once_in(6):
-            return "AddPartitionsToTxn", self.pick(of_brokers), {**fields, "verify_only": self.once_in(2)}
+            looks = self.once_in(2) or (self.release >= "4" and self.level == 0)  # to add throws, and the id is stuck
+            return "AddPartitionsToTxn", self.pick(of_brokers), {**fields, "verify_only": looks}
         return "AddPartitionsToTxn", family.add_partitions, fields
 
     def produce(self, family: Family, owner: Owner) -> tuple[str, int, Fields]:

@@ -43,17 +43,17 @@ BROKERS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("3.6.2", 0, ("java35", "rdkafka", "aiokafka")),
     ("3.7.2", 0, ("java35", "rdkafka", "aiokafka")),
     ("3.8.1", 0, ("java39", "java35", "rdkafka", "aiokafka")),
-    ("4.0.0", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.0.0", 0, ("java39", "java35", "rdkafka", "aiokafka")),
     ("4.0.0", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
-    ("4.1.1", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.1.1", 0, ("java39", "java35", "rdkafka", "aiokafka")),
     ("4.1.1", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
     ("4.1.1", 2, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
-    ("4.2.0", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.2.0", 0, ("java39", "java35", "rdkafka", "aiokafka")),
     ("4.2.0", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
-    ("4.3.1", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.3.1", 0, ("java39", "java35", "rdkafka", "aiokafka")),
     ("4.3.1", 1, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
     ("4.3.1", 2, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
-    ("4.4.0", 0, ("tv2", "java39", "java35", "rdkafka", "aiokafka")),
+    ("4.4.0", 0, ("java39", "java35", "rdkafka", "aiokafka")),
 )
 """Release, level of `transaction.version`, and the families of clients that speak to it; new ones at the end, for the
 seeds of those before."""

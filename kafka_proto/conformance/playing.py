@@ -18,6 +18,8 @@ from kafka_proto.versions import BrokerVersion, version_of
 PARTITIONS = (0, 1)
 """Of the topic `T`; a record means one that does not exist where it names another."""
 HELD = "the coordinator's WriteTxnMarkers is held on its way to the partition"
+NO_MARKER = "no marker came"
+"""In place of it, where the step before ended nothing."""
 DELIVERED = "the held WriteTxnMarkers is delivered"
 WAITED = re.compile(r"waited until the coordinator's state is one of \[(.*)\]")
 PASSED = re.compile(r"(\d+) ms pass")
@@ -66,7 +68,7 @@ def is_of_the_wire(record: dict[str, Any]) -> bool:
 def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:
     """Yield each step, and whether the markers that it causes are held: the next note says so."""
     for step, following in zip(steps, [*steps[1:], {}], strict=True):
-        yield step, following.get("note") == HELD
+        yield step, following.get("note") in (HELD, NO_MARKER)
 
 
 def awaited(note: str) -> list[str]:
@@ -78,7 +80,10 @@ def awaited(note: str) -> list[str]:
 def _happened(node: Node, step: dict[str, Any], ours: dict[str, Any], symbols: Symbols) -> Node:
     """Do what a note says."""
     note = step["note"]
-    if note in (HELD, "state"):
+    if note in (HELD, NO_MARKER):
+        ours["note"] = HELD if node.held else NO_MARKER
+        return node
+    if note == "state":
         return node
     if note == DELIVERED:
         return _delivered(node, ours)

@@ -187,12 +187,16 @@ def waits_for(placement: Placement, view: View) -> tuple[str, ...]:
 
 
 def model(
-    name: str, title: str, clients: tuple[str, ...], releases: Mapping[str, BrokerVersion], default: str
+    name: str, title: str, clients: tuple[str, ...], releases: Mapping[str, BrokerVersion], default: str = ""
 ) -> ModelSpec:
-    """Return the model of a version with its releases; the first client is its default."""
+    """Return the model of a version with its releases; the first client is its default, and the first release too.
+
+    Unless another default is named.
+    """
+    release = default or next(iter(releases))
     settings = {
         "client": Setting(clients, clients[0], doc="the family of the clients: which versions of requests they speak"),
-        "release": Setting(tuple(releases), default, doc="the release of Kafka that the brokers are"),
+        "release": Setting(tuple(releases), release, doc="the release of Kafka that the brokers are"),
         **SETTINGS,
     }
     return ModelSpec(
@@ -209,11 +213,11 @@ def recorded(level: int, *releases: str) -> dict[str, BrokerVersion]:
 MODELS = (
     model(
         "kip-98", "whole transactions with brokers as Kafka 1.0 to 2.3", ("aiokafka", "java23"),
-        {"2.3": versions.KIP_98, "0.11": versions.KIP_98_0_11}, "2.3",
+        {"2.3": versions.KIP_98, "0.11": versions.KIP_98_0_11},
     ),
     model(
         "kip-360", "whole transactions with brokers as Kafka 2.5 to 3.5", ("java35", "rdkafka", "aiokafka"),
-        recorded(0, "3.5.2"), "3.5",
+        recorded(0, "3.5.2"),
     ),
     model(
         "kip-890-part-1", "whole transactions with brokers as Kafka 3.6 to 3.9, or 4 at level 1",
@@ -223,6 +227,6 @@ MODELS = (
     ),
     model(
         "kip-890", "whole transactions with brokers as Kafka 4", ("tv2", "java39", "java35", "rdkafka", "aiokafka"),
-        recorded(2, "4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"), "4.0",
+        recorded(2, "4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"),
     ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafka_proto.conformance.playing import DELIVERED, HELD, PASSED, REPEATED, awaited, with_holds
+from kafka_proto.conformance.playing import DELIVERED, HELD, NO_MARKER, PASSED, REPEATED, awaited, with_holds
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.errors import BY_NAME, CODES
 from kafka_proto.gateway import offer
@@ -41,7 +41,7 @@ MOST = 2**20
 def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, patient: bool = False) -> str | None:
     """Return why a situation is not played over the wire, or None."""
     notes = [str(step.get("note")) for step in record["steps"]]
-    if markers is None and (HELD in notes or DELIVERED in notes):
+    if markers is None and {HELD, NO_MARKER, DELIVERED} & {*notes}:
         return "a marker is held between brokers"
     is_long = any(map(REPEATED.fullmatch, notes)) and not patient
     return "it takes tens of thousands of requests" if is_long else None
@@ -104,8 +104,8 @@ class Situation:
             while (epoch := _init(self, 1, fields)["producer_epoch"]) < int(repeated[1]) and (
                     epoch >= 0 or self._wait()):  # an error has no epoch, and is not asked about for ever
                 pass
-        elif note == HELD and self._markers is not None and not self._markers.is_holding():
-            return {"note": "no marker came"}
+        elif note in (HELD, NO_MARKER) and self._markers is not None:
+            return {"note": HELD if self._markers.is_holding() else NO_MARKER}
         elif note == DELIVERED:
             self._deliver()
         return {}

@@ -19,7 +19,7 @@ from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.situations import Situation, left_out
 from kafka_proto.requests import partition_index
 
-EACH = 10
+EACH = 25
 """Of so many records one is played in the suite."""
 
 

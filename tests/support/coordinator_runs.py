@@ -55,7 +55,7 @@ def build(version: BrokerVersion, row: str) -> Model:
     log, sizes = ROWS[row]
     faults = Faults(**{**dict.fromkeys(FAULT_KINDS, 1), "crash": 2}, targets=("b1", "b2", "c1"))
     settings = {"log": log, "timeouts": "request,delivery,transaction"}
-    made = model("compared", "", (CLIENTS[version.name],), v0=version)
+    made = model("compared", "", (CLIENTS[version.name],), {"0": version})
     return made.make(sizes, settings, network="connections", faults=faults)
 
 

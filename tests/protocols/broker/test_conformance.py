@@ -22,6 +22,7 @@ from kafka_proto.versions import (
     KIP_890_4_4,
     KIP_890_4_4_LEVEL_1,
     KIP_890_PART_1,
+    RELEASES,
     version_of,
 )
 
@@ -36,6 +37,12 @@ FEWEST = 0.96
 def records() -> list[dict[str, Any]]:
     """All records of the file."""
     return load(FILE)
+
+
+@pytest.fixture(scope="module")
+def others() -> list[dict[str, Any]]:
+    """Those of the releases and levels that the first file leaves out."""
+    return load(OTHERS)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +106,13 @@ def test_records_about_bytes_are_told_apart() -> None:
         assert before in text and not judge(json.loads(text.replace(before, after))).equal
 
 
+def test_the_other_releases_and_levels_are_equal(others: list[dict[str, Any]]) -> None:
+    """4,149 records of 14 pairs and of 4.2.0: situations of the other files, and sessions drawn for these brokers."""
+    assert len(others) == 4149 and all(record["stable"] for record in others)
+    assert len({(one["broker_version"], one["transaction_version"]) for one in others}) == 15
+    assert [verdict for verdict in map(judge, others) if not verdict.equal] == []
+
+
 def test_what_a_broker_lists_in_no_order_is_compared_as_a_set() -> None:
     """Its transactions; nothing else."""
     both = [["A", "Empty"], ["B", "Ongoing"]]
@@ -123,6 +137,26 @@ def test_another_release_is_told_apart(
     """The broker of one version is not that of another: the judge can say no."""
     asked = [record for record in records if record["broker_version"] == release]
     assert sum(judge(record, version).equal for record in asked) == equal < len(asked)
+
+
+@pytest.mark.parametrize(("neighbour", "level", "release"), [
+    ("3.5.2", 0, "3.6.2"), ("3.7.2", 0, "3.6.2"), ("3.6.2", 0, "3.7.2"), ("3.8.1", 0, "3.7.2"), ("3.7.2", 0, "3.8.1"),
+    ("4.0.0", 2, "4.1.1"), ("4.2.0", 2, "4.1.1"), ("4.2.0", 2, "4.3.1"), ("4.0.0", 1, "4.2.0"), ("4.1.1", 0, "4.0.0"),
+])
+def test_a_neighbour_is_told_apart(others: list[dict[str, Any]], neighbour: str, level: int, release: str) -> None:
+    """The release before or after it, at the same level, answers some situation otherwise."""
+    asked = [one for one in others if (one["broker_version"], one["transaction_version"]) == (release, level)]
+    equal = sum(judge(record, version_of(neighbour, level)).equal for record in asked)
+    assert 0.8 * len(asked) < equal < len(asked)
+
+
+@pytest.mark.parametrize(("wrong", "release", "right"), [
+    (1, "4.3.1", 0), (0, "4.3.1", 1), (1, "4.3.1", 2), (1, "4.1.1", 2), (2, "4.0.0", 1),
+])
+def test_another_level_is_told_apart(others: list[dict[str, Any]], wrong: int, release: str, right: int) -> None:
+    """A release at another level is another version."""
+    asked = [one for one in others if (one["broker_version"], one["transaction_version"]) == (release, right)]
+    assert sum(judge(record, version_of(release, wrong)).equal for record in asked) < len(asked)
 
 
 def test_difference_names_the_step_and_both_values(records: list[dict[str, Any]]) -> None:
@@ -175,6 +209,14 @@ def test_release_at_a_level_is_a_version_of_its_own_or_refused() -> None:
         with pytest.raises(ValueError, match=rf"no version stands for Kafka {release} at transaction.version {level}; "
                                              "there are 3.5.2 at 0, .*, 3.9.2 at 0 to 1, 4.0.0 at 0 to 2, .* 4.4.0"):
             version_of(release, level)
+
+
+def test_every_release_and_level_is_recorded() -> None:
+    """No version stands for a pair without records of a real broker, and all of them are equal."""
+    rows = agreement([judge(record) for path in default_files({}) for record in load(path)])
+    pairs = {(release, level) for release, versions in RELEASES.items() for level in range(len(versions))}
+    assert {(row.release, row.level) for row in rows} == pairs
+    assert [row for row in rows if row.equal != row.records] == []
 
 
 @pytest.mark.parametrize("changed", [
