@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import OneOf, whole
+from harness.cli.check_expected import missed, temporal_of, what_finds_it, why_missed
 from harness.cli.check_limits import FREE_STATES, Report, Watch, ended_by
 from harness.cli.check_options import (
     PLAIN,
@@ -28,12 +29,13 @@ from harness.cli.check_options import (
     refuse_together,
 )
 from harness.cli.check_text import summary_lines
-from harness.cli.check_what import SearchTarget, search_target
+from harness.cli.check_what import asked_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_folder, cli, pairs
 from harness.explore.any_model import ORDER, PlainSearch
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
+from harness.explore.target import SearchTarget
 from harness.model import Model, Refusal, unknown
 
 if TYPE_CHECKING:
@@ -93,9 +95,11 @@ def check(
 ) -> int:
     """Search a model, or the model of a scenario, completely.
 
-    Without --invariant every invariant that is claimed is checked. A search of actors ends at a limit.
+    Without --invariant every invariant that is claimed is checked. A search of actors ends at a limit. A scenario is
+    searched with the faults and timers that it declares; where what it expects to be violated is not found, the exit
+    code is 2.
     """
-    asked = search_target(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
+    asked = asked_target(what, pairs(sizes, int), pairs(settings, str), network, faults, targets, timers)
     built = asked.searched(view)
     names = _invariants(built, asked, invariants)
     reduce = reductions_of(built, reductions, symmetry)
@@ -108,6 +112,8 @@ def check(
     engine = engine_for(built, engine, reduce, {
         "--property": temporal, "--view": view, "--fingerprints": fingerprints, "--checkpoint": checkpoint,
     })
+    spoiling = {**given, "--invariant": invariants}
+    temporal = temporal or temporal_of(asked, built, engine, spoiling)
     check_folder(out)
     start, cpu = time.perf_counter(), time.process_time()
     most = states or (FREE_STATES if engine == PLAIN or beyond_specs(built) else 0)
@@ -144,6 +150,10 @@ def check(
     tables = _counterexamples(asked, names, result, lassos, fairness, out, summary)
     if summary["violated"] and summary["verdict"] in ("ok", "limited"):
         summary["verdict"] = "violated"
+    summary["missed"] = missed(summary, invariants)
+    is_missed = summary["missed"] is not None and summary["missed"]["why"] != "asked"
+    if is_missed and summary["verdict"] == "ok":
+        summary["verdict"] = "missed"
     answer(as_json, summary, summary_lines(summary, tables))
     if search.interrupted:
         kept = f", which is kept in {checkpoint}: the same command goes on from there" if checkpoint is not None else ""
@@ -151,8 +161,13 @@ def check(
     if isinstance(search, Search):
         search.close()
     gc.freeze()
+    bounds = {"--size": sizes, "--set": settings, "--network": network, "--faults": faults, "--target": targets,
+              "--timers": timers, **given}
     if summary["verdict"] == "limited":
-        raise Refusal(ended_by(summary, checkpoint))
+        more = f"; {what_finds_it(asked, summary, bounds)}" if is_missed else ""
+        raise Refusal(ended_by(summary, checkpoint) + more)
+    if is_missed:
+        raise Refusal(why_missed(asked, summary, bounds))
     return 1 if summary["violated"] else 0
 
 
@@ -171,7 +186,7 @@ def _invariants(model: Model, asked: SearchTarget, chosen: tuple[str, ...]) -> t
             temporal = any(prop.name == name and prop.is_temporal for prop in model.properties)
             hint = f"; {name} is a temporal property, name it with --property" if temporal else ""
             raise Refusal(unknown(f"{model.name} has no invariant {name!r}", name, known, "its invariants are") + hint)
-    return chosen or tuple(name for name in known if name in asked.claims(model))
+    return chosen or asked.invariants(model)
 
 
 def _timer() -> Callable[[], bool]:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness.cli.check_expected import first_line
 from harness.cli.check_limits import goes_beyond_specs, limit_words
 from harness.cli.check_options import PLAIN, SPARK
 from harness.record.counted import counted
@@ -20,9 +21,7 @@ def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iter
     )
     name = summary["scenario"] or summary["model"]
     if not summary["violated"]:
-        partly = summary["verdict"] in ("interrupted", "limited")
-        said = "searched in part, no violation so far" if partly else "no violation"
-        yield f"{name}: {said} in {counts}"
+        yield f"{name}: {first_line(summary, counts)}"
         yield from (f"  {line}" for line in [*_how(summary), *limit_words(summary)])
     for violated in summary["violated"]:
         steps = counted(violated["length"] - 1, "step")
@@ -36,7 +35,9 @@ def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iter
         else:
             fewest = "the fewest possible" if violated["shortest"] else "perhaps not the fewest possible"
             headline = f"{violated['property']} is violated after {steps}, {fewest}"
-        as_expected = ", as expected" if violated["property"] == summary["expected"] else ""
+        expected = summary["expected"]
+        as_expected = ", as expected" if violated["property"] == expected else f", expected is {expected}" if (
+            expected and expected not in (each["property"] for each in summary["violated"])) else ""
         yield f"{name}: {headline}{as_expected}"
         yield textwrap.fill(violated["reason"], 100, initial_indent="  ", subsequent_indent="  ")
         yield f"  {counts}"

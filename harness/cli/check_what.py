@@ -1,4 +1,4 @@
-"""What `check` is asked to search: a model or a scenario, with sizes, settings, network, faults, and timers."""
+"""What `check` is asked to search: its options for sizes, settings, network, faults, and timers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from harness.explore.bounded import ALL, bounded
-from harness.model import Faults, Model, ModelSpec, Refusal, Scenario, find_model, find_runnable, unknown
+from harness.explore.target import SearchTarget, search_target
+from harness.model import Faults, Model, Refusal, unknown
 from harness.model.faults import FAULT_KINDS, LINK_KINDS
 from harness.record.trail import build_model
 
@@ -17,70 +17,19 @@ WITH_TARGETS = (*LINK_KINDS, "pause", "crash")
 """Kinds of faults that affect an actor, not a message."""
 
 
-@attrs.frozen(eq=False)
-class SearchTarget:
-    """A model to search. `make` builds it."""
-
-    name: str
-    """As it was asked for: of a model, or of a scenario."""
-    spec: ModelSpec
-    scenario: Scenario | None
-    sizes: Mapping[str, int]
-    settings: Mapping[str, str]
-    network: str | None
-    faults: Faults
-    timers: Mapping[str, int]
-    """How many timers may fire in a run: by name, or all together under `ALL`; empty for any number."""
-
-    def make(self, history_variables: bool = False) -> Model:
-        """Build the model, without a bound on timers, with the module's history variables where they are wanted."""
-        return self.spec.make(self.sizes, self.settings, self.network, self.faults, history_variables)
-
-    def searched(self, view: bool) -> Model:
-        """Build the model that is searched: a spec's with history variables, unless a view hides them; with bounds."""
-        built = self.make(history_variables=True)
-        if built.actors or built.faulty or (view and "messages_discard" in built.view_hides):
-            built = self.make()
-        return bounded(built, self.timers)
-
-    def claims(self, model: Model) -> tuple[str, ...]:
-        """Return the properties that are claimed: by the scenario, by the model, or all."""
-        if self.scenario is not None:
-            return self.scenario.claims
-        return model.claimed if model.claimed is not None else tuple(prop.name for prop in model.properties)
-
-    def temporal_claims(self, model: Model) -> tuple[str, ...]:
-        """Return the temporal properties that a scenario claims."""
-        claims = () if self.scenario is None else self.scenario.claims
-        return tuple(prop.name for prop in model.properties if prop.is_temporal and prop.name in claims)
-
-
-def search_target(
+def asked_target(
     what: str, sizes: Mapping[str, int], settings: Mapping[str, str], network: str | None,
     faults: tuple[str, ...], targets: tuple[str, ...], timers: tuple[str, ...],
 ) -> SearchTarget:
-    """Return what is to be searched: what a scenario says, but for what is given. Raises Refusal."""
-    spec, scenario = _found(what)
-    base = scenario or Scenario(what, spec.title, what)
-    asked = SearchTarget(
-        what, spec, scenario, {**base.sizes, **sizes}, {**base.settings, **settings}, network or base.network,
-        base.faults, {},
-    )
+    """Return what is to be searched: what a scenario declares, but for what is given. Raises Refusal."""
+    asked = search_target(what, sizes, settings, network)
     if faults or targets:
         asked = attrs.evolve(asked, faults=_faults(asked, faults, targets))
-    free = asked.make()
-    limits = {} if timers == (ANY,) else _numbers(timers, "--timers", "1 or RequestTimeout=1")
-    if not timers and scenario is not None and (free.actors or free.faulty):
-        limits = {ALL: scenario.timeouts}
-    return attrs.evolve(asked, timers=limits)
-
-
-def _found(what: str) -> tuple[ModelSpec, Scenario | None]:
-    try:
-        return find_model(what), None
-    except Refusal:
-        scenario, spec = find_runnable(what)
-        return spec, scenario
+        asked = attrs.evolve(asked, timers=asked.own_timers)
+    if timers:
+        limits = {} if timers == (ANY,) else _numbers(timers, "--timers", "1 or RequestTimeout=1")
+        asked = attrs.evolve(asked, timers=limits)
+    return asked
 
 
 def _numbers(given: Iterable[str], option: str, example: str) -> dict[str, int]:

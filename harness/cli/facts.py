@@ -146,6 +146,7 @@ def _scenario_facts(row: Scenario, every: Catalogue) -> Iterable[tuple[str, Rows
     timed = "timed: the earliest event in virtual time" if row.mode == "timed" else "free: any possible step"
     yield "Runs", [("mode", timed), ("steps", f"at most {row.steps}, before the fair ending"),
                    ("timeouts", f"at most {counted(row.timeouts, 'timer')} fired early"),
+                   ("in a search", f"at most {counted(row.searched_timers, 'timer')} fired in a run"),
                    ("runs", f"{row.runs:,} by each strategy")]
     names = commands(row, built(spec) if spec else None)
     yield "Run it", [(command, "") for command in names]

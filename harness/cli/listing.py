@@ -149,8 +149,8 @@ def _scenario_json(row: Scenario, every: Catalogue | None) -> dict[str, Any]:
     spec = next((spec for spec in every.models if spec.name == row.model), None)
     return entry | {
         "network": row.network, "faults": faults_to_json(row.faults), "workload": row.workload, "steps": row.steps,
-        "timeouts": row.timeouts, "runs": row.runs, "checked": row.checked and attrs.asdict(row.checked),
-        "commands": commands(row, built(spec) if spec else None),
+        "timeouts": row.timeouts, "searched_timers": row.searched_timers, "runs": row.runs,
+        "checked": row.checked and attrs.asdict(row.checked), "commands": commands(row, built(spec) if spec else None),
     }
 
 

@@ -150,10 +150,17 @@ class Scenario:
     """Bound on the steps of one run, before its fair ending."""
     timeouts: int = 3
     """How many timers the scheduler may fire early in free mode."""
+    timers: int | None = None
+    """How many timers a search, which knows no time, lets fire in a run; None for as many as `timeouts`."""
     runs: int = 400
     """Default number of runs per strategy."""
     checked: Checked | None = None
     """Where the flaw is in a spec too: the search that finds it, whose length the scoreboard shows beside."""
+
+    @property
+    def searched_timers(self) -> int:
+        """How many timers a search lets fire in a run."""
+        return self.timeouts if self.timers is None else self.timers
 
 
 @attrs.frozen(eq=False)

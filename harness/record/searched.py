@@ -92,15 +92,47 @@ class Searched:
 
     def is_at_size_of(self, scenario: Scenario) -> bool:
         """Say whether the search had the scenario's sizes, settings, network and faults."""
-        sizes = {name: size.default for name, size in find_model(scenario.model).sizes.items()} | dict(scenario.sizes)
         return (
-            (self.model, self.sizes, self.settings) == (scenario.model, sizes, _settings(scenario))
+            (self.model, self.sizes, self.settings) == (scenario.model, _sizes(scenario), _settings(scenario))
             and self.network == _network(scenario) and self.faults == faults_to_json(scenario.faults)
         )
+
+    def command(self, scenario: Scenario, free: int) -> str:
+        """Return the command that makes this search again; what is the scenario's own is left out.
+
+        A search may visit `free` states where nobody says how many.
+        """
+        sizes, settings = _sizes(scenario), _settings(scenario)
+        words = [f"--size {name}={number}" for name, number in self.sizes.items() if sizes.get(name) != number]
+        words += [f"--set {name}={value}" for name, value in self.settings.items() if settings.get(name) != value]
+        words += [f"--network {self.network}"] if self.network != _network(scenario) else []
+        words += self._fault_options(faults_to_json(scenario.faults))
+        if self.timers is not None and self.timers != {"": scenario.searched_timers}:
+            words.append("--timers " + ",".join(f"{name}={n}" if name else f"{n}" for name, n in self.timers.items()))
+        words += [f"--reduce {','.join(self.reductions)}"] if self.reductions else []
+        size = 10 ** (len(f"{self.states}") - 1)
+        words += [f"--states {(self.states // size + 1) * size}"] if self.timers and self.states >= free else []
+        return " ".join(["kafka-proto check", scenario.name, *words])
+
+    def _fault_options(self, own: Mapping[str, Any]) -> list[str]:
+        """Return the options that make of a scenario's own faults those of the search."""
+        if self.faults == own:
+            return []
+        anew = any(name not in self.faults for name in own)
+        kinds = ["none"] if anew else []
+        numbers = {kind: n for kind, n in self.faults.items() if isinstance(n, int)}
+        kinds += [f"{kind}={n}" for kind, n in numbers.items() if anew or own.get(kind) != n]
+        targets = self.faults.get("targets", ())
+        words = [f"--faults {','.join(kinds)}"] if kinds else []
+        return [*words, *(f"--target {name}" for name in targets if anew or name not in own.get("targets", ()))]
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as a JSON object."""
         return attrs.asdict(self)
+
+
+def _sizes(scenario: Scenario) -> dict[str, int]:
+    return {name: size.default for name, size in find_model(scenario.model).sizes.items()} | dict(scenario.sizes)
 
 
 def _settings(scenario: Scenario) -> dict[str, str]:

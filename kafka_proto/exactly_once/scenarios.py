@@ -33,30 +33,31 @@ MIXED = ("MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "OperationsEnd
 LATE_END = row(
     "late-end", "an EndTxn is late in an abandoned connection, and ends a later transaction (KAFKA-17754)", "kip-360",
     ONE, Faults(rules=(Rule("delay", message="EndTxnRequest", nth=1, delay_ms=110),)), MIXED, mode="timed", runs=400,
-    expected="MarkerAttribution", repaired="late-end-repaired",
+    timers=2, expected="MarkerAttribution", repaired="late-end-repaired",
 )
 LATE_PRODUCE = Faults(rules=(Rule("delay", message="ProduceRequest", nth=1, delay_ms=200),))
 HANGING = row(
     "hanging-transaction", "a batch is late and given up: it opens a transaction that nobody ends (KAFKA-14402)",
     "kip-360", APART, LATE_PRODUCE, ("NoHangingTransaction", "OperationsEnd"), mode="timed", runs=400,
-    settings={"timeouts": "request,delivery"}, expected="NoHangingTransaction", repaired="hanging-transaction-repaired",
+    timers=1, settings={"timeouts": "request,delivery"}, expected="NoHangingTransaction",
+    repaired="hanging-transaction-repaired",
 )
 JOINING = row(
     "late-batch-joins", "a batch is late and given up: it becomes a part of the next transaction (KIP-890)",
     "kip-890-part-1", APART, LATE_PRODUCE, ("AcknowledgedOutcome", "OperationsEnd"), mode="timed", runs=400,
-    settings={"timeouts": "request,delivery", "client": "aiokafka"}, expected="AcknowledgedOutcome",
+    timers=2, settings={"timeouts": "request,delivery", "client": "aiokafka"}, expected="AcknowledgedOutcome",
     repaired="late-batch-joins-repaired",
 )
 LATE_MARKER = row(
     "late-marker", "a marker that was sent twice is late, and ends the next transaction (KAFKA-19446)", "kip-890",
     APART, Faults(rules=(Rule("delay", message="WriteTxnMarkersRequest", nth=1, delay_ms=200),)), MIXED, mode="timed",
-    runs=400, expected="MarkerAttribution", repaired="late-marker-repaired",
+    runs=400, timers=1, expected="MarkerAttribution", repaired="late-marker-repaired",
 )
 PLAIN = {**ONE, "producers": 0, "idempotent-producers": 1, "records": 3}
 SENT_AGAIN = row(
     "record-sent-again", "records are deleted, their producer begins its sequences again: an old copy is taken, too",
     "kip-98", {**PLAIN, "deletions": 2}, Faults(rules=(Rule("delay", message="ProduceRequest", nth=2, delay_ms=200),)),
-    ("AcknowledgedOnce", "OperationsEnd"), mode="timed", runs=400, settings={"client": "java23"},
+    ("AcknowledgedOnce", "OperationsEnd"), mode="timed", runs=400, timers=2, settings={"client": "java23"},
     expected="AcknowledgedOnce", repaired="record-sent-again-repaired",
 )
 GOES_ON = row(

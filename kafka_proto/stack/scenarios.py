@@ -36,19 +36,21 @@ LOST = Timed("crash", ("b1",), at_ms=250, until_ms=300)
 LAST_REPLICA = cluster(
     "stack-last-replica-standing",
     "the ISR shrinks to its leader, whose disk is lost: what two replicas had to hold is gone (KIP-966)",
-    Faults(timed=(CUT, LOST)), TWO, claims=LOSSY, mode="timed", runs=200, settings={"disk": "lost"},
+    Faults(timed=(CUT, LOST)), TWO, claims=LOSSY, mode="timed", runs=200, timers=1,
+    settings={"disk": "lost"},
     expected="AckedTransactionsSurvive", repaired="stack-last-replica-standing-repaired",
 )
 ONE_REPLICA = cluster(
     "stack-one-replica-is-enough", "min.insync.replicas=1: what one broker held is acknowledged, and its disk is lost",
-    Faults(timed=(CUT, LOST)), {**TWO, "min-insync-replicas": 1}, claims=LOSSY, mode="timed", runs=200,
+    Faults(timed=(CUT, LOST)), {**TWO, "min-insync-replicas": 1}, claims=LOSSY, mode="timed", runs=200, timers=1,
     settings={"disk": "lost", "election": "elr"},
     expected="AckedTransactionsSurvive", repaired="stack-one-replica-is-enough-repaired",
 )
 UNCLEAN = cluster(
     "stack-unclean-election", "min.insync.replicas=1, and a broker that is not in sync is elected",
     Faults(timed=(CUT,)), {**TWO, "min-insync-replicas": 1}, elections=2, claims=LOSSY, mode="timed", runs=200,
-    settings={"election": "unclean"}, expected="AckedTransactionsSurvive", repaired="stack-unclean-election-repaired",
+    timers=1, settings={"election": "unclean"}, expected="AckedTransactionsSurvive",
+    repaired="stack-unclean-election-repaired",
 )
 FAILING = (LAST_REPLICA, ONE_REPLICA, UNCLEAN)
 TWINS = (

@@ -112,7 +112,7 @@ def entry(scenario: str, result: Mapping[str, Any]) -> Searched:
     if violated is None:
         steps = result["depth"] - (1 if whole else 2)
     else:
-        steps = violated["length"] - (violated["kind"] != "temporal")
+        steps = violated["length"] - (violated.get("back_to") is None)  # a lasso has the step back, too
     model = result["model"]
     package = next(system.package for system in systems() if any(spec.name == model for spec in system.models))
     return Searched(

@@ -1,0 +1,127 @@
+"""`check SCENARIO` searches what the scenario declares; an expected violation that is not found is never a silence."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from support.command_line import Outcome, call
+
+from harness.model import Scenario, find_scenario, scenarios
+from harness.record.searched import Searched, searched
+
+FLAWED = [row for row in scenarios() if row.expected is not None]
+TIMED = {"late-end": 20, "hanging-transaction": 14, "late-marker": 22, "record-sent-again": 11}
+"""Scenarios in virtual time, and the fewest steps to what is expected of them: no timer fired in a search of them."""
+TEMPORAL = {"s2-stuck-replica": 4, "s5-stuck-abort": 20, "s6-stuck-transition": 14}
+"""Scenarios of specs that are expected to violate a temporal property."""
+FOUND = [found for row in FLAWED if (found := searched(row.name)) is not None and found.violated == row.expected]
+
+
+def first_line(done: Outcome) -> str:
+    return done.out.splitlines()[0]
+
+
+def judged(scenario: Scenario, done: Outcome) -> None:
+    """Hold what `check` says of a scenario against what is expected of it."""
+    said = first_line(done)
+    assert said.startswith(f"{scenario.name}: ")
+    if scenario.expected is None:
+        assert done.code in (0, 2) and " no violation " in said, said
+        assert (done.code == 0) is ("in part" not in said)
+        return
+    assert done.code in (1, 2)
+    if done.code == 2:
+        assert f"expected violation of {scenario.expected} not " in said and done.refusal
+    else:
+        assert f"{scenario.expected} is violated" in done.out and ", as expected" in said
+
+
+@pytest.mark.parametrize("name", [*TIMED, pytest.param("late-batch-joins", marks=pytest.mark.large)])
+def test_scenario_in_virtual_time_is_searched_with_timers(name: str, tmp_path: Path) -> None:
+    """What is expected is found after the fewest steps; the repaired twin is searched completely, and clean."""
+    done = call("check", name, "--json", "--out", tmp_path)
+    (violated,) = done.json["violated"]
+    scenario = find_scenario(name)
+    assert scenario is not None and scenario.repaired is not None
+    assert (done.code, violated["property"]) == (1, scenario.expected)
+    assert violated["length"] - 1 == TIMED.get(name, 26)
+    twin = call("check", scenario.repaired, "--json", "--out", tmp_path)
+    assert (twin.code, twin.json["verdict"], twin.json["complete"]) == (0, "ok", True)
+    assert twin.json["timers"] == done.json["timers"] == {"": scenario.timers}
+
+
+@pytest.mark.parametrize("name", TEMPORAL)
+def test_temporal_claims_of_a_scenario_are_checked_unasked(name: str, tmp_path: Path) -> None:
+    """A lasso is found where one is expected, none in the twin, and the twin's claims are said to hold."""
+    done = call("check", name, "--out", tmp_path)
+    scenario = find_scenario(name)
+    assert scenario is not None and scenario.repaired is not None
+    assert done.code == 1 and f"{scenario.expected} is violated by {TEMPORAL[name]} steps" in first_line(done)
+    twin = call("check", scenario.repaired, "--out", tmp_path)
+    assert twin.code == 0 and f"  {scenario.expected} holds\n" in twin.out
+
+
+@pytest.mark.parametrize("scenario", FLAWED, ids=lambda scenario: scenario.name)
+def test_bound_that_leaves_the_expected_violation_out_is_said_first(scenario: Scenario, tmp_path: Path) -> None:
+    """Of a search of a few states: it is found, or the first line says that it was not, and the code is 2."""
+    judged(scenario, call("check", scenario.name, "--states", 300, "--out", tmp_path))
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("scenario", list(scenarios()), ids=lambda scenario: scenario.name)
+def test_no_scenario_is_silent_where_something_is_expected(scenario: Scenario, tmp_path: Path) -> None:
+    """The same of every scenario, repaired twins among them, with more states and bounded memory."""
+    judged(scenario, call("check", scenario.name, "--states", 50_000, "--memory", 2, "--out", tmp_path))
+
+
+@pytest.mark.parametrize(("options", "command"), [
+    (("--timers", "0"), "kafka-proto check late-end"),
+    (("--faults", "none", "--timers", "0"), "kafka-proto check late-end"),
+    (("--memory", "0.0001"), "kafka-proto check late-end"),
+])
+def test_refusal_names_a_search_that_finds_it(options: tuple[str, ...], command: str, tmp_path: Path) -> None:
+    """The command can be pasted: it finds what is expected."""
+    done = call("check", "late-end", *options, "--json", "--out", tmp_path)
+    assert done.refusal.endswith(f": {command}") and "another search found it" in done.refusal
+    assert done.json["missed"] == {"property": "MarkerAttribution", "why": "absent"}
+    assert done.json["verdict"] == ("limited" if "--memory" in options else "missed")
+    assert call(*shlex.split(command)[1:], "--out", tmp_path).code == 1
+
+
+@pytest.mark.parametrize("found", FOUND, ids=lambda found: found.scenario)
+def test_named_search_is_the_one_that_was_made(found: Searched, tmp_path: Path) -> None:
+    """Its sizes, settings, network, faults, timers and reductions are those of the search that is kept."""
+    scenario = find_scenario(found.scenario)
+    assert scenario is not None
+    words = shlex.split(found.command(scenario, 500_000))
+    assert words[:3] == ["kafka-proto", "check", scenario.name]
+    assert ("--states" in words) is (found.timers is not None and found.states >= 500_000)
+    made = call(*words[1:], "--states", 10, "--json", "--out", tmp_path).json
+    assert [made["sizes"], made["settings"], made["network"], made["faults"], made["timers"], made["reductions"]] == [
+        found.sizes, found.settings, found.network, found.faults, found.timers, list(found.reductions)]
+
+
+def test_other_invariants_may_be_asked_for(tmp_path: Path) -> None:
+    """The answer is about these, and code 0; that another one is expected to be violated is said first."""
+    done = call("check", "late-marker", "--invariant", "Atomicity", "--out", tmp_path)
+    assert done.code == 0
+    said = "expected violation of MarkerAttribution not asked for; no violation of what was, in "
+    assert first_line(done).startswith(f"late-marker: {said}")
+
+
+def test_temporal_expectation_that_an_option_spoils_is_said_first(tmp_path: Path) -> None:
+    """With symmetry no temporal property is checked; of actors none is at all, and a simulation is named."""
+    done = call("check", "s5-stuck-abort", "--symmetry", "--out", tmp_path)
+    assert "expected violation of EventuallyAllClientsGetPid not looked for" in first_line(done)
+    assert done.refusal.endswith(": kafka-proto check s5-stuck-abort")
+    actors = call("check", "fenced-by-own-duplicate", "--states", 1000, "--out", tmp_path)
+    assert "expected violation of EventuallyOneClientAddsAllPartitions not looked for" in first_line(actors)
+    assert actors.refusal.endswith(": kafka-proto simulate fenced-by-own-duplicate --seeds 1000")
+
+
+def test_another_violation_than_the_expected_one_is_said_to_be_that(tmp_path: Path) -> None:
+    """Where only another invariant fails, the headline names the one that was expected."""
+    done = call("check", "late-end", "--invariant", "AcknowledgedOutcome", "--out", tmp_path)
+    assert done.code == 1 and first_line(done).endswith(", expected is MarkerAttribution")
