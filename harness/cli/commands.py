@@ -20,6 +20,7 @@ from harness.cli import OneOf, after_the_run, interrupt_handled, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_file, check_folder, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
+from harness.explore.ahead import look_ahead
 from harness.explore.flaw import fewest_steps
 from harness.model import Refusal, find_runnable, unknown
 from harness.record import Recorder, Trail, model_of_history, read_history, read_trail
@@ -66,8 +67,8 @@ def hunt(scenario: tuple[str, ...], seeds: int | None, thorough: bool, out: Path
     chosen = chosen_scenarios(scenario)
     check_folder(out)
     with screen.board(chosen) as (progress, finished):
-        hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps, hold=held, thorough=thorough,
-                       finished=finished)
+        hunting = Hunt(chosen, out, seeds, progress=progress, check=fewest_steps, hold=held, look_ahead=look_ahead,
+                       thorough=thorough, finished=finished)
         rows = hunting.run()
         interrupt_handled()
     complete = not hunting.interrupted and hunting.failure is None
@@ -122,7 +123,8 @@ def simulate(
         raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
     scenario, spec = find_runnable(what)
     expected = scenario.expected if scenario is not None else None
-    model, plan = resolve(what, None, pairs(sizes, int), pairs(settings, str))
+    given = pairs(sizes, int), pairs(settings, str)
+    model, plan = resolve(what, None, *given)
     plan = everything(spec.make()) if scenario is None else plan
     plan = attrs.evolve(plan, steps=steps) if steps else plan
     check_folder(out)
@@ -151,15 +153,17 @@ def simulate(
     if made.history is None:
         made.history, again = write_run(trail, path, runtime)
         digest = digest or again.digest
+    ahead = None if made.violations or made.interrupted else look_ahead(what, *given)
     result = {
         "model": model.name, "scenario": scenario.name if scenario else None, "runs": made.runs, "steps": made.steps,
+        "ahead": None if ahead is None else ahead.to_json(),
         "violations": made.violations, "violations_as_expected": made.as_expected, "expected": expected,
         "verdict": made.kept.verdict.to_json(), "witnessed": sorted(made.witnessed),
         "trail": str(path), "history": str(made.history), "digest": digest,
         "seed": trail.seed, "strategy": strategy, "runtime": runtime,
         "interrupted": made.interrupted, **({} if covered is None else {"coverage": covered.to_json()}),
     }
-    answer(as_json, result, screen.simulated(result, trail, made.interrupted))
+    answer(as_json, result, screen.simulated(result, trail, made.interrupted, ahead))
     if made.interrupted and alone:
         raise KeyboardInterrupt(f"interrupted; the run is written as far as it went, {counted(made.steps, 'step')}")
     if made.interrupted:

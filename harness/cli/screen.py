@@ -20,6 +20,7 @@ from rich.text import Text
 
 from harness.model import Scenario
 from harness.record import Trail
+from harness.record.ahead import Ahead
 from harness.record.counted import counted, some_of
 from harness.simulate.lines import length, wrapped
 from harness.simulate.rows import ScoreboardRow
@@ -100,8 +101,10 @@ class TerminalOutput:
             lines.append("kafka-proto show TRAIL prints what was found step by step")
         self.print([*lines, f"written to {out / 'scoreboard.txt'} and {out / 'scoreboard.json'}"])
 
-    def simulated(self, result: Mapping[str, Any], trail: Trail, interrupted: bool) -> list[str]:
-        """Return the lines that say what came of `simulate`."""
+    def simulated(
+        self, result: Mapping[str, Any], trail: Trail, interrupted: bool, ahead: Ahead | None
+    ) -> list[str]:
+        """Return the lines that say what came of `simulate`, and what a search comes to where nothing was found."""
         verdict, expected, runs = result["verdict"], result["expected"], counted(result["runs"], "run")
         if verdict["ok"]:
             said = f"no violation in {runs}" + (f" (expected is one of {expected})" if expected else "")
@@ -121,7 +124,8 @@ class TerminalOutput:
         lines += self._covered(result["coverage"]) if "coverage" in result else []
         path = shlex.quote(result["trail"])
         lines += [f"  trail    {result['trail']}", f"  history  {result['history']}"]
-        return [*lines, f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"]
+        lines += [f"  replay   kafka-proto replay {path}", f"  show     kafka-proto show {path}"]
+        return lines if ahead is None else [*lines, *self._wrapped(ahead.sentence), f"  {ahead.command}"]
 
     def _covered(self, coverage: Mapping[str, Any]) -> list[str]:
         """Return the lines that say what the runs reached."""

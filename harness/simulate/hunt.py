@@ -36,7 +36,7 @@ from harness.simulate.session import Session, drive
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import Strategy
 from harness.simulate.tables import Tables
-from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, Task, Tried, carry_out, finish
+from harness.simulate.tasks import REFINEMENT, Check, Finished, Hold, LookAhead, Task, Tried, carry_out, finish
 from harness.simulate.workers import counter, interrupts_held_back, workers
 
 SILENCE, BRIEF = 20, 4
@@ -73,7 +73,8 @@ class Hunt:
     def __init__(
         self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
         progress: Callable[[int, int, str], None] = lambda done, planned, message: None,
-        check: Check | None = None, hold: Hold | None = None, thorough: bool = False,
+        check: Check | None = None, hold: Hold | None = None, look_ahead: LookAhead | None = None,
+        thorough: bool = False,
         finished: Callable[[ScoreboardRow], None] = lambda row: None,
     ) -> None:
         self.chosen = chosen
@@ -83,6 +84,7 @@ class Hunt:
         self.progress = progress
         self.check = check
         self.hold = hold
+        self.look_ahead = look_ahead
         self.thorough = thorough
         self.finished = finished
         self.rows: list[ScoreboardRow] = []
@@ -170,7 +172,8 @@ class Hunt:
             return
         best = self._found[scenario.name] = _worst(tried.values())
         self._hunt_twin(scenario)
-        done = partial(finish, scenario.name, best, self.check, self.hold)
+        ahead = None if searched_before(scenario)["is_covered"] else self.look_ahead
+        done = partial(finish, scenario.name, best, self.check, self.hold, ahead)
         self._jobs.appendleft(HuntJob(scenario, done, partial(self._judge, scenario)))
 
     def _topping_up(self, scenario: Scenario) -> dict[str, int] | None:
@@ -244,19 +247,23 @@ class Hunt:
             runs_needed=min((self._times * at for at in found.values()), default=0),
             flawed=next((s.name for s in self._flawed(scenario)), None),
             due=sum(t.runs / found[t.strategy] for t in tried if t.strategy in found) if found else None,
-            cpu_seconds=cpu, **searched_before(scenario),
+            cpu_seconds=cpu, ahead=finished.ahead, **searched_before(scenario),
         )
         if self.check is not None and scenario.checked is not None:
             row = attrs.evolve(row, checked=scenario.checked, checked_steps=finished.checked_steps)
-        row = self._silent(row) if best is None else self._written(row, best, finished)
+        row = self._silent(row, scenario.mode) if best is None else self._written(row, best, finished)
         row = attrs.evolve(row, seconds=perf_counter() - self._began[scenario.name])
         self.rows.append(row)
         self.finished(row)
 
-    def _silent(self, row: ScoreboardRow) -> ScoreboardRow:
-        """Return the row of a scenario in which nothing was found."""
+    def _silent(self, row: ScoreboardRow, mode: str) -> ScoreboardRow:
+        """Return the row of a scenario in which no run found anything.
+
+        What a search found besides counts in free mode only: a search takes steps in orders that no time allows.
+        """
         enough = row.due is None or row.due >= self._times or any(t.exhausted for t in row.tried)
-        return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough)
+        bad = mode == "free" and row.ahead is not None and row.ahead.is_bad
+        return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough and not bad)
 
     def _written(self, row: ScoreboardRow, best: Tried, finished: Finished) -> ScoreboardRow:
         """Return the row of a scenario in which something was found, and write that down."""

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from harness.model import Checked
+from harness.record.ahead import Ahead
 from harness.record.searched import Searched
 from harness.simulate.tasks import REFINEMENT, Tried
 
@@ -44,6 +45,8 @@ class ScoreboardRow:
     """What a search of this scenario's actors, or of its spec, found before; of a package that keeps that."""
     is_covered: bool = False
     """Whether that was all of the scenario, with its code as it is."""
+    ahead: Ahead | None = None
+    """Where no run found anything: what a search comes to that ends soon."""
     flawed: str | None = None
     """For a repaired twin: the scenario that it is the twin of."""
     due: float | None = None
@@ -101,6 +104,7 @@ class ScoreboardRow:
             "flawed": self.flawed, "spec": self.spec, "held": self.held,
             "seconds": round(self.seconds, 3), "cpu_seconds": round(self.cpu_seconds, 3),
             "searched": None if self.searched is None else {**self.searched.to_json(), "covers": self.is_covered},
+            "ahead": None if self.ahead is None else self.ahead.to_json(),
             "missed_by": [t.strategy for t in self.missed],
             "checked": None if self.checked is None else {
                 "model": self.checked.model, "sizes": dict(self.checked.sizes),

@@ -154,6 +154,8 @@ def _outcome(row: ScoreboardRow) -> str:
         said = f"violates {row.violated}, expected {row.expected or 'no violation'}"
     elif row.expected:
         said = f"no run violates {row.expected}"
+    elif row.ahead is not None and row.ahead.is_bad:
+        said = "no run shows it, but a search finds a violation, see below"
     elif row.missing:
         said = f"no run reached {', '.join(row.missing)}"
     else:
@@ -164,7 +166,11 @@ def _outcome(row: ScoreboardRow) -> str:
 def _finding(row: ScoreboardRow, width: int) -> list[str]:
     """Return the lines that say what was found and how to replay it."""
     if row.trail is None:
-        return ["", f"{row.scenario}: {row.violated}", *wrapped(row.reason, width, "  ")] if row.reason else []
+        if row.reason:
+            return ["", f"{row.scenario}: {row.violated}", *wrapped(row.reason, width, "  ")]
+        ahead = row.ahead
+        return [] if ahead is None else ["", f"{row.scenario}: no run found anything",
+                                         *wrapped(ahead.sentence, width, "  "), f"    {ahead.command}"]
     proof = ", proved shortest" if row.proved_shortest else ""
     shrunk = in_steps(row.steps_shrunk or 0, row.fair_steps, row.fair_cycle)
     spec = []

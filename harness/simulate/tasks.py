@@ -14,6 +14,7 @@ import attrs
 from harness.memo.interning import long_lived
 from harness.model import Model, Refusal, Scenario, find_scenario, model_of
 from harness.record import Trail
+from harness.record.ahead import Ahead
 from harness.simulate.guards import Guards
 from harness.simulate.plan import Plan, plan_of
 from harness.simulate.raised import RAISED, sentence
@@ -51,6 +52,8 @@ Hold = Callable[[Tables], Holding | None]
 """Makes that for tables, or nothing where the model names no spec; a function of a module, for workers get its name."""
 Check = Callable[[str], int | None]
 """From a scenario's name to the fewest steps to the flaw that it names in a spec; likewise."""
+LookAhead = Callable[[str], Ahead | None]
+"""From a scenario's name to what a search of it comes to that ends soon; likewise."""
 
 
 @attrs.frozen
@@ -95,6 +98,7 @@ class Finished:
     shrunk: Shrunk | None
     reason: str | None
     checked_steps: int | None
+    ahead: Ahead | None
     cpu_seconds: float
 
 
@@ -184,8 +188,11 @@ def wanted_violation(run: Run, scenario: Scenario) -> str | None:
     return RAISED if RAISED in violated else None
 
 
-def finish(name: str, found: Tried | None, check: Check | None, hold: Hold | None) -> Finished:
-    """Shrink what was found in a scenario, and search its spec where it names one."""
+def finish(
+    name: str, found: Tried | None, check: Check | None, hold: Hold | None, look_ahead: LookAhead | None
+) -> Finished:
+    """Shrink what was found in a scenario, and search its spec where it names one; where nothing was found, look ahead.
+    """
     cpu = process_time()
     shrunk, reason = None, None if found is None else found.reason
     if found is not None and found.trail is not None:
@@ -198,7 +205,8 @@ def finish(name: str, found: Tried | None, check: Check | None, hold: Hold | Non
             shrunk = Shrunk(trail, had, had, 0)
     scenario = scenario_named(name)
     steps = check(name) if check is not None and scenario.checked is not None else None
-    return Finished(shrunk, reason, steps, process_time() - cpu)
+    ahead = look_ahead(name) if look_ahead is not None and found is None else None
+    return Finished(shrunk, reason, steps, ahead, process_time() - cpu)
 
 
 def _shrunk(trail: Trail, found: Tried, hold: Hold | None) -> tuple[Shrunk, str | None]:
