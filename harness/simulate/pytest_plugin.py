@@ -74,4 +74,4 @@ def _silent(reports: Iterable[Any]) -> dict[Ahead, list[str]]:
     for (what, claims), names in tests.items():
         if (ahead := look_ahead(what, claims=claims)) is not None:
             found.setdefault(ahead, []).extend(names)
-    return found
+    return {ahead: list(dict.fromkeys(names)) for ahead, names in found.items()}

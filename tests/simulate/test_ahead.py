@@ -125,6 +125,11 @@ def test_of_something_large(run):
     pass
 
 
+def test_twice():
+    for _ in range(2):
+        harness.simulated("vault-calm", seeds=1)(lambda run: None)()
+
+
 def test_of_nothing():
     pass
 '''
@@ -137,15 +142,15 @@ def test_simulated_tests_that_pass_are_listed_with_a_search(words: tuple[str, ..
     pytester.makepyfile(conftest="import vault\nfrom harness.model import register\nregister(vault.system())",
                         test_silent=SUITE)
     done = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *words)
-    done.assert_outcomes(passed=5)
+    done.assert_outcomes(passed=6)
     at = next(n for n, line in enumerate(done.outlines) if "= simulations that found nothing =" in line)
     found = {tuple(sorted(names.split(", "))): (said, command) for (names, _, said), command in zip(
         (line.partition(": ") for line in done.outlines[at + 1:at + 5:2]), done.outlines[at + 2:at + 5:2], strict=True)}
     assert found == {
         ("test_of_runs", "test_with_claims"): (FINDS, "  kafka-proto check vault-crash"),
-        ("test_of_an_application",): (CLEAN, "  kafka-proto check vault-calm"),
+        ("test_of_an_application", "test_twice"): (CLEAN, "  kafka-proto check vault-calm"),
     }
-    assert "5 passed" in done.outlines[at + 5]
+    assert "6 passed" in done.outlines[at + 5]
 
 
 def test_other_claims_are_named_in_the_command() -> None:
