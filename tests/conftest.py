@@ -4,6 +4,7 @@ the garbage collector leaves the simulator's tables alone, as the drivers do, an
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,9 @@ settings.register_profile(
     "project", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=False
 )
 settings.load_profile("project")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it runs in the background so, and tests of interrupts would wait for one that nobody hears.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -184,12 +184,17 @@ def new_run(client: Client) -> str:
     return f"run{max(before, default=0) + 1}"
 
 
+def pass_ms(milliseconds: int) -> None:
+    """Let time pass."""
+    threading.Event().wait(milliseconds / 1000)
+
+
 def pauses() -> Any:
     """Return what lets a little time pass, so many times."""
     left = [MOST_PAUSES]
 
     def pause() -> bool:
-        threading.Event().wait(PAUSE_MS / 1000)
+        pass_ms(PAUSE_MS)
         left[0] -= 1
         return left[0] > 0
 

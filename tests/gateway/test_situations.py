@@ -48,11 +48,7 @@ def check(records: Iterable[dict[str, Any]]) -> int:
 @pytest.fixture
 def waiting(clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers' time passes only while a player waits, so that no transaction times out before."""
-    def pause() -> bool:
-        clock.pass_ms(100)
-        return True
-
-    monkeypatch.setattr(conforming, "pauses", lambda: pause)
+    monkeypatch.setattr(conforming, "pass_ms", clock.pass_ms)
 
 
 @pytest.mark.usefixtures("waiting")
