@@ -110,7 +110,8 @@ def test_commands_need_no_checkout(wheel: Path, tmp_path: Path) -> None:
     _, *rows, everything = (line.split() for line in played.stdout.splitlines())
     assert [row[:3] for row in rows] == [["4.4.0", level, "rdkafka"] for level in "012"]
     assert everything[0] == "all" and everything[1] == everything[2] and int(everything[1]) >= 256
-    assert list(folder.iterdir()) == []
+    # kio imports hypothesis where that is installed, as it is for these tests; and that makes a folder.
+    assert {path.name for path in folder.iterdir()} <= {".hypothesis"}
     hunted = environment.call("hunt", "s4-copied-tail", "--out", "found", cwd=folder)
     assert hunted.returncode == 0, hunted.stderr
     replayed = environment.call("replay", "found/s4-copied-tail.trail.jsonl", cwd=folder)
