@@ -370,8 +370,9 @@ def pass_time(group: ClassicGroup, now: int) -> Step:
     promised = FrozenMap((known, until) for known, until in group.promised.items() if until > now)
     lapsed = len(promised) != len(group.promised)
     group = attrs.evolve(group, promised=promised)
-    for known, member in group.members.items():
-        if member.joining is None and member.syncing is None and member.silent_until <= now:
+    for known in group.members:
+        member = group.members.get(known)  # who is dropped may end a rebalance, which drops others
+        if member is not None and member.joining is None and member.syncing is None and member.silent_until <= now:
             group, more = _without(group, known, now)
             answers += more
     if group.state is GroupState.PREPARING_REBALANCE and (lapsed or group.rebalance_until <= now):

@@ -106,6 +106,16 @@ def test_who_is_silent_is_dropped_and_the_rest_goes_on() -> None:
     assert second not in clients.host.broker.groups["g"].members
 
 
+def test_two_who_are_silent_are_dropped_at_once_where_the_first_ends_a_rebalance() -> None:
+    """Time may pass in one step, over both sessions and the rebalance that a third member began."""
+    clients = talk()
+    pair(clients)
+    three = clients.connect()
+    third, _ = new_member(clients, three)
+    clients.wait(REBALANCE)
+    assert list(clients.host.broker.groups["g"].members) == [third]
+
+
 def test_who_does_not_join_again_in_time_is_left_behind() -> None:
     """A rebalance ends with those that joined when its time is over, though the other still heartbeats."""
     clients = talk()
