@@ -1,7 +1,7 @@
 """Workers of a campaign that wait for its driver, in place of `make_blocks`: so no test depends on which is faster.
 
-Each function returns one that is made inside of it, which Spark hands to its workers as a whole: they know the project,
-but not its tests.
+They do not wait for ever: a driver that fails is a test that fails. Each function returns one that is made inside of
+it, which Spark hands to its workers as a whole: they know the project, but not its tests.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 MakeBlocks = Callable[..., Iterator[int]]
+PATIENCE_S = 120
 
 
 def one_block_until(over: Path) -> MakeBlocks:
@@ -23,7 +24,9 @@ def one_block_until(over: Path) -> MakeBlocks:
 
         for some in tasks:
             yield from make_blocks([some[:1]], *rest)
+        end = time.monotonic() + PATIENCE_S
         while not over.exists():
+            assert time.monotonic() < end, "the driver has not heard of an interrupt"
             time.sleep(0.02)
 
     return make
@@ -44,7 +47,9 @@ def in_step_with(shown: Path, times: int) -> MakeBlocks:
         def reported(self: BlockProgress, runs: int, failing: int) -> None:
             report(self, runs, failing)
             told.append(runs)
+            end = time.monotonic() + PATIENCE_S
             while len(told) <= times and str(runs) not in shown.read_text(encoding="utf-8").split():
+                assert time.monotonic() < end, f"the driver has not shown {runs} runs"
                 time.sleep(0.02)
 
         BlockProgress.report = reported  # type: ignore[method-assign]
