@@ -14,7 +14,7 @@ import trio
 from harness.demo.session.live_session import LiveSession
 from harness.demo.web import server
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 Json = dict[str, Any]
 
 
