@@ -12,8 +12,9 @@ import attrs
 
 from harness.simulate.chance import Seeded
 from kafka_proto.broker import Node, deliver_held, handle, new_node, next_deadline, pass_time
+from kafka_proto.conformance.notes import DELIVERED, HELD, REPEATED_UNTIL
 from kafka_proto.conformance.observing import partition, transaction
-from kafka_proto.conformance.playing import DELIVERED, HELD, PARTITIONS, REPEATED_UNTIL, repeated
+from kafka_proto.conformance.playing import PARTITIONS, repeated
 from kafka_proto.conformance.requests import name, request_of, response_fields
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.coordinator.transaction import PREPARED

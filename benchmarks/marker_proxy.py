@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from kafka_proto.errors import NAMES
 from kafka_proto.gateway.client import read_response
 from kafka_proto.gateway.frames import FrameReader, framed
 from kafka_proto.gateway.offer import WRITE_TXN_MARKERS
-from kafka_proto.gateway.situations import NAMES
 
 LOOPBACK = "127.0.0.1"
 PIECE = 65_536

@@ -93,6 +93,8 @@ COORDINATOR_NOT_AVAILABLE. DUPLICATE_SEQUENCE_NUMBER says that it was done befor
 cannot be are exceptions of Kafka's broker.
 """
 BY_NAME = {name: code for code in CODES for name in (code.name, *code.spec)}
+NAMES = {code.number: code.name for code in CODES}
+"""Kafka's names by number."""
 
 
 class ErrorCode(StrEnum):

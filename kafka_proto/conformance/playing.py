@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
 from kafka_proto.broker import Node, deliver_held, handle, new_node, next_deadline, pass_time
+from kafka_proto.conformance.notes import (
+    DELIVERED,
+    HELD,
+    NO_MARKER,
+    PASSED,
+    REPEATED,
+    awaited,
+    with_holds,
+)
 from kafka_proto.conformance.observing import partition, transaction
 from kafka_proto.conformance.requests import name, request_of, response_fields
 from kafka_proto.conformance.symbols import Symbols
@@ -17,14 +24,6 @@ from kafka_proto.versions import BrokerVersion, version_of
 
 PARTITIONS = (0, 1)
 """Of the topic `T`; a record means one that does not exist where it names another."""
-HELD = "the coordinator's WriteTxnMarkers is held on its way to the partition"
-NO_MARKER = "no marker came"
-"""In place of it, where the step before ended nothing."""
-DELIVERED = "the held WriteTxnMarkers is delivered"
-WAITED = re.compile(r"waited until the coordinator's state is one of \[(.*)\]")
-PASSED = re.compile(r"(\d+) ms pass")
-REPEATED_UNTIL = "InitProducerId without producer id repeated until the epoch is "
-REPEATED = re.compile(REPEATED_UNTIL + r"(\d+)")
 MOST_WAITS = 10
 OF_BYTES = frozenset(("bytes", "also"))
 """Fields of a record's Produce: what is odd about a batch, and more batches in the same request."""
@@ -37,7 +36,7 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
     """
     chosen = version or version_of(record["broker_version"], record["transaction_version"])
     if is_of_the_wire(record):
-        from kafka_proto.gateway.conforming import play_here
+        from kafka_proto.gateway.in_process import play_here
 
         return play_here(record, chosen)
     node, symbols = new_node(chosen, map(name, PARTITIONS)), Symbols()
@@ -63,18 +62,6 @@ def is_of_the_wire(record: dict[str, Any]) -> bool:
     """Say whether a record has whole messages, or is about the bytes of a batch: it is played by frames."""
     requests = [step.get("request", {}) for step in record["steps"]]
     return any("message" in asked or not OF_BYTES.isdisjoint(asked.get("fields", ())) for asked in requests)
-
-
-def with_holds(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Yield each step, and whether the markers that it causes are held: the next note says so."""
-    for step, following in zip(steps, [*steps[1:], {}], strict=True):
-        yield step, following.get("note") in (HELD, NO_MARKER)
-
-
-def awaited(note: str) -> list[str]:
-    """Return the states that a note says was waited for; of another note none."""
-    waited = WAITED.fullmatch(note)
-    return [] if waited is None else [state.strip(" '\"") for state in waited[1].split(",")]
 
 
 def _happened(node: Node, step: dict[str, Any], ours: dict[str, Any], symbols: Symbols) -> Node:

@@ -9,36 +9,11 @@ behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-from kafka_proto.errors import CODES
-from kafka_proto.gateway import offer
 from kafka_proto.gateway.records import AFTER_LENGTH, HEADER, Record, read_header, with_checksum, write_batch
-
-if TYPE_CHECKING:
-    from kafka_proto.gateway.situations import Situation
-
-BY_NUMBER = {code.number: code.name for code in CODES}
-
-
-def produce(s: Situation, version: int, f: Mapping[str, Any]) -> dict[str, Any]:
-    """Produce a batch; with `also` more of them, each for the partition that it names."""
-    rows = ({**f, "bytes": {}, **row} for row in (f, *f.get("also", ())))
-    wanted = tuple({"index": row["partition"], "records": batch_of(row, s.owner(row), s.now_ms)} for row in rows)
-    message = {"transactional_id": s.named(f.get("transactional_id")), "acks": f.get("acks", -1), "timeout": 10_000,
-               "topic_data": s.topics("partition_data", *wanted, topic=f.get("topic"))}
-    try:
-        got = s.ask(offer.PRODUCE, version, message)
-    except ConnectionError:
-        return {"connection": "closed"}
-    if message["acks"] == 0:
-        return {"connection": "open"}
-    found = [(row["index"], {"error": BY_NUMBER[row["error_code"]], "base_offset": row["base_offset"]})
-             for topic in got["responses"] for row in topic["partition_responses"]]
-    return {"partitions": [[index, row] for index, row in sorted(found)]} if "also" in f else found[0][1]
-
 
 LZ4_FRAME, ZSTD_FRAME = b"\x04\x22\x4d\x18\x60\x40\x82", b"\x28\xb5\x2f\xfd\x20"
 STORED: Mapping[str, Callable[[bytes], bytes]] = {

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafka_proto.conformance.playing import DELIVERED, HELD, NO_MARKER, PASSED, REPEATED, awaited, with_holds
+from kafka_proto.conformance.notes import DELIVERED, HELD, NO_MARKER, PASSED, REPEATED, awaited, with_holds
 from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.errors import BY_NAME, CODES
+from kafka_proto.errors import BY_NAME, NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.fetched import batches, shown, text
 from kafka_proto.gateway.held_markers import HeldMarkers
-from kafka_proto.gateway.odd_batches import produce
+from kafka_proto.gateway.odd_batches import batch_of
 from kafka_proto.gateway.records import BatchHeader, Record
 from kafka_proto.gateway.verbatim import Verbatim, api_key
 from kafka_proto.requests import partition_name
@@ -24,10 +24,11 @@ from kafka_proto.requests import partition_name
 Ask = Callable[[int, int, Mapping[str, Any]], dict[str, Any]]
 """Sends a request, by API and version, and returns the response."""
 PAUSE_MS = 50
+MOST_PAUSES = 600
+"""While something has to happen at the broker by itself, such as a time-out."""
 Wait = Callable[[], bool]
 """Lets so much time pass; False where it was long enough."""
 Fields = Mapping[str, Any]
-NAMES = {code.number: code.name for code in CODES}
 TOPIC, GROUP = "T", "G"
 TIDS = "tid-"
 LEVELS = ("read_uncommitted", "read_committed")
@@ -36,15 +37,6 @@ EARLIEST = -2
 PREPARED = ("PrepareCommit", "PrepareAbort")
 MEMBER_ID_REQUIRED = BY_NAME["MEMBER_ID_REQUIRED"].number
 MOST = 2**20
-
-
-def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, patient: bool = False) -> str | None:
-    """Return why a situation is not played over the wire, or None."""
-    notes = [str(step.get("note")) for step in record["steps"]]
-    if markers is None and {HELD, NO_MARKER, DELIVERED} & {*notes}:
-        return "a marker is held between brokers"
-    is_long = any(map(REPEATED.fullmatch, notes)) and not patient
-    return "it takes tens of thousands of requests" if is_long else None
 
 
 class Situation:
@@ -269,6 +261,23 @@ def _end(s: Situation, version: int, f: Fields) -> dict[str, Any]:
             "producer_epoch": got["producer_epoch"]}
 
 
+def _produce(s: Situation, version: int, f: Fields) -> dict[str, Any]:
+    """Produce a batch; with `also` more of them, each for the partition that it names."""
+    rows = ({**f, "bytes": {}, **row} for row in (f, *f.get("also", ())))
+    wanted = tuple({"index": row["partition"], "records": batch_of(row, s.owner(row), s.now_ms)} for row in rows)
+    message = {"transactional_id": s.named(f.get("transactional_id")), "acks": f.get("acks", -1), "timeout": 10_000,
+               "topic_data": s.topics("partition_data", *wanted, topic=f.get("topic"))}
+    try:
+        got = s.ask(offer.PRODUCE, version, message)
+    except ConnectionError:
+        return {"connection": "closed"}
+    if message["acks"] == 0:
+        return {"connection": "open"}
+    found = [(row["index"], {**_error(row["error_code"]), "base_offset": row["base_offset"]})
+             for topic in got["responses"] for row in topic["partition_responses"]]
+    return {"partitions": [[index, row] for index, row in sorted(found)]} if "also" in f else found[0][1]
+
+
 def _txn_offset_commit(s: Situation, version: int, f: Fields) -> dict[str, Any]:
     got = s.ask(offer.TXN_OFFSET_COMMIT, version, {
         **s.owner(f), "group_id": s.named(f["group_id"]), "generation_id": f.get("generation_id", -1),
@@ -375,7 +384,7 @@ def _delete_topic(s: Situation, version: int, f: Fields) -> dict[str, Any]:
 
 REQUESTS: dict[str, Callable[[Situation, int, Fields], dict[str, Any]]] = {
     "InitProducerId": _init, "AddPartitionsToTxn": _add, "AddOffsetsToTxn": _add_offsets, "EndTxn": _end,
-    "Produce": produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
+    "Produce": _produce, "WriteTxnMarkers": _write_markers, "Fetch": _fetch, "ListOffsets": _list_offsets,
     "DeleteRecords": _delete_records, "TxnOffsetCommit": _txn_offset_commit, "OffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch, "JoinGroup+SyncGroup": _join, "LeaveGroup": _leave,
     "DescribeTransactions": _describe, "ListTransactions": _list, "CreateTopics": _create_topic,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.errors import CODES
+from kafka_proto.errors import NAMES
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.apis.topics import TOPIC_SETTINGS
 from kafka_proto.gateway.codec import has_version
@@ -21,7 +21,6 @@ from kafka_proto.gateway.records import Record, write_batch
 
 HOME = "~"
 PRODUCER = re.compile(r"pid[0-9]+")
-ERRORS = {code.number: code.name for code in CODES}
 LEFT_OUT = frozenset((
     "throttle_time", "error_message", "host", "port", "cluster_id", "log_append_time", "current_leader",
     "diverging_epoch", "snapshot_id", "preferred_read_replica", "config_source",
@@ -85,7 +84,7 @@ class Verbatim:
 
     def _field(self, name: str, value: Any) -> Any:
         if name.endswith("error_code"):
-            return ERRORS.get(value, value)
+            return NAMES.get(value, value)
         if name == "producer_id":
             return self._symbols.producer_name(value)
         if name in MEMBERS and isinstance(value, str):
