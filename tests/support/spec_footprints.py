@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import attrs
 
 from harness.explore.plain import Traversal
-from harness.model import Message, Model, State, View, find_model
-from harness.model.spec import Action, Index, SpecProcess
+from harness.model import Model, State, Step, View, find_model
+from harness.model.spec import SpecProcess
 from harness.model.view import parts
 
 
@@ -22,21 +22,23 @@ class Footprint:
     takes: set[str] = attrs.field(factory=set)
     sends: set[str] = attrs.field(factory=set)
 
-    def look(self, model: Model, state: State, process: SpecProcess, one: Action, index: Index) -> None:
-        """Add what an action does in one state, for one choice of what it ranges over."""
-        arriving = model.arrivals(process, View(state)) if one.receives else ()
-        for message in [(m,) for m in arriving if may_receive(one, index, m)] if one.receives else [()]:
+    def look(self, model: Model, state: State, alone: SpecProcess) -> None:
+        """Add what a process does in one state; it has one action, for one choice of what that ranges over."""
+        view = View(state)
+        self._add(view, alone.steps(view))
+        for message in model.arrivals(alone, View(state)):
             view = View(state)
-            for step in one.steps(process.k, view, index, *message):
-                self.writes.update(variable(name) for name, _ in step.writes)
-                self.sends.update(type(sent).__name__ for sent in step.sent)
-                self.takes.update(type(taken).__name__ for taken in message)
-            self.reads.update(variable(name) for name in view.reads())
+            if self._add(view, alone.receive(view, message)):
+                self.takes.add(type(message).__name__)
 
-
-def may_receive(one: Action, index: Index, message: Message) -> bool:
-    """Say whether an action is about a message, for one choice of who receives it and from whom."""
-    return isinstance(message, one.receives) and index == (message.dest, message.source)[: len(index)]
+    def _add(self, view: View, steps: Iterable[Step]) -> bool:
+        """Add what steps do and what was read for them; return whether there are any."""
+        there = tuple(steps)
+        for step in there:
+            self.writes.update(variable(name) for name, _ in step.writes)
+            self.sends.update(type(sent).__name__ for sent in step.sent)
+        self.reads.update(variable(name) for name in view.reads())
+        return bool(there)
 
 
 def variable(name: str) -> str:
@@ -55,12 +57,14 @@ def _footprints(
     name: str, sizes: tuple[tuple[str, int], ...], settings: tuple[tuple[str, str], ...]
 ) -> Mapping[str, Footprint]:
     model = find_model(name).make(dict(sizes), dict(settings))
-    found: dict[str, Footprint] = {}
+    alone = []
+    for process in model.processes:
+        assert isinstance(process, SpecProcess)
+        alone += [(one.name, SpecProcess(process.name, process.k, ((one, index),))) for one, index in process.actions]
+    found = {action: Footprint() for action, _ in alone}
     for _, state, transitions in Traversal(model, lambda state: tuple(state.values())):
-        for process in model.processes:
-            assert isinstance(process, SpecProcess)
-            for one, index in process.actions:
-                found.setdefault(one.name, Footprint()).look(model, state, process, one, index)
+        for action, by_itself in alone:
+            found[action].look(model, state, by_itself)
         for _ in transitions:
             pass
     return found
