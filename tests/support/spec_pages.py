@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 
 import attrs
 
@@ -33,11 +34,11 @@ from kafka_proto.replication.specs import kip_320
 from kafka_proto.transactions import correspondence
 from kafka_proto.transactions.specs import diary_02
 from support.actor_mutants import Sparing, is_aborting
-from support.paths import ROOT
+from support.paths import DATA, ROOT
 from support.spec_footprints import footprints
 from support.spec_table import PULSAR, REPLICATION, TRANSACTIONS, Row
 
-DATA, FOLDER = ROOT / "tests" / "data", ROOT / "docs" / "specs"
+FOLDER = ROOT / "docs" / "specs"
 STEPS = DATA / "spec_steps.json"
 MODULE = re.compile(r"-{4,} *MODULE +(\w+) *-{4,}")
 WIDTH = 120
@@ -222,7 +223,7 @@ def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None)
     )
     lines = [f"# {page.title}", ""]
     for paragraph in paragraphs:
-        lines += [*wrapped(paragraph), ""]
+        lines += [*wrap(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False), ""]
     if page.names:
         fill = "What the spec, and its Python, calls otherwise than Kafka, the decisions and the actors:"
         lines += [fill, "", "| the spec | Kafka |", "| --- | --- |"]
@@ -230,16 +231,6 @@ def text(page: Page, steps: Mapping[str, list[str]], texts: Texts | None = None)
     for one in flat(page.next_state):
         lines += about(page, one, texts or {}, steps)
     return "\n".join(lines).rstrip() + "\n"
-
-
-def wrapped(sentence: str) -> list[str]:
-    """Return a sentence in lines of the width of the docs."""
-    lines = [""]
-    for word in sentence.split():
-        if len(lines[-1]) + len(word) + 1 > WIDTH:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
 
 
 def beside(files: Sequence[Path], out: Path | None, pages: Sequence[Page] = PAGES) -> None:
