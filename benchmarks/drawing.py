@@ -18,6 +18,7 @@ from kafka_proto.conformance.playing import PARTITIONS, repeated
 from kafka_proto.conformance.requests import name, request_of, response_fields
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.coordinator.transaction import PREPARED
+from kafka_proto.gateway.offer import ADD_PARTITIONS_TO_TXN, RELEASES, WRITE_TXN_MARKERS
 from kafka_proto.producer.families import FAMILIES, Family
 from kafka_proto.versions import version_of
 
@@ -30,10 +31,8 @@ GROUP, INSTANCE = "G", "i1"
 NOWHERE = 7
 """A partition that the topic does not have."""
 LEVELS = ("read_uncommitted", "read_committed")
-MARKERS_FROM = {"4.2.0": 2, "4.3.1": 2, "4.4.0": 2}
-"""Version of WriteTxnMarkers where it is not 1."""
-ADDED_BY_BROKERS = {"3.5.2": (), "3.6.2": (4,), "3.7.2": (4,)}
-"""Versions of AddPartitionsToTxn that brokers send each other, where they are not 4 and 5."""
+ADDED_BY_BROKERS = 4
+"""The version from which on AddPartitionsToTxn is what brokers send each other."""
 Fields = dict[str, Any]
 
 
@@ -70,6 +69,10 @@ class Drawing:
 
     def pick(self, options: Any) -> Any:
         return options[self.chance.index(len(options), "which")]
+
+    def newest(self, api: int) -> int:
+        """Return the last version of an API that the release has."""
+        return RELEASES[self.release][api][1]
 
     def once_in(self, n: int) -> bool:
         return self.chance.index(n, "whether") == 0
@@ -202,7 +205,7 @@ class Drawing:
     def add(self, family: Family, owner: Owner) -> tuple[str, int, Fields]:
         indexes = self.pick(([0], [0], [1], [0, 1])) if not self.once_in(15) else [0, NOWHERE]
         fields = {**attrs.asdict(owner), "partitions": indexes}
-        of_brokers = ADDED_BY_BROKERS.get(self.release, (4, 5))
+        of_brokers = range(ADDED_BY_BROKERS, self.newest(ADD_PARTITIONS_TO_TXN) + 1)
         if of_brokers and self.once_in(6):
             looks = self.once_in(2) or (self.release >= "4" and self.level == 0)  # to add throws, and the id is stuck
             return "AddPartitionsToTxn", self.pick(of_brokers), {**fields, "verify_only": looks}
@@ -302,7 +305,7 @@ class Drawing:
         return "DeleteRecords", 2, {"partition": self.pick(PARTITIONS), "offset": self.pick((-1, 1, 2, 4))}
 
     def mark(self, family: Family, owner: Owner) -> tuple[str, int, Fields]:
-        version = MARKERS_FROM.get(self.release, 1)
+        version = self.newest(WRITE_TXN_MARKERS)
         fields: Fields = {"producer_id": owner.producer_id, "producer_epoch": owner.producer_epoch,
                           "coordinator_epoch": 0, "committed": self.once_in(2), "partitions": [self.pick(PARTITIONS)]}
         return "WriteTxnMarkers", version, fields | ({"transaction_version": self.pick((0, 2))} if version > 1 else {})
