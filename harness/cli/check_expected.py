@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from harness.cli.check_limits import FREE_STATES
+from harness.cli.check_limits import FREE_STATES, goes_beyond_specs
 from harness.cli.check_options import PLAIN, SPARK, beyond_specs
 from harness.explore.target import SearchTarget
 from harness.model import Model, Scenario
@@ -62,7 +62,7 @@ def what_finds_it(asked: SearchTarget, summary: Mapping[str, Any], given: Mappin
     """Say what finds an expected violation: a command where one is known to, else what to change."""
     scenario, expected = asked.scenario, summary["missed"]["property"]
     assert scenario is not None
-    if summary["missed"]["why"] == "unchecked" and beyond_specs(asked.searched()):
+    if summary["missed"]["why"] == "unchecked" and goes_beyond_specs(summary):
         return f"{expected} is temporal, and checked of specs only: kafka-proto simulate {asked.name} --seeds 1000"
     if (known := _known_search(scenario, expected)) is not None:
         return known
