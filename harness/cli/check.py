@@ -32,6 +32,7 @@ from harness.cli.check_text import summary_lines
 from harness.cli.check_what import asked_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_folder, cli, pairs
 from harness.explore.any_model import ORDER, PlainSearch
+from harness.explore.bounded import Bounded
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.packed.result import Result, Violation
 from harness.explore.packed.search import ENGINES, Search
@@ -325,7 +326,7 @@ def _summary(
         "expected": None if asked.scenario is None else asked.scenario.expected,
         "sizes": dict(model.sizes), "settings": dict(model.settings), "network": model.network.name,
         "actors": list(model.actors),
-        "faults": faults_to_json(model.faults), "timers": dict(asked.timers) or None,
+        "faults": faults_to_json(model.faults), "timers": dict(model.timers) if isinstance(model, Bounded) else None,
         "initial": result.initial, "distinct": result.distinct, "generated": result.generated, "depth": result.depth,
         "verdict": verdict, "complete": result.complete, "violated": [],
         "witnesses": {

@@ -25,7 +25,6 @@ def asked_target(
     asked = search_target(what, sizes, settings, network)
     if faults or targets:
         asked = attrs.evolve(asked, faults=_faults(asked, faults, targets))
-        asked = attrs.evolve(asked, timers=asked.own_timers)
     if timers:
         limits = {} if timers == (ANY,) else _numbers(timers, "--timers", "1 or RequestTimeout=1")
         asked = attrs.evolve(asked, timers=limits)

@@ -22,8 +22,11 @@ class SearchTarget:
     settings: Mapping[str, str]
     network: str | None
     faults: Faults
-    timers: Mapping[str, int]
-    """How many timers may fire in a run: by name, or all together under `ALL`; empty for any number."""
+    timers: Mapping[str, int] | None = None
+    """How many timers may fire in a run: by name, or all together under `ALL`; empty for any number.
+
+    None for as many as the scenario declares; of a model, or of a scenario of a spec without faults, any number.
+    """
 
     def make(self, history_variables: bool = False) -> Model:
         """Build the model, without a bound on timers, with the module's history variables where they are wanted."""
@@ -32,9 +35,11 @@ class SearchTarget:
     def searched(self, view: bool = False) -> Model:
         """Build the model that is searched: a spec's with history variables, unless a view hides them; with bounds."""
         built = self.make(history_variables=True)
-        if built.actors or built.faulty or (view and "messages_discard" in built.view_hides):
+        is_free = bool(built.actors) or built.faulty
+        if is_free or (view and "messages_discard" in built.view_hides):
             built = self.make()
-        return bounded(built, self.timers)
+        own = {ALL: self.scenario.searched_timers} if is_free and self.scenario is not None else {}
+        return bounded(built, own if self.timers is None else self.timers)
 
     def claims(self, model: Model) -> tuple[str, ...]:
         """Return the properties that are claimed: by the scenario, by the model, or all."""
@@ -52,14 +57,6 @@ class SearchTarget:
         claims = () if self.scenario is None else self.scenario.claims
         return tuple(prop.name for prop in model.properties if prop.is_temporal and prop.name in claims)
 
-    @property
-    def own_timers(self) -> Mapping[str, int]:
-        """How many timers may fire where nobody says: as many as the scenario declares; of a model any number."""
-        if self.scenario is None:
-            return {}
-        built = self.make()
-        return {ALL: self.scenario.searched_timers} if built.actors or built.faulty else {}
-
 
 def search_target(
     what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
@@ -68,11 +65,10 @@ def search_target(
     """Return a scenario with all that it declares, or a model, as a target, but for what is given. Raises Refusal."""
     spec, scenario = _found(what)
     base = scenario or Scenario(what, spec.title, what)
-    asked = SearchTarget(
+    return SearchTarget(
         what, spec, scenario, {**base.sizes, **(sizes or {})}, {**base.settings, **(settings or {})},
-        network or base.network, base.faults, {},
+        network or base.network, base.faults,
     )
-    return attrs.evolve(asked, timers=asked.own_timers)
 
 
 def _found(what: str) -> tuple[ModelSpec, Scenario | None]:
