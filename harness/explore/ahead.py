@@ -35,12 +35,10 @@ def look_ahead(
     """
     words = ["kafka-proto", "check", what, *(f"--size={name}={number}" for name, number in (sizes or {}).items()),
              *(f"--set={name}={value}" for name, value in (settings or {}).items())]
-    is_timed = False
     try:
         asked = search_target(what, sizes, settings)
         model = asked.searched()
         names = asked.invariants(model)
-        is_timed = asked.scenario is not None and asked.scenario.mode == "timed"
         if claims is not None and (chosen := tuple(name for name in names if name in claims)) != names:
             names = chosen
             words += [f"--invariant={name}" for name in chosen]
@@ -52,9 +50,8 @@ def look_ahead(
         return Ahead(shlex.join(words), 0, raised=f"{type(error).__name__}{f': {first}' if first else ''}")
     if result is None:
         return None
-    command = shlex.join(words)
+    command, is_timed = shlex.join(words), asked.scenario is not None and asked.scenario.mode == "timed"
     if result.violations:
         first_violated = result.violations[0]
-        steps = first_violated.length - 1
-        return Ahead(command, result.distinct, first_violated.name, steps, is_timed=is_timed)
+        return Ahead(command, result.distinct, first_violated.name, first_violated.length - 1, is_timed=is_timed)
     return Ahead(command, result.distinct, is_timed=is_timed) if result.complete else None

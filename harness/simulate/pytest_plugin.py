@@ -63,9 +63,8 @@ def _silent(reports: Iterable[Any]) -> dict[Ahead, list[str]]:
     """Return the tests that found nothing, by the search that is complete and ends soon, where there is one."""
     tests: dict[tuple[str, tuple[str, ...] | None], list[str]] = {}
     for report in reports:
-        for what, claims in getattr(report, "harness_silent", ()):
-            name = report.nodeid.rpartition("::")[2]
-            tests.setdefault((what, None if claims is None else tuple(claims)), []).append(name)
+        for simulated in getattr(report, "harness_silent", ()):
+            tests.setdefault(simulated, []).append(report.nodeid.rpartition("::")[2])
     if not tests:
         return {}
     from harness.explore.ahead import look_ahead

@@ -38,7 +38,7 @@ class Settings:
 SETTINGS = Settings()
 REPORTS: list[str] = []
 """What was written for failures, for the report at the end."""
-SILENT: list[tuple[str, list[str] | None]] = []
+SILENT: list[tuple[str, tuple[str, ...] | None]] = []
 """What was simulated without a finding: scenario or model, and the claims that took the place of its own."""
 
 
@@ -89,7 +89,7 @@ def simulated(
                     break
                 case.run(chosen, seed)
             if injected is None:
-                SILENT.append((what, None if claims is None else list(plan.claims)))
+                SILENT.append((what, None if claims is None else plan.claims))
 
         run_all.__name__ = test.__name__
         run_all.__qualname__ = test.__qualname__
