@@ -16,8 +16,7 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("hypercorn")
 
-from support.command_line import COMMAND, call
-from support.demo_site import PATIENCE_S
+from support.command_line import COMMAND, PATIENCE_S, call
 
 TXN = "transactions/diary-02/actors"
 

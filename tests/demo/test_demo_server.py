@@ -14,8 +14,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("hypercorn")
 
 import trio
-from support.command_line import call
-from support.demo_site import PATIENCE_S, Json, Site, Tab, tabs
+from support.command_line import PATIENCE_S, call
+from support.demo_site import Json, Site, Tab, tabs
 
 from harness.demo.session.live_session import LiveSession
 from harness.demo.session.opened import open_what

@@ -13,8 +13,8 @@ import trio
 
 from harness.demo.session.live_session import LiveSession
 from harness.demo.web import server
+from support.command_line import PATIENCE_S
 
-PATIENCE_S = 60
 Json = dict[str, Any]
 
 
