@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -17,7 +17,7 @@ from kafka_proto.leader import fetching
 from kafka_proto.leader.role import admit, lacks_transactional_id, refusal
 from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin
 from kafka_proto.leader.verification import verification_request
-from kafka_proto.log import PartitionLog
+from kafka_proto.log import PartitionLog, RecordBatch
 from kafka_proto.log.records import NO_SEQUENCE
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
@@ -181,10 +181,14 @@ def _fetch(node: Node, request: ConsumerFetchRequest) -> Answered:
     return node, unknown if log is None else fetching.fetch(log, request)
 
 
-def _list_offsets(node: Node, request: ListOffsetsRequest) -> Answered:
+def list_offsets(
+    node: Node, request: ListOffsetsRequest, times: Callable[[RecordBatch], Iterable[int]] = fetching.written_together
+) -> ListOffsetsResponse:
+    """Look an offset up, as the node's version does; `times` are the time stamps of a batch's records."""
     log = _log_of(node, request.partition)
-    unknown = ListOffsetsResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
-    return node, unknown if log is None else fetching.list_offsets(log, request, node.version.leader.check_time)
+    if log is None:
+        return ListOffsetsResponse(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    return fetching.list_offsets(log, request, node.version.leader.check_time, times)
 
 
 def _delete_records(node: Node, request: DeleteRecordsRequest) -> Answered:
@@ -207,7 +211,7 @@ ANSWERS: dict[type, Callable[[Node, Any], Answered]] = {
     ProduceRequest: _produce,
     WriteTxnMarkersRequest: _write_markers,
     ConsumerFetchRequest: _fetch,
-    ListOffsetsRequest: _list_offsets,
+    ListOffsetsRequest: lambda node, request: (node, list_offsets(node, request)),
     DeleteRecordsRequest: _delete_records,
     TxnOffsetCommitRequest: _txn_offset_commit,
     OffsetCommitRequest: _offset_commit,

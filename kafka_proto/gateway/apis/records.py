@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from kafka_proto import broker as nodes
 from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, named, number, wrong_place
 from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, WaitingFetch, asked_at, code
 from kafka_proto.gateway.codec import Fields
@@ -26,7 +27,6 @@ from kafka_proto.gateway.records import (
     read_records,
     write_marker,
 )
-from kafka_proto.leader import fetching
 from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.log.records import NO_PRODUCER_ID
 from kafka_proto.requests import (
@@ -243,10 +243,9 @@ def list_offsets(broker: Broker, request: Request, token: Token) -> Turn:
         index = partition["partition_index"]
         if wrong := wrong_place(broker, topic, index):
             return broker, {"partition_index": index, "error_code": wrong}
-        name = partition_name(topic, index)
-        asked = ListOffsetsRequest(request.version, name, partition["timestamp"], level, request.message["replica_id"])
-        response = fetching.list_offsets(
-            broker.node.leaders[name].log, asked, broker.node.version.leader.check_time, record_times)
+        asked = ListOffsetsRequest(request.version, partition_name(topic, index), partition["timestamp"], level,
+                                   request.message["replica_id"])
+        response = nodes.list_offsets(broker.node, asked, record_times)
         return broker, {"partition_index": index, "error_code": number(response.error), "offset": response.offset,
                         "timestamp": response.timestamp,
                         "leader_epoch": broker.leader_epoch if response.offset >= 0 else -1}
