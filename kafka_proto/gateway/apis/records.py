@@ -77,9 +77,11 @@ def produce(broker: Broker, request: Request, token: Token) -> Turn:
         errors = [fields["error_code"] for fields in found.values() if fields["error_code"] != NO_ERROR]
         closes = f"acks is 0, and the error {errors[0]} cannot be told" if errors else None
         return broker, (Answer(token, None, closes),)
-    topics = {topic: tuple(fields for (of, _), fields in found.items() if of == topic) for topic, _ in found}
+    topics: dict[str, list[Fields]] = {}
+    for (topic, _), fields in found.items():
+        topics.setdefault(topic, []).append(fields)
     return answered(broker, token, {"responses": tuple(
-        {"name": topic, "partition_responses": results} for topic, results in topics.items())})
+        {"name": topic, "partition_responses": tuple(results)} for topic, results in topics.items())})
 
 
 def _not_appended(index: int, error: int, reason: str | None = None) -> Fields:
