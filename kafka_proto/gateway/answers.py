@@ -69,8 +69,7 @@ def _added(seen: Observed, request: Request, transaction: str, response: Fields,
 
 def _fenced(seen: Observed, request: Request, error: int, node: Node) -> Observed:
     """P7: a producer is fenced only where its coordinator has another epoch for its transactional id."""
-    owner = producer_of(request)
-    if error not in FENCED or owner is None:
+    if error not in FENCED or (owner := producer_of(request)) is None:
         return seen
     tid, producer_id, epoch = owner
     entry = node.transaction_log.get(tid)
