@@ -155,12 +155,12 @@ def _supports(group: ClassicGroup, request: Join) -> bool:
     """Say whether a member's protocols are of the group's type, and all members know one (`supportsProtocols`)."""
     if not request.protocols or not request.protocol_type:
         return False
-    known = _common(dict(group.members.items()))
+    known = _common(group.members)
     return not group.members or (
         request.protocol_type == group.protocol_type and any(name in known for name, _ in request.protocols))
 
 
-def _common(members: dict[str, Member]) -> list[str]:
+def _common(members: FrozenMap[str, Member]) -> list[str]:
     """Return the protocols that all members know, sorted."""
     known = [{name for name, _ in member.join.protocols} for member in members.values()]
     return sorted(set.intersection(*known)) if known else []
@@ -198,7 +198,7 @@ def _replace(group: ClassicGroup, former: str, request: Join, fresh: str, token:
         fenced += ((known.syncing, Synced("FENCED_INSTANCE_ID")),)
     member = Member(request, now + request.session_timeout_ms, known.assignment)
     members = group.members.without(former).set(fresh, member)
-    goes_on = group.state is GroupState.STABLE and _voted(dict(members.items())) == group.protocol_name
+    goes_on = group.state is GroupState.STABLE and _voted(members) == group.protocol_name
     if not goes_on:
         members = members.set(fresh, attrs.evolve(member, joining=token))
     order = tuple(fresh if each == former else each for each in group.order)
@@ -255,14 +255,14 @@ def _complete_join(group: ClassicGroup, now: int) -> Step:
     leader = group.leader if group.leader in members and members[group.leader].joining is not None else next(
         (known for known in order if members[known].joining is not None), order[0])
     new = attrs.evolve(group, state=GroupState.COMPLETING_REBALANCE, generation=generation, order=order, leader=leader,
-                       members=members, protocol_name=_voted(dict(members.items())))
+                       members=members, protocol_name=_voted(members))
     answers = tuple((m.joining, _joined(new, known)) for known, m in members.items() if m.joining is not None)
     rested = FrozenMap((known, attrs.evolve(m, joining=None, assignment=b"", silent_until=_renewed(m, now)))
                        for known, m in members.items())
     return attrs.evolve(new, members=rested), answers
 
 
-def _voted(members: dict[str, Member]) -> str:
+def _voted(members: FrozenMap[str, Member]) -> str:
     """Return the protocol that most members prefer, of those that all know."""
     common = _common(members)
     votes = Counter(next(name for name, _ in m.join.protocols if name in common) for m in members.values())
