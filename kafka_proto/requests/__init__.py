@@ -8,6 +8,7 @@ classes; nothing here decides, and nothing here knows bytes.
 from kafka_proto.requests.error import Error
 from kafka_proto.requests.names import (
     GROUP_TOPIC,
+    INTERNAL_TOPICS,
     OFFSETS_PARTITION,
     TRANSACTION_PARTITION,
     TRANSACTION_TOPIC,
@@ -65,9 +66,9 @@ from kafka_proto.requests.transactions import (
 )
 
 __all__ = [
-    "GROUP_TOPIC", "OFFSETS_PARTITION", "TRANSACTION_PARTITION", "TRANSACTION_TOPIC", "AddOffsetsToTxnRequest",
-    "AddOffsetsToTxnResponse", "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse", "ConsumerFetchRequest",
-    "ConsumerFetchResponse",
+    "GROUP_TOPIC", "INTERNAL_TOPICS", "OFFSETS_PARTITION", "TRANSACTION_PARTITION", "TRANSACTION_TOPIC",
+    "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse", "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse",
+    "ConsumerFetchRequest", "ConsumerFetchResponse",
     "CoordinatorRequest", "CoordinatorResponse", "CreateTopicsRequest", "CreateTopicsResponse",
     "DeleteRecordsRequest", "DeleteRecordsResponse", "DeleteTopicsRequest", "DeleteTopicsResponse",
     "DescribeTransactionsRequest", "DescribeTransactionsResponse", "EndTxnRequest", "EndTxnResponse", "Error",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = (GROUP_TOPIC, TRANSACTION_TOPIC)
 
 
 def partition_name(topic: str, partition: int) -> str:
@@ -22,7 +23,7 @@ TRANSACTION_PARTITION = partition_name(TRANSACTION_TOPIC, 0)
 
 def is_internal(name: str) -> bool:
     """Say whether a partition is of a topic that clients may not write to (`Topic.isInternal`)."""
-    return topic_of(name) in (GROUP_TOPIC, TRANSACTION_TOPIC)
+    return topic_of(name) in INTERNAL_TOPICS
 
 
 def topic_of(name: str) -> str:

@@ -11,14 +11,13 @@ from kafka_proto.gateway.broker import MOST_PARTITIONS, Broker, Token, Turn, cod
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.placement import coordinator_of, leader_of
-from kafka_proto.requests import GROUP_TOPIC, TRANSACTION_TOPIC, partition_name
+from kafka_proto.requests import INTERNAL_TOPICS, partition_name
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 DEFAULT_CONFIG, STATIC_BROKER_CONFIG = 5, 4
 GROUP, TRANSACTION = 0, 1
 """Types of keys that are coordinated. The next one is that of share groups, from version 6 on (KIP-932)."""
 CLUSTER_TOPIC = "__cluster_metadata"
-INTERNAL = (GROUP_TOPIC, TRANSACTION_TOPIC)
 TOPIC, BROKER = 2, 4
 """Types of resources that have settings."""
 TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas")
@@ -59,7 +58,7 @@ def _topic(broker: Broker, name: str, may_create: bool) -> tuple[Broker, Fields]
         error = code("INVALID_TOPIC_EXCEPTION")
     elif name not in broker.topics:
         fits = name != CLUSTER_TOPIC and len(broker.node.leaders) + broker.settings.num_partitions <= MOST_PARTITIONS
-        if may_create and fits and name not in INTERNAL and _alike(broker, name) is None:
+        if may_create and fits and name not in INTERNAL_TOPICS and _alike(broker, name) is None:
             broker = with_topic(broker, name, broker.settings.num_partitions)
         else:
             error = code("UNKNOWN_TOPIC_OR_PARTITION")
@@ -131,7 +130,7 @@ def _refused(broker: Broker, topic: Fields, partitions: int) -> tuple[str, str |
         return "INVALID_REQUEST", f"{name} is the brokers' own"
     if not LEGAL_NAME.fullmatch(name):
         return "INVALID_TOPIC_EXCEPTION", f"{name!r} is no name of a topic"
-    if name in broker.topics or name in INTERNAL:
+    if name in broker.topics or name in INTERNAL_TOPICS:
         return "TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists."
     if (other := _alike(broker, name)) is not None:
         return "INVALID_TOPIC_EXCEPTION", f"Topic '{name}' collides with existing topic: {other}"
