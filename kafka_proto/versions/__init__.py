@@ -7,11 +7,11 @@ own version is in the decision.
 from kafka_proto.versions.broker_version import BrokerVersion
 from kafka_proto.versions.kip_98 import KIP_98, KIP_98_0_11
 from kafka_proto.versions.kip_360 import KIP_360
-from kafka_proto.versions.kip_890 import KIP_890, KIP_890_4_1, KIP_890_4_2, KIP_890_4_4, KIP_890_4_4_LEVEL_1
+from kafka_proto.versions.kip_890 import KIP_890, KIP_890_4_1, KIP_890_4_2, KIP_890_4_4
 from kafka_proto.versions.kip_890_part_1 import KIP_890_PART_1, KIP_890_PART_1_3_6, KIP_890_PART_1_3_7
 from kafka_proto.versions.releases import RELEASES, version_of
 
 __all__ = [
-    "KIP_98", "KIP_98_0_11", "KIP_360", "KIP_890", "KIP_890_4_1", "KIP_890_4_2", "KIP_890_4_4", "KIP_890_4_4_LEVEL_1",
+    "KIP_98", "KIP_98_0_11", "KIP_360", "KIP_890", "KIP_890_4_1", "KIP_890_4_2", "KIP_890_4_4",
     "KIP_890_PART_1", "KIP_890_PART_1_3_6", "KIP_890_PART_1_3_7", "RELEASES", "BrokerVersion", "version_of",
 ]

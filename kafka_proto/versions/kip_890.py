@@ -103,6 +103,3 @@ def at_level(level: int, version: BrokerVersion) -> BrokerVersion:
         version, name=f"{version.name}/level-{level}", title=f"{version.title} at transaction.version {level}",
         coordinator=coordinator,
     )
-
-
-KIP_890_4_4_LEVEL_1 = at_level(1, KIP_890_4_4)

@@ -20,11 +20,11 @@ from kafka_proto.versions import (
     KIP_890,
     KIP_890_4_1,
     KIP_890_4_4,
-    KIP_890_4_4_LEVEL_1,
     KIP_890_PART_1,
     RELEASES,
     version_of,
 )
+from kafka_proto.versions.kip_890 import at_level
 
 FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES = (
     RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages")
@@ -204,7 +204,7 @@ def test_files_are_found_read_and_refused(tmp_path: Path, records: list[dict[str
 
 def test_release_at_a_level_is_a_version_of_its_own_or_refused() -> None:
     """Nothing falls back to another release or level: each pair was recorded, or is refused with those that were."""
-    assert version_of("4.1.1", 2) is KIP_890_4_1 and version_of("4.4.0", 1) == KIP_890_4_4_LEVEL_1
+    assert version_of("4.1.1", 2) is KIP_890_4_1 and version_of("4.4.0", 1) == at_level(1, KIP_890_4_4)
     for release, level in (("3.4.0", 0), ("4.0.0", 7), ("4.5.0", 2), ("3.8.1", 1), ("4.0.0", -1), ("4", 2), ("", 0)):
         with pytest.raises(ValueError, match=rf"no version stands for Kafka {release} at transaction.version {level}; "
                                              "there are 3.5.2 at 0, .*, 3.9.2 at 0 to 1, 4.0.0 at 0 to 2, .* 4.4.0"):

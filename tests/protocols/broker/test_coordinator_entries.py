@@ -36,10 +36,11 @@ from kafka_proto.versions import (
     KIP_360,
     KIP_890,
     KIP_890_4_4,
-    KIP_890_4_4_LEVEL_1,
     BrokerVersion,
+    version_of,
 )
 
+LEVEL_1 = version_of("4.4.0", 1)
 S = TxnState
 OPEN = TransactionMetadata(7, S.ONGOING, 3, 2, 6, -1, ("T-0",), 50, 10, 20, 0)
 DONE = attrs.evolve(OPEN, state=S.COMPLETE_ABORT, partitions=(), transaction_version=2)
@@ -79,7 +80,7 @@ def entry(version: BrokerVersion, known: TransactionMetadata, request: Any) -> T
     (KIP_360, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 4, -1, 7, -1, ("T-0",), 50, 10, 30, 0)),
     (KIP_890, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 5, 4, 7, -1, ("T-0",), 50, 10, 30, 2)),
     (KIP_890_4_4, OPEN, INIT, TransactionMetadata(7, S.PREPARE_ABORT, 4, 3, 7, -1, ("T-0",), 50, 10, 30, 2)),
-    (KIP_890_4_4_LEVEL_1, attrs.evolve(OPEN, producer_epoch=MAX_EPOCH), INIT,
+    (LEVEL_1, attrs.evolve(OPEN, producer_epoch=MAX_EPOCH), INIT,
      TransactionMetadata(7, S.PREPARE_ABORT, MAX_EPOCH, -1, 7, -1, ("T-0",), 50, 10, 30, 0)),
 ])
 def test_each_change_is_written_whole(

@@ -18,10 +18,12 @@ from kafka_proto.versions import (
     KIP_890,
     KIP_890_4_2,
     KIP_890_4_4,
-    KIP_890_4_4_LEVEL_1,
     KIP_890_PART_1,
     BrokerVersion,
+    version_of,
 )
+
+LEVEL_1 = version_of("4.4.0", 1)
 
 
 @pytest.mark.parametrize(("version", "epoch", "producer_id"), [
@@ -60,10 +62,10 @@ def test_kafka_20090_an_abort_keeps_the_very_last_epoch() -> None:
         _, (effect,) = ask(KIP_890_4_4, state, request)
         assert isinstance(effect, Logged) and effect.entry is not None
         assert (effect.entry.producer_epoch, effect.entry.next_producer_id) == (MAX_EPOCH, 1000)
-    _, (effect,) = ask(KIP_890_4_4_LEVEL_1, state, INIT)
+    _, (effect,) = ask(LEVEL_1, state, INIT)
     assert isinstance(effect, Logged) and effect.entry is not None
     assert (effect.entry.producer_epoch, effect.entry.next_producer_id) == (MAX_EPOCH, -1)
-    for version in (KIP_890_4_4, KIP_890_4_4_LEVEL_1):
+    for version in (KIP_890_4_4, LEVEL_1):
         committed = EndTxnRequest(5, "tid", 7, MAX_EPOCH, True)
         assert error_of(ask(version, state, committed)) is Error.UNKNOWN_SERVER_ERROR
 
@@ -81,7 +83,7 @@ def test_marker_at_the_very_last_epoch_need_not_be_above_since_4_4() -> None:
     """No epoch is above it; 4.2 refuses the marker, and up to 4.0 none has to be above."""
     known, marker = ProducerState(MAX_EPOCH, (), 2, open_from=0), marker_batch(7, MAX_EPOCH, Marker.ABORT, 2)
     for version, error in ((KIP_890, Error.NONE), (KIP_890_4_2, Error.INVALID_PRODUCER_EPOCH),
-                           (KIP_890_4_4, Error.NONE), (KIP_890_4_4_LEVEL_1, Error.NONE)):
+                           (KIP_890_4_4, Error.NONE), (LEVEL_1, Error.NONE)):
         assert version.leader.check_marker(known, marker, 2) is error
     for version in (KIP_890_4_2, KIP_890_4_4):
         below = marker_batch(7, LAST_EPOCH, Marker.ABORT, 2)

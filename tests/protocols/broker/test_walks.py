@@ -31,15 +31,16 @@ from kafka_proto.versions import (
     KIP_890_4_1,
     KIP_890_4_2,
     KIP_890_4_4,
-    KIP_890_4_4_LEVEL_1,
     KIP_890_PART_1,
     KIP_890_PART_1_3_6,
     KIP_890_PART_1_3_7,
     BrokerVersion,
+    version_of,
 )
 
+LEVEL_1 = version_of("4.4.0", 1)
 VERSIONS = (KIP_98_0_11, KIP_98, KIP_360, KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, KIP_890_PART_1, KIP_890, KIP_890_4_1,
-            KIP_890_4_2, KIP_890_4_4_LEVEL_1, KIP_890_4_4)
+            KIP_890_4_2, LEVEL_1, KIP_890_4_4)
 PARTITIONS = ("T-0", "T-1")
 OFFSETS = "__consumer_offsets-0"
 KINDS = ("init", "init", "go on", "add", "offsets", "produce", "produce", "produce", "end", "end", "commit offsets",
