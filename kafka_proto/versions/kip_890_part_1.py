@@ -75,10 +75,10 @@ KIP_890_PART_1_3_7 = attrs.evolve(
     group=attrs.evolve(KIP_890_PART_1.group, refused_commit=refused_commit_as_few_replicas),
 )
 KIP_890_PART_1_3_6 = attrs.evolve(
-    KIP_890_PART_1_3_7, name="kip-890-part-1/3.6", title="transactions as Kafka 3.6 has them",
+    KIP_890_PART_1, name="kip-890-part-1/3.6", title="transactions as Kafka 3.6 has them",
+    coordinator=KIP_890_PART_1_3_7.coordinator,
     leader=attrs.evolve(
         KIP_890_PART_1.leader, operation=verify_produce_operation, check_verified=check_open_or_guard_of_clients,
         unverified_produce=unverified_produce_but_unreached,
     ),
-    group=KIP_890_PART_1.group,
 )
