@@ -10,7 +10,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.scripted import Scripted
 from support.wire import Producer, Talk, inject
 
-from kafka_proto.broker import state_of
+from kafka_proto.broker import Node, state_of
 from kafka_proto.coordinator.transaction import TxnState
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
@@ -28,6 +28,17 @@ def begun() -> tuple[Talk, Producer]:
     producer = Producer(clients)
     assert [producer.write(0, b"a"), producer.write(1, b"b")] == [0, 0]
     return clients, producer
+
+
+def ended_and_held() -> tuple[Talk, Node]:
+    """Return clients of a node whose transaction was ended while markers are held, and that node, which is in order."""
+    clients, producer = begun()
+    node = attrs.evolve(clients.host.broker.node, holds_markers=True)
+    clients.host.broker = attrs.evolve(clients.host.broker, node=node)
+    producer.end(True)
+    node = clients.host.broker.node
+    assert problems(clients.host.observed, state_of(node)) == {}
+    return clients, node
 
 
 def state(clients: Talk, me: int) -> str:
@@ -73,12 +84,7 @@ def test_markers_that_wait_for_a_link_go_on_without_a_deleted_topic() -> None:
 @pytest.mark.parametrize("lost", [False, True])
 def test_p8_accuses_one_transaction_while_markers_of_another_are_held(lost: bool) -> None:
     """A transaction is prepared and its markers are nowhere; in the twin they are held, as those of the other one."""
-    clients, producer = begun()
-    node = attrs.evolve(clients.host.broker.node, holds_markers=True)
-    clients.host.broker = attrs.evolve(clients.host.broker, node=node)
-    producer.end(True)
-    node = clients.host.broker.node
-    assert problems(clients.host.observed, state_of(node)) == {}
+    clients, node = ended_and_held()
     (held,) = node.held
     other = attrs.evolve(node.transaction_log["app"], producer_id=NO_PRODUCER_ID, state=TxnState.PREPARE_ABORT)
     node = attrs.evolve(node, transaction_log=node.transaction_log.set("other", other))
@@ -90,12 +96,7 @@ def test_p8_accuses_one_transaction_while_markers_of_another_are_held(lost: bool
 
 def test_p8_accuses_what_is_on_its_way_to_nobody() -> None:
     """Nothing holds the markers, and yet they did not arrive; before they were held, that was no violation."""
-    clients, producer = begun()
-    node = attrs.evolve(clients.host.broker.node, holds_markers=True)
-    clients.host.broker = attrs.evolve(clients.host.broker, node=node)
-    producer.end(True)
-    held = clients.host.broker.node
-    assert problems(clients.host.observed, state_of(held)) == {}
+    clients, held = ended_and_held()
     stuck = attrs.evolve(held, holds_markers=False)
     assert problems(clients.host.observed, state_of(stuck)) == {
         "PreparedIsCompleted": "app stays in PrepareCommit"}
