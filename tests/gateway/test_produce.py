@@ -10,8 +10,8 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.wire import Talk, request_bytes
 
-from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
+from kafka_proto.gateway.broker import code
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.host import Arrived, Close, Host
@@ -37,10 +37,6 @@ def produced(*rows: tuple[int, bytes], acks: int = -1, topic: str = "t", tid: st
 def errors(response: dict[str, Any]) -> list[tuple[int, int]]:
     (topic,) = response["responses"]
     return [(row["index"], row["error_code"]) for row in topic["partition_responses"]]
-
-
-def code(name: str) -> int:
-    return BY_NAME[name].number or 0
 
 
 @pytest.mark.parametrize("batch", [{"value": b"x" * 1_048_600}, {"wrong": True}])
