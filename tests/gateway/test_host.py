@@ -201,6 +201,15 @@ def test_a_topic_is_made_by_name_and_deleted() -> None:
     assert [topic["name"] for topic in left] == ["t", "two"]
 
 
+def test_topics_of_one_request_share_what_room_there_is() -> None:
+    """The bound is on all partitions of a cluster, also of those that the same request has just made."""
+    clients = talk()
+    rows = tuple({"name": name, "num_partitions": 6_000, "replication_factor": 1, "assignments": (), "configs": ()}
+                 for name in ("one", "two"))
+    made = clients.one(clients.connect(), offer.CREATE_TOPICS, 5, {"topics": rows, "validate_only": False})["topics"]
+    assert [topic["error_code"] for topic in made] == [0, 37]
+
+
 CLUSTERS = [(release, levels[-1]) for release, levels in offer.LEVELS.items()] + [("4.0.0", 0), ("4.4.0", 1)]
 
 

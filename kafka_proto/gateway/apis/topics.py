@@ -108,7 +108,7 @@ def create_topics(broker: Broker, request: Request, token: Token) -> Turn:
         partitions = len(topic["assignments"]) or topic["num_partitions"]
         if partitions == -1:
             partitions = broker.settings.num_partitions
-        error, reason = _refused(before, topic, partitions)
+        error, reason = _refused(before, topic, partitions, MOST_PARTITIONS - len(broker.node.leaders))
         if names[topic["name"]] > 1:
             error, reason = "INVALID_REQUEST", "Duplicate topic name."
         if error != "NONE":
@@ -122,8 +122,11 @@ def create_topics(broker: Broker, request: Request, token: Token) -> Turn:
     return answered(broker, token, {"topics": tuple(results)})
 
 
-def _refused(broker: Broker, topic: Fields, partitions: int) -> tuple[str, str | None]:
-    """Say why a topic is not made; checks stand in Kafka's order (`ReplicationControlManager.createTopics`)."""
+def _refused(broker: Broker, topic: Fields, partitions: int, room: int) -> tuple[str, str | None]:
+    """Say why a topic is not made; checks stand in Kafka's order (`ReplicationControlManager.createTopics`).
+
+    Names are compared with topics that were there before the request; there is room for so many partitions.
+    """
     name, factor = topic["name"], topic["replication_factor"]
     brokers = broker.settings.brokers
     if name == CLUSTER_TOPIC:
@@ -143,7 +146,7 @@ def _refused(broker: Broker, topic: Fields, partitions: int) -> tuple[str, str |
             return "INVALID_REPLICA_ASSIGNMENT", reason
     elif factor < -1 or factor == 0:
         return "INVALID_REPLICATION_FACTOR", f"{factor} replicas, where -1 means as many as there are"
-    if partitions < 1 or len(broker.node.leaders) + partitions > MOST_PARTITIONS:
+    if not 1 <= partitions <= room:
         return "INVALID_PARTITIONS", f"{partitions} partitions, where there may be {MOST_PARTITIONS} in all"
     if factor > len(brokers):
         return "INVALID_REPLICATION_FACTOR", f"{factor} replicas, and the brokers {', '.join(map(str, brokers))}"
