@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 import attrs
-import confluent_kafka
 import trio
 
 from harness.model import Refusal
@@ -17,14 +18,13 @@ from kafka_proto.gateway.conforming import await_coordinators, new_run, pauses
 from kafka_proto.gateway.fetched import batches, text
 from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.gateway.situations import Situation
+from kafka_proto.reproduce import librdkafka
 from kafka_proto.reproduce.forwarding import Address
 from kafka_proto.reproduce.judging import Batch, Ledger, Log, named
 from kafka_proto.reproduce.proxy import Held, Proxy, chooser
 from kafka_proto.reproduce.schedule import Arrives, Call, Comes, Event, Schedule, Settled
 from kafka_proto.requests import partition_index, topic_of
 
-CALL_SECONDS = 30.0
-"""That a call of librdkafka may take at most."""
 LATE_SECONDS = 30.0
 """That a request may take to come, or to be answered."""
 QUIET_SECONDS = 1.0
@@ -32,8 +32,39 @@ QUIET_SECONDS = 1.0
 SHORT_MS, LONG_MS = 1_000, 60_000
 """How long librdkafka waits for an answer where the schedule gives a connection up, and where not."""
 DELIVERY_MS = 3_000
-SILENCE = logging.Logger("librdkafka", level=logging.CRITICAL + 1)
-"""For librdkafka's own messages, which speak of connections that are given up on purpose."""
+PROGRAM = (sys.executable, "-m", librdkafka.__name__)
+
+
+@attrs.define
+class Librdkafka:
+    """The program that makes the calls. It is killed in the end: nobody waits for calls that were given up."""
+
+    process: trio.Process
+    waiting: dict[int, tuple[trio.Event, list[str]]] = attrs.field(factory=dict)
+    asked: int = 0
+
+    async def call(self, action: str, **arguments: Any) -> str:
+        """Make a call and return what it raised, in words; nothing where it did not. Never where the program ended."""
+        self.asked += 1
+        number, (event, heard) = self.asked, self.waiting.setdefault(self.asked, (trio.Event(), []))
+        assert self.process.stdin is not None
+        with suppress(trio.BrokenResourceError):
+            await self.process.stdin.send_all(json.dumps([number, action, arguments]).encode() + b"\n")
+        await event.wait()
+        return heard[0]
+
+    async def listen(self) -> int:
+        """Take answers until the program ends, and return its exit code."""
+        assert self.process.stdout is not None
+        data = b""
+        async for piece in self.process.stdout:
+            *lines, data = (data + bytes(piece)).split(b"\n")
+            for line in lines:
+                number, error = json.loads(line)
+                event, heard = self.waiting.pop(number)
+                heard.append(error)
+                event.set()
+        return await self.process.wait()
 
 
 @attrs.define
@@ -44,7 +75,7 @@ class Application:
     servers: str
     prefix: str
     nursery: trio.Nursery
-    producers: dict[str, Any] = attrs.field(factory=dict)
+    librdkafka: Librdkafka
     calls: list[Call] = attrs.field(factory=list)
     begun: dict[str, int] = attrs.field(factory=dict)
     """Which call of the schedule each producer made last."""
@@ -61,55 +92,49 @@ class Application:
         await self.over(call.producer)
         self.begun[call.producer] = len(self.calls)
         self.calls.append(call)
-        work = self._work(call)
         if call.action in ("BeginTransaction", "Send"):
-            self._try(call, work)
+            await self._make(call)
         else:
             self.operations[call.producer] = trio.Event()
-            self.nursery.start_soon(self._operate, call, work)
+            self.nursery.start_soon(self._operate, call)
 
     async def settle(self, producer: str) -> None:
         """Wait until what a producer waits for is answered, what it wrote included."""
         if producer in self.operations:
             await self.over(producer)
         else:
-            await trio.to_thread.run_sync(self.producers[producer].flush, CALL_SECONDS)
+            await self.librdkafka.call("Flush", producer=producer)
 
     async def over(self, producer: str) -> None:
         """Wait until a producer's call has returned."""
         if producer in self.operations:
             await self.operations[producer].wait()
 
-    async def _operate(self, call: Call, work: Callable[[], Any]) -> None:
-        is_over = self.operations[call.producer]
-        await trio.to_thread.run_sync(self._try, call, work, abandon_on_cancel=True)
-        del self.operations[call.producer]
-        is_over.set()
+    async def watch(self) -> None:
+        """End the play when librdkafka ends, which it does when it crashes."""
+        code = await self.librdkafka.listen()
+        self.failed = f"librdkafka ended with exit code {code} while the schedule was played; play it again"
+        self.nursery.cancel_scope.cancel()
 
-    def _try(self, call: Call, work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except confluent_kafka.KafkaException as error:
-            self.heard.append(f"{call}: {error.args[0].str()}")
-        else:
-            if call.ends:
-                self.answered[named(call)] = call.ends
+    async def _operate(self, call: Call) -> None:
+        await self._make(call)
+        self.operations.pop(call.producer).set()
 
-    def _work(self, call: Call) -> Callable[[], Any]:
-        """Return what librdkafka is asked for."""
+    async def _make(self, call: Call) -> None:
+        heard = await self.librdkafka.call(call.action, producer=call.producer, **self._arguments(call))
+        if heard:
+            self.heard.append(f"{call}: {heard}")
+        elif call.ends:
+            self.answered[named(call)] = call.ends
+
+    def _arguments(self, call: Call) -> dict[str, Any]:
+        """Return what a call says besides its producer."""
         if call.action == "InitTransactions":
-            self.producers[call.producer] = confluent_kafka.Producer(self._settings(call.producer))
-        producer = self.producers[call.producer]
+            return {"settings": self._settings(call.producer)}
         if call.action == "Send":
-            return partial(producer.produce, self.prefix + topic_of(call.partition), call.record.encode(),
-                           partition=partition_index(call.partition))
-        work: dict[str, Callable[[], Any]] = {
-            "InitTransactions": partial(producer.init_transactions, CALL_SECONDS),
-            "BeginTransaction": producer.begin_transaction,
-            "CommitTransaction": partial(producer.commit_transaction, CALL_SECONDS),
-            "AbortTransaction": partial(producer.abort_transaction, CALL_SECONDS),
-        }
-        return work[call.action]
+            topic, index = self.prefix + topic_of(call.partition), partition_index(call.partition)
+            return {"topic": topic, "partition": index, "record": call.record}
+        return {}
 
     def _settings(self, producer: str) -> dict[str, Any]:
         gives_up = self.schedule.gives_up
@@ -118,7 +143,6 @@ class Application:
             "transactional.id": self.prefix + dict(self.schedule.tids)[producer],
             "socket.timeout.ms": SHORT_MS if gives_up else LONG_MS, "transaction.timeout.ms": LONG_MS,
             "message.timeout.ms": DELIVERY_MS if "DeliveryTimeout" in gives_up else LONG_MS, "linger.ms": 0,
-            "logger": SILENCE,
         }
 
 
@@ -149,9 +173,22 @@ def play(schedule: Schedule, host: str, port: int, progress: Callable[[str], Non
 async def _played(
     schedule: Schedule, broker: Address, prefix: str, progress: Callable[[str], None]
 ) -> Application:
+    process = await trio.lowlevel.open_process(PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        return await _played_by(Librdkafka(process), schedule, broker, prefix, progress)
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+async def _played_by(
+    program: Librdkafka, schedule: Schedule, broker: Address, prefix: str, progress: Callable[[str], None]
+) -> Application:
     helds = [Held(late) for late in schedule.lates]
     async with trio.open_nursery() as nursery:
-        application = Application(schedule, "", prefix, nursery)
+        application = Application(schedule, "", prefix, nursery, program)
+        nursery.start_soon(application.watch)
         proxy = Proxy(chooser(helds, lambda producer: application.begun.get(producer, -1)))
         mine = await proxy.listen(nursery, broker)
         application.servers = f"{mine[0]}:{mine[1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,16 @@ def test_schedules_show_on_our_brokers_what_they_show_on_real_ones(
     with KafkaCluster(release=release, transaction_version=level) as cluster:
         outcome = call("reproduce", TRAILS / f"{name}.trail.jsonl", "--broker", cluster.bootstrap_servers, "--json")
     assert (outcome.code, list(outcome.json["violated"])) == (0 if violated else 1, violated), outcome.err
+
+
+def test_a_crash_of_librdkafka_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program ends by a signal, as when its threads crash: no verdict, exit code 2, and this process goes on."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    from kafka_proto.gateway.cluster import KafkaCluster
+    from kafka_proto.reproduce import playing
+
+    crash = "import os, sys; sys.stdin.readline(); os.abort()"
+    monkeypatch.setattr(playing, "PROGRAM", (sys.executable, "-c", crash))
+    with KafkaCluster() as cluster:
+        outcome = call("reproduce", TRAILS / "late-end.trail.jsonl", "--broker", cluster.bootstrap_servers)
+    assert outcome.code == 2 and "librdkafka ended with exit code -6" in outcome.err
