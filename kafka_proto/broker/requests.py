@@ -207,7 +207,7 @@ ANSWERS: dict[type, Callable[[Node, Any], Answered]] = {
     EndTxnRequest: ask_coordinator,
     DescribeTransactionsRequest: lambda node, request: (node, describe(node.coordinator, request)),
     ListTransactionsRequest: lambda node, request: (
-        node, list_transactions(node.coordinator, request, now=node.now)),
+        node, list_transactions([node.coordinator], request, now=node.now)),
     ProduceRequest: _produce,
     WriteTxnMarkersRequest: _write_markers,
     ConsumerFetchRequest: _fetch,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_proto.broker import Node
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.coordinator.answers import describe
+from kafka_proto.coordinator.role import Coordinator
 from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, visible
 from kafka_proto.requests import DescribeTransactionsRequest, Error
 
 NONE_OPEN = -1
 
 
-def transaction(node: Node, transactional_id: str, symbols: Symbols) -> Any:
+def transaction(coordinator: Coordinator, transactional_id: str, symbols: Symbols) -> Any:
     """Return a transaction as a broker describes it; the code where it does not."""
-    found = describe(node.coordinator, DescribeTransactionsRequest(0, transactional_id))
+    found = describe(coordinator, DescribeTransactionsRequest(0, transactional_id))
     if found.error is not Error.NONE:
         return found.error.value
     return {"state": found.state, "producer_id": symbols.producer_name(found.producer_id),

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.broker import Node, deliver_held, handle, new_node, next_deadline, pass_time
+from kafka_proto.conformance.cluster import Cluster
 from kafka_proto.conformance.notes import (
     DELIVERED,
     HELD,
@@ -19,7 +19,7 @@ from kafka_proto.conformance.notes import (
 from kafka_proto.conformance.observing import partition, transaction
 from kafka_proto.conformance.requests import name, request_of, response_fields
 from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.requests import InitProducerIdRequest, partition_index
+from kafka_proto.requests import ConsumerFetchRequest, InitProducerIdRequest, partition_index
 from kafka_proto.versions import BrokerVersion, version_of
 
 PARTITIONS = (0, 1)
@@ -29,8 +29,8 @@ OF_BYTES = frozenset(("bytes", "also"))
 """Fields of a record's Produce: what is odd about a batch, and more batches in the same request."""
 
 
-def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[dict[str, Any]]:
-    """Return the steps of a record as our broker answers them: the same keys, other values where it differs.
+def play(record: dict[str, Any], version: BrokerVersion | None = None, brokers: int = 1) -> list[dict[str, Any]]:
+    """Return the steps of a record as our brokers answer them: the same keys, other values where it differs.
 
     Raises ValueError for a release without version, or a note that means nothing here.
     """
@@ -39,21 +39,22 @@ def play(record: dict[str, Any], version: BrokerVersion | None = None) -> list[d
         from kafka_proto.gateway.in_process import play_here
 
         return play_here(record, chosen)
-    node, symbols = new_node(chosen, map(name, PARTITIONS)), Symbols()
+    cluster, symbols = Cluster(chosen, map(name, PARTITIONS), brokers), Symbols()
     played = []
     for step, holds in with_holds(record["steps"]):
         if holds:
-            node = attrs.evolve(node, holds_markers=True)
+            cluster.holds_markers = True
         ours = dict(step)
         if "request" in step:
             asked = step["request"]
             request = request_of(asked["api"], asked["version"], asked["fields"], symbols)
-            node, response = handle(node, request)
-            ours["response"] = response_fields(asked["api"], request, response, symbols)
+            if isinstance(request, ConsumerFetchRequest):
+                request = attrs.evolve(request, min_bytes=0)
+            ours["response"] = response_fields(asked["api"], request, cluster.ask(request), symbols)
         else:
-            node = _happened(node, step, ours, symbols)
+            _happened(cluster, step, ours)
         if "after" in step:
-            ours["after"] = _after(node, step["after"], symbols)
+            ours["after"] = _after(cluster, step["after"], symbols)
         played.append(ours)
     return played
 
@@ -64,58 +65,52 @@ def is_of_the_wire(record: dict[str, Any]) -> bool:
     return any("message" in asked or not OF_BYTES.isdisjoint(asked.get("fields", ())) for asked in requests)
 
 
-def _happened(node: Node, step: dict[str, Any], ours: dict[str, Any], symbols: Symbols) -> Node:
+def _happened(cluster: Cluster, step: dict[str, Any], ours: dict[str, Any]) -> None:
     """Do what a note says."""
     note = step["note"]
     if note in (HELD, NO_MARKER):
-        ours["note"] = HELD if node.held else NO_MARKER
-        return node
+        ours["note"] = HELD if cluster.held else NO_MARKER
+        return
     if note == "state":
-        return node
+        return
     if note == DELIVERED:
-        return _delivered(node, ours)
-    if states := awaited(note):
-        return _waited(node, states)
-    if passed := PASSED.fullmatch(note):
-        return pass_time(node, node.now + int(passed[1]))
-    if until := REPEATED.fullmatch(note):
-        return repeated(node, int(until[1]))
-    raise ValueError(f"this player does not know what happens at the note {note!r}")
+        ours["marker_version"] = max((message.request.version for message in cluster.held), default=None)
+        ours["marker_answer"] = {
+            str(partition_index(where)): error.value for where, error in cluster.deliver_held()
+        }
+    elif states := awaited(note):
+        _wait(cluster, states)
+    elif passed := PASSED.fullmatch(note):
+        cluster.pass_time(int(passed[1]))
+    elif until := REPEATED.fullmatch(note):
+        repeat(cluster, int(until[1]))
+    else:
+        raise ValueError(f"this player does not know what happens at the note {note!r}")
 
 
-def _delivered(node: Node, ours: dict[str, Any]) -> Node:
-    version = {markers.request.version for markers in node.held}
-    node, answers = deliver_held(node)
-    ours["marker_version"] = max(version, default=None)
-    ours["marker_answer"] = {str(partition_index(where)): error.value for where, error in answers}
-    return node
-
-
-def _waited(node: Node, states: list[str]) -> Node:
-    """Let time pass, from deadline to deadline, until the transaction of `tid-A` is in one of the states."""
+def _wait(cluster: Cluster, states: list[str]) -> None:
+    """Let transactions time out until that of `tid-A` is in one of the states."""
     for _ in range(MOST_WAITS):
-        deadline, waiting = next_deadline(node), node.coordinator.transactions.get("tid-A")
-        if deadline is None or (waiting is not None and waiting.metadata.state in states):
-            break
-        node = pass_time(node, deadline)
-    return node
+        waiting = cluster.coordinator("tid-A").transactions.get("tid-A")
+        if (waiting is not None and waiting.metadata.state in states) or not cluster.time_out():
+            return
 
 
-def repeated(node: Node, epoch: int) -> Node:
+def repeat(cluster: Cluster, epoch: int) -> None:
     """Bump the epoch of the only transactional id to a number: all but the last bump at once, for they are alike."""
-    ((tid, cached),) = node.coordinator.transactions.items()
-    metadata = attrs.evolve(cached.metadata, producer_epoch=epoch - 1)
-    transactions = node.coordinator.transactions.set(tid, attrs.evolve(cached, metadata=metadata))
-    node = attrs.evolve(node, coordinator=attrs.evolve(node.coordinator, transactions=transactions))
-    return handle(node, InitProducerIdRequest(4, tid, metadata.timeout_ms))[0]
+    ((tid, cached),) = cluster.transactions.items()
+    cluster.with_epoch(tid, epoch - 1)
+    cluster.ask(InitProducerIdRequest(4, tid, cached.metadata.timeout_ms))
 
 
-def _after(node: Node, recorded: dict[str, Any], symbols: Symbols) -> dict[str, Any]:
+def _after(cluster: Cluster, recorded: dict[str, Any], symbols: Symbols) -> dict[str, Any]:
     """Return what is left behind, of the transactional ids and partitions that the record looks at."""
     seen: dict[str, Any] = dict(recorded)
     if "coordinator" in recorded:
-        seen["coordinator"] = {tid: transaction(node, tid, symbols) for tid in recorded["coordinator"]}
+        seen["coordinator"] = {
+            tid: transaction(cluster.coordinator(tid), tid, symbols) for tid in recorded["coordinator"]
+        }
     if "partitions" in recorded:
-        seen["partitions"] = {index: partition(node.leaders[name(int(index))].log, symbols)
+        seen["partitions"] = {index: partition(cluster.log(name(int(index))), symbols)
                               for index in recorded["partitions"]}
     return seen

@@ -12,8 +12,8 @@ from kafka_proto.versions import BrokerVersion
 
 REASONS: dict[tuple[str, str], str] = {}
 """Why a situation on a release (`4.0.0`, or `*` for all) is not equal, where that is meant."""
-UNORDERED = ("mine",)
-"""What a broker lists in the order of a hash map: its transactions."""
+UNORDERED = ("mine", "producers")
+"""What a broker lists in the order of a hash map: its transactions, and the producers of a partition."""
 
 
 @attrs.frozen

@@ -5,6 +5,8 @@ Before PRODUCER_FENCED (KIP-360's 2.7) clients were told INVALID_PRODUCER_EPOCH 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.model import FrozenMap
 from kafka_proto.coordinator.add_partitions import wanted
 from kafka_proto.coordinator.outcome import Answer
@@ -84,17 +86,20 @@ def describe(state: Coordinator, request: DescribeTransactionsRequest) -> Descri
     )
 
 
-def list_transactions(state: Coordinator, request: ListTransactionsRequest, *, now: int) -> ListTransactionsResponse:
-    """List transactional ids in some states and of some producers (`listTransactionStates`); no filter lists all.
+def list_transactions(
+    states: Sequence[Coordinator], request: ListTransactionsRequest, *, now: int
+) -> ListTransactionsResponse:
+    """List transactional ids of some partitions, in some states and of some producers; no filter lists all.
 
+    `TransactionStateManager.listTransactionStates`.
     One without transaction is listed whatever the duration is: it began at -1, in 1969.
     """
     names = {known.value for known in TxnState}
     unknown = tuple(sorted(set(request.state_filters) - names))
-    if state.loading:
+    if any(state.loading for state in states):
         return ListTransactionsResponse(Error.COORDINATOR_LOAD_IN_PROGRESS, unknown)
     found = []
-    for tid, cached in state.transactions.items():
+    for tid, cached in (item for state in states for item in state.transactions.items()):
         known = cached.metadata
         if known.state is TxnState.DEAD:
             continue
@@ -105,4 +110,4 @@ def list_transactions(state: Coordinator, request: ListTransactionsRequest, *, n
         if known.start_timestamp >= 0 and 0 <= request.duration_filter >= now - known.start_timestamp:
             continue
         found.append((tid, known.producer_id, known.state.value))
-    return ListTransactionsResponse(Error.NONE, unknown, tuple(found))
+    return ListTransactionsResponse(Error.NONE, unknown, tuple(sorted(found)))

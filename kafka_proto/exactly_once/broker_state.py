@@ -10,10 +10,11 @@ import attrs
 from harness.model import FrozenMap, Part, Parts, fresh, ordered, persisted, volatile
 from kafka_proto.coordinator.role import Coordinator, Effect
 from kafka_proto.exactly_once.ghosts import Ghosts
-from kafka_proto.exactly_once.messages import Request
+from kafka_proto.exactly_once.messages import Asker, Request
 from kafka_proto.group.role import GroupCoordinator
 from kafka_proto.leader.state import Leader, Operation, Verification
 from kafka_proto.log import EMPTY_LOG, PartitionLog
+from kafka_proto.requests import Error
 
 
 @attrs.frozen
@@ -87,6 +88,22 @@ class Connections:
     """By correlation id, in the order in which all is asked again on a new connection."""
 
 
+@attrs.frozen
+class Marking:
+    """A request to write markers to several partitions, and what those answered that have done so."""
+
+    asker: Asker
+    partitions: int
+    errors: FrozenMap[str, Error] = FrozenMap()
+
+
+@attrs.frozen
+class Markings:
+    """The requests of which some partitions have not answered yet, in the order of arrival."""
+
+    under_way: tuple[Marking, ...] = volatile(default=())
+
+
 COORDINATOR = Parts("coordinator", CoordinatorState)
 """By partition of the transaction log."""
 BLOCKS = Part("blocks", GivenBlocks())
@@ -94,4 +111,7 @@ GROUPS = Part("groups", GroupState())
 CONNECTIONS = Part("connections", Connections())
 LEADER = Parts("leader", LeaderState)
 """By partition."""
-TYPES: tuple[type, ...] = (CoordinatorState, GivenBlocks, LeaderState, GroupState, Asked, Connections)
+MARKINGS = Part("markings", Markings())
+TYPES: tuple[type, ...] = (
+    CoordinatorState, GivenBlocks, LeaderState, GroupState, Asked, Connections, Marking, Markings,
+)

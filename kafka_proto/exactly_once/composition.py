@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model import Process, Value, durable
+from harness.model import FrozenMap, Process, Value, durable
 from kafka_proto.exactly_once.epochs import used_up
 from kafka_proto.exactly_once.group_coordinator import GroupCoordinator
 from kafka_proto.exactly_once.look_ups import LookUps
+from kafka_proto.exactly_once.marker_answers import MarkerAnswers
 from kafka_proto.exactly_once.other_brokers import OtherBrokers
-from kafka_proto.exactly_once.partition_leader import PartitionLeader
+from kafka_proto.exactly_once.partition_leader import TopicLeader
 from kafka_proto.exactly_once.placement import Placement
-from kafka_proto.exactly_once.transaction_coordinator import TransactionCoordinator
+from kafka_proto.exactly_once.transaction_coordinator import BLOCK_SIZE, TransactionCoordinator
 from kafka_proto.exactly_once.transaction_log import TransactionRecord
 from kafka_proto.stack.broker import Broker
 from kafka_proto.stack.composition import in_turn, replicated, start
@@ -22,15 +23,19 @@ from kafka_proto.versions import BrokerVersion
 
 def roles_of(
     name: str, version: BrokerVersion, placement: Placement, *, times_out: bool,
-    begun: Mapping[str, tuple[TransactionRecord, ...]],
+    begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(), block_size: int = BLOCK_SIZE,
 ) -> tuple[Role, ...]:
     """Return what a broker is made of; `begun` is what the transaction log holds at the start."""
-    others = OtherBrokers(name, placement)
+    others, marker_answers = OtherBrokers(name, placement), MarkerAnswers()
+    groups = GroupCoordinator(name, version, placement.partitions, others, marker_answers)
     return (
         others,
-        TransactionCoordinator(name, version, placement, others, times_out=times_out, begun=begun),
-        PartitionLeader(name, version, placement.partitions, others),
-        GroupCoordinator(name, version, others),
+        TransactionCoordinator(
+            name, version, placement, others, times_out=times_out, begun=begun, block_size=block_size
+        ),
+        TopicLeader(name, version, placement.partitions, others, marker_answers, (groups,)),
+        groups,
+        marker_answers,
         LookUps(name, placement),
     )
 

@@ -52,6 +52,9 @@ class Cause:
     marker: Marker
     transaction: str
 
+    def __str__(self) -> str:
+        return self.marker.value
+
 
 @attrs.frozen
 class Ghosts:

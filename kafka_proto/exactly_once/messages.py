@@ -57,6 +57,15 @@ class Asker:
 
 
 @attrs.frozen
+class PartitionsDeleted:
+    """What the coordinator of groups hears when topics are deleted. Nobody waits for an answer."""
+
+    partitions: tuple[str, ...]
+    unused: tuple[str, ...] = ()
+    """The groups that go with their last offset."""
+
+
+@attrs.frozen
 class MetadataRequest:
     """Who leads a partition?"""
 

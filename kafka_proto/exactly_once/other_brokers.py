@@ -6,7 +6,7 @@ each broker. Who is asked is looked up anew each time: leaders may have moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -70,11 +70,11 @@ class OtherBrokers(Role):
         mine = local[CONNECTIONS]
         return local.put(CONNECTIONS, attrs.evolve(mine, asked=mine.asked.without(response.correlation)))
 
-    def without(self, local: Local, transactional_ids: Iterable[str]) -> Local:
-        """Return the state in which nobody asks any longer for markers of these transactional ids."""
-        mine, gone = local[CONNECTIONS], frozenset(transactional_ids)
+    def without(self, local: Local, is_gone: Callable[[str], bool]) -> Local:
+        """Return the state in which nobody asks any longer for markers of such transactional ids."""
+        mine = local[CONNECTIONS]
         for correlation, asked in mine.asked.items():
-            if asked.transactional_id in gone:
+            if asked.transactional_id and is_gone(asked.transactional_id):
                 mine = attrs.evolve(mine, asked=mine.asked.without(correlation))
         return local.put(CONNECTIONS, mine)
 

@@ -15,17 +15,18 @@ from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.errors import ErrorCode
 from kafka_proto.exactly_once.broker_state import LEADER, Asked, LeaderState
 from kafka_proto.exactly_once.ghosts import Cause
+from kafka_proto.exactly_once.marker_answers import MarkerAnswers
 from kafka_proto.exactly_once.messages import Request, Response
 from kafka_proto.exactly_once.other_brokers import OtherBrokers
-from kafka_proto.exactly_once.transaction_coordinator import NOW
 from kafka_proto.leader import fetching
 from kafka_proto.leader.appending import Checked
 from kafka_proto.leader.marking import marker_of
-from kafka_proto.leader.role import admit, appended, check
+from kafka_proto.leader.role import admit, appended, check, lacks_transactional_id, refusal
 from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin
 from kafka_proto.leader.verification import verification_request
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
 from kafka_proto.requests import (
+    TRANSACTION_TOPIC,
     AddPartitionsToTxnResponse,
     ConsumerFetchRequest,
     ConsumerFetchResponse,
@@ -33,16 +34,26 @@ from kafka_proto.requests import (
     DeleteRecordsResponse,
     Error,
     IsolationLevel,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     ProduceRequest,
     ProduceResponse,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
+    topic_of,
 )
 from kafka_proto.stack.roles import Append, Await, Effect, Outcome, Role
-from kafka_proto.stack.state import known
+from kafka_proto.stack.state import exists, known, now
 from kafka_proto.versions import BrokerVersion
 
 Handler = Callable[[Local, Request, Any], Effect | None]
+
+
+REFUSALS: dict[type, Callable[[Error], Value]] = {
+    ProduceRequest: ProduceResponse, ConsumerFetchRequest: ConsumerFetchResponse,
+    ListOffsetsRequest: ListOffsetsResponse, DeleteRecordsRequest: DeleteRecordsResponse,
+}
+"""What is answered to requests about a partition that is not there."""
 
 
 class PartitionLeader(Role):
@@ -51,14 +62,18 @@ class PartitionLeader(Role):
     loads_at_once = True
     role = "leader"
 
-    def __init__(self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers) -> None:
+    def __init__(
+        self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers,
+        marker_answers: MarkerAnswers,
+    ) -> None:
         self.name = name
         self.version = version
         self.partitions = partitions
         self.others = others
+        self.marker_answers = marker_answers
         self.parts = tuple(LEADER[p] for p in partitions)
         self.handlers: dict[type, Handler] = {
-            ProduceRequest: self.produce, WriteTxnMarkersRequest: self.write_markers, ConsumerFetchRequest: self.fetch,
+            ProduceRequest: self.produce, ConsumerFetchRequest: self.fetch, ListOffsetsRequest: self.list_offsets,
             DeleteRecordsRequest: self.delete_records,
         }
 
@@ -102,16 +117,18 @@ class PartitionLeader(Role):
         return ProduceResponse(error, offset)
 
     def reply(self, local: Local, message: Request, response: Value) -> Effect:
+        if isinstance(response, WriteTxnMarkersResponse):
+            local, errors = self.marker_answers.answered(local, message, response.errors)
+            if errors is None:
+                return Effect(local)
+            response = WriteTxnMarkersResponse(errors)
         sent = Response(response, message.correlation, message.connection, source=self.name, dest=message.source)
         return Effect(local, (sent,))
 
     def receive(self, local: Local, message: Message) -> Outcome | None:
         """Answer a request about its partitions, or go on with one that was verified."""
         if isinstance(message, Request):
-            handler = self.handlers.get(type(message.request))
-            if handler is None or self.partition_of(message.request) not in self.partitions:
-                return None
-            effect = handler(local, message, message.request)
+            effect = self.answered(local, message, message.request)
         else:
             asked = self.others.about(local, message, self.role)
             if asked is None:
@@ -126,24 +143,28 @@ class PartitionLeader(Role):
             who=who,
         )
 
-    def partition_of(self, request: Any) -> str:
-        """Return the partition whose log a request is about."""
-        name: str = request.partitions[0] if isinstance(request, WriteTxnMarkersRequest) else request.partition
-        return name
+    def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
+        """Return what follows from a request, or None where it is not for this role, or has to wait."""
+        if type(request) in self.handlers and request.partition in self.partitions:
+            return self.handlers[type(request)](local, message, request)
+        return None
 
     def produce(self, local: Local, message: Request, request: ProduceRequest) -> Effect:
         """Append a batch, after the coordinator is asked where the version wants that."""
         where = LEADER[request.partition]
-        if not local[where].serves:
+        is_led = request.partition in self.partitions
+        if is_led and not local[where].serves:
             return self.reply(local, message, ProduceResponse(Error.NOT_LEADER_OR_FOLLOWER))
-        admitted = admit(self.version.leader, local[where].leader, request, now=NOW)
+        leader = local[where].leader if is_led else Leader()
+        admitted = admit(self.version.leader, leader, request, now=now(local))
         if admitted.error is not Error.NONE:
             return self.reply(local, message, ProduceResponse(admitted.error))
-        local = local.put(where, LeaderState.of(admitted.leader))
+        if is_led:
+            local = local.put(where, LeaderState.of(admitted.leader))
         if admitted.asks is not None:
             producer = request.batch.producer_id, request.batch.producer_epoch
             return self.verify(local, message, request.partition, producer, admitted.asks, admitted.guard)
-        return self.append(local, message, request.partition, request.batch, Origin.CLIENT, NO_GUARD)
+        return self.verified_append(local, message, NO_GUARD)
 
     def verify(
         self, local: Local, message: Request, partition: str, producer: tuple[int, int], operation: Operation,
@@ -172,7 +193,13 @@ class PartitionLeader(Role):
 
     def verified_append(self, local: Local, message: Request, guard: int) -> Effect:
         request: ProduceRequest = message.request
-        return self.append(local, message, request.partition, request.batch, Origin.CLIENT, guard)
+        refused = refusal(request)
+        if refused is not Error.NONE:
+            return self.reply(local, message, ProduceResponse(refused))
+        batch = request.batch
+        if batch.timestamp < 0 and (clock := now(local)):
+            batch = attrs.evolve(batch, timestamp=clock)
+        return self.append(local, message, request.partition, batch, Origin.CLIENT, guard)
 
     def append(
         self, local: Local, message: Request, p: str, batch: RecordBatch, origin: Origin, guard: int
@@ -195,9 +222,10 @@ class PartitionLeader(Role):
         placed = attrs.evolve(batch, base_offset=log.log_end_offset)
         return Effect(local, appends=(Append(p, placed, message),))
 
-    def write_markers(self, local: Local, message: Request, request: WriteTxnMarkersRequest) -> Effect:
-        """Append the marker of a transaction; its record is the ghost of who caused it."""
-        p, marker = request.partitions[0], marker_of(request, NOW)
+    def write_marker(self, local: Local, message: Request, p: str) -> Effect:
+        """Append the marker of a transaction to one partition; its record is the ghost of who caused it."""
+        request: WriteTxnMarkersRequest = message.request
+        marker = marker_of(request, now(local))
         mine = local[LEADER[p]]
         if not mine.serves:
             return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
@@ -209,6 +237,12 @@ class PartitionLeader(Role):
         )
         return self.checked(local, message, p, marker, Checked(error))
 
+    def list_offsets(self, local: Local, message: Request, request: ListOffsetsRequest) -> Effect:
+        mine = local[LEADER[request.partition]]
+        if not mine.serves:
+            return self.reply(local, message, ListOffsetsResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        return self.reply(local, message, fetching.list_offsets(mine.log, request))
+
     def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
         """Answer a fetch, or let it wait where there is nothing new (`DelayedFetch`)."""
         mine = local[LEADER[request.partition]]
@@ -217,7 +251,7 @@ class PartitionLeader(Role):
         log, at = mine.log, request.fetch_offset
         committed = request.isolation_level is IsolationLevel.READ_COMMITTED
         news = log.last_stable_offset if committed else log.high_watermark
-        if news <= at <= log.log_end_offset:
+        if news <= at <= log.log_end_offset and request.min_bytes:
             return None
         return self.reply(local, message, fetching.fetch(log, request))
 
@@ -229,3 +263,48 @@ class PartitionLeader(Role):
             return self.reply(local, message, DeleteRecordsResponse(Error.NOT_LEADER_OR_FOLLOWER))
         shorter, answer = fetching.delete(mine.log, request, self.version.leader.after_deletion)
         return self.reply(local.put(where, attrs.evolve(mine, log=shorter)), message, answer)
+
+
+def is_of_transactions(p: str) -> bool:
+    """Say whether a partition is of the transaction log, to which clients do not write."""
+    return topic_of(p) == TRANSACTION_TOPIC
+
+
+class TopicLeader(PartitionLeader):
+    """The leader of a topic's partitions. It answers for what is not there, and lets all leaders write markers."""
+
+    def __init__(
+        self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers,
+        marker_answers: MarkerAnswers, leaders: Iterable[PartitionLeader],
+    ) -> None:
+        super().__init__(name, version, partitions, others, marker_answers)
+        self.leaders = {p: leader for leader in (self, *leaders) for p in leader.partitions}
+        """Whose each partition is, the offsets partition included."""
+
+    def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
+        if isinstance(request, WriteTxnMarkersRequest):
+            return self.write_markers(local, message, request)
+        if type(request) not in REFUSALS:
+            return super().answered(local, message, request)
+        p = request.partition
+        if isinstance(request, ProduceRequest) and is_of_transactions(p) and exists(local, p):
+            return self.produce(local, message, request)
+        if p in self.leaders and exists(local, p):
+            return super().answered(local, message, request)
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION
+        if isinstance(request, ProduceRequest) and lacks_transactional_id(request):
+            error = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return self.reply(local, message, REFUSALS[type(request)](error))
+
+    def write_markers(self, local: Local, message: Request, request: WriteTxnMarkersRequest) -> Effect:
+        """Append a transaction's markers, and answer once each partition has its own or refused it."""
+        done = Effect(self.marker_answers.begun(local, message))
+        for p in request.partitions:
+            one = attrs.evolve(message, request=attrs.evolve(request, partitions=(p,)))
+            if p in self.leaders and exists(local, p):
+                effect = self.leaders[p].write_marker(done.local, one, p)
+            else:
+                unknown = WriteTxnMarkersResponse(FrozenMap({p: Error.UNKNOWN_TOPIC_OR_PARTITION}))
+                effect = self.reply(done.local, one, unknown)
+            done = done.with_more(effect)
+        return done

@@ -6,11 +6,27 @@ led, with a new coordinator epoch.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
+from functools import lru_cache
 
 import attrs
 
 from kafka_proto.requests import OFFSETS_PARTITION, TRANSACTION_TOPIC, partition_name
+
+
+@lru_cache
+def hash_code(text: str) -> int:
+    """Return Java's hash of a text as a number from 0 on: Kafka finds an id's partition so (`Utils.abs`)."""
+    found = 0
+    for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
+        found = (31 * found + unit) & 0xFFFF_FFFF
+    return found & 0x7FFF_FFFF
+
+
+def transaction_partitions(count: int) -> tuple[str, ...]:
+    """Return the names of so many partitions of the transaction log."""
+    return tuple(partition_name(TRANSACTION_TOPIC, n) for n in range(count))
 
 
 @attrs.frozen
@@ -23,15 +39,9 @@ class Placement:
     partitions: tuple[str, ...]
     """Those of the topic T."""
     transactional_ids: tuple[str, ...]
-    transaction_partitions: tuple[str, ...] = attrs.field(init=False)
-    """The partitions of the transaction log: as many as there are transactional ids and brokers for them."""
+    transaction_partitions: tuple[str, ...]
     all_partitions: tuple[str, ...] = attrs.field(init=False)
     _leaders: Mapping[str, str] = attrs.field(init=False, eq=False, repr=False)
-
-    @transaction_partitions.default
-    def _transaction_partitions(self) -> tuple[str, ...]:
-        count = min(len(self.brokers), len(self.transactional_ids))
-        return tuple(partition_name(TRANSACTION_TOPIC, n) for n in range(count))
 
     @all_partitions.default
     def _all_partitions(self) -> tuple[str, ...]:
@@ -53,6 +63,7 @@ class Placement:
             tuple(f"r{n + 1}" for n in range(sizes["consumers"])),
             tuple(partition_name("T", n) for n in range(sizes["partitions"])),
             tuple(f"tid{n + 1}" for n in range(sizes["transactional-ids"])),
+            transaction_partitions(min(sizes["brokers"], sizes["transactional-ids"])),
         )
 
     def leader(self, partition: str) -> str:
@@ -62,7 +73,7 @@ class Placement:
     def transaction_partition(self, tid: str) -> str:
         """Return the partition of the transaction log that has a transactional id."""
         partitions = self.transaction_partitions
-        return partitions[self.transactional_ids.index(tid) % len(partitions)]
+        return partitions[hash_code(tid) % len(partitions)]
 
     def coordinator(self, tid: str) -> str:
         """Return the broker that coordinates a transactional id at first."""

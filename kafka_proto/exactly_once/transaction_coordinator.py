@@ -6,13 +6,14 @@ leader epoch of the partition of the transaction log.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.coordinator import role
-from kafka_proto.coordinator.answers import response
+from kafka_proto.coordinator.answers import describe, list_transactions, refused_partitions, response
 from kafka_proto.coordinator.loading import load
 from kafka_proto.coordinator.outcome import Answer
 from kafka_proto.coordinator.outcome import Outcome as RoleOutcome
@@ -26,25 +27,30 @@ from kafka_proto.exactly_once.other_brokers import OtherBrokers
 from kafka_proto.exactly_once.placement import Placement
 from kafka_proto.exactly_once.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
 from kafka_proto.requests import (
+    OFFSETS_PARTITION,
+    TRANSACTION_PARTITION,
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     CoordinatorRequest,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     EndTxnRequest,
     Error,
     InitProducerIdRequest,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
 )
 from kafka_proto.stack import roles as stack
 from kafka_proto.stack.roles import Append, Outcome
-from kafka_proto.stack.state import known
+from kafka_proto.stack.state import exists, known, now
 from kafka_proto.versions import BrokerVersion
 
 ROLE = "coordinator"
 BLOCK_SIZE = 10
-NOW = 0
-"""Deadlines are the driver's affair, so that no decision needs the time."""
 TRANSACTION_TIMEOUT = "TransactionTimeout"
 REQUESTS = (InitProducerIdRequest, AddOffsetsToTxnRequest, EndTxnRequest, AddPartitionsToTxnRequest)
+LOOKS = (DescribeTransactionsRequest, ListTransactionsRequest)
 LEADS_NO_LONGER = ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
 """Of a failed append the client is told NOT_COORDINATOR then, else COORDINATOR_NOT_AVAILABLE."""
 
@@ -58,10 +64,10 @@ class EntryCallback:
     request: CoordinatorRequest | None
 
 
-def block_of(broker: str, placement: Placement, count: int) -> Block:
+def block_of(broker: str, placement: Placement, count: int, size: int = BLOCK_SIZE) -> Block:
     """Return a broker's block of producer ids, by how many it had before: no other broker has it."""
     brokers = placement.brokers
-    return Block((brokers.index(broker) + count * len(brokers)) * BLOCK_SIZE, BLOCK_SIZE)
+    return Block((brokers.index(broker) + count * len(brokers)) * size, size)
 
 
 class TransactionCoordinator(stack.Role):
@@ -69,7 +75,7 @@ class TransactionCoordinator(stack.Role):
 
     def __init__(
         self, name: str, version: BrokerVersion, placement: Placement, others: OtherBrokers, *, times_out: bool,
-        begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(),
+        begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(), block_size: int = BLOCK_SIZE,
     ) -> None:
         self.name = name
         self.version = version
@@ -78,7 +84,9 @@ class TransactionCoordinator(stack.Role):
         self.times_out = times_out
         self.begun = begun
         """What its partitions hold at the start; the producer ids there are of its first block."""
+        self.block_size = block_size
         self.partitions = placement.transaction_partitions
+        self.exist = frozenset((*placement.partitions, OFFSETS_PARTITION, TRANSACTION_PARTITION))
         self.parts = (*(COORDINATOR[p] for p in self.partitions), BLOCKS)
 
     def started(self, local: Local) -> Local:
@@ -96,20 +104,22 @@ class TransactionCoordinator(stack.Role):
         cache, effects = load(
             self.version.coordinator, last_entries(records), known(local, p).leader_epoch, ProducerIds(),
             CoordinatorConfig(),
-            now=NOW,
+            now=now(local),
         )
         return local.put(COORDINATOR[p], CoordinatorState(cache, effects, ghosts_of(records)))
 
     def resigned(self, local: Local, p: str) -> Local:
         """Return the state without what belongs to a partition (`onResignation`)."""
-        gone = (tid for tid in self.placement.transactional_ids if self.placement.transaction_partition(tid) == p)
-        return self.others.without(local, gone).put(COORDINATOR[p], CoordinatorState())
+        local = self.others.without(local, lambda tid: self.placement.transaction_partition(tid) == p)
+        return local.put(COORDINATOR[p], CoordinatorState())
 
     def receive(self, local: Local, message: Message) -> Outcome | None:
         """Decide on a request of a client, or of a leader; or take the answer to markers."""
         action, who = f"Receive{message.type}", (self.name, message.source)
         if isinstance(message, Request) and isinstance(message.request, REQUESTS):
             return self.outcome(self.decided(local, message), action, who)
+        if isinstance(message, Request) and isinstance(message.request, LOOKS):
+            return self.outcome(self.reply(local, message, self.looked_up(local, message.request)), action, who)
         asked = self.others.about(local, message, ROLE)
         if asked is None:
             return None
@@ -118,7 +128,7 @@ class TransactionCoordinator(stack.Role):
         local = self.others.answered(local, message)
         cache, effects = role.marked(
             local[COORDINATOR[p]].cache, asked.transactional_id, asked.message.request,
-            message.response.errors, now=NOW,
+            message.response.errors, now=now(local),
         )
         return self.outcome(self.carry(self.cached(local, p, cache), p, effects, pauses=True), action, who)
 
@@ -129,6 +139,10 @@ class TransactionCoordinator(stack.Role):
             return self.given(local, message)
         p = self.placement.transaction_partition(request.transactional_id)
         verifies = isinstance(request, AddPartitionsToTxnRequest) and request.verify_only
+        if isinstance(request, AddPartitionsToTxnRequest):
+            refused = refused_partitions(request, frozenset(p for p in self.exist if exists(local, p)))
+            if refused is not None:
+                return self.reply(local, message, refused)
         if known(local, p).leader != self.name:
             return self.reply(local, message, response(request, Answer(Error.NOT_COORDINATOR)))
         cache = local[COORDINATOR[p]].cache
@@ -139,9 +153,21 @@ class TransactionCoordinator(stack.Role):
         local = self.refilled(local, p)
         token = Asker(message.source, message.correlation, message.connection, message.transaction)
         cache, effects = role.receive(
-            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=NOW, token=token
+            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=token
         )
         return self.carry(self.cached(local, p, cache), p, effects)
+
+    def looked_up(
+        self, local: Local, request: DescribeTransactionsRequest | ListTransactionsRequest
+    ) -> DescribeTransactionsResponse | ListTransactionsResponse:
+        """Return what is asked about the transactional ids of the partitions that it leads."""
+        if isinstance(request, DescribeTransactionsRequest):
+            p = self.placement.transaction_partition(request.transactional_id)
+            if request.transactional_id and known(local, p).leader != self.name:
+                return DescribeTransactionsResponse(Error.NOT_COORDINATOR)
+            return describe(local[COORDINATOR[p]].cache, request)
+        led = (p for p in self.partitions if known(local, p).leader == self.name)
+        return list_transactions([local[COORDINATOR[p]].cache for p in led], request, now=now(local))
 
     def reply(self, local: Local, message: Request, answer: Value) -> stack.Effect:
         sent = Response(answer, message.correlation, message.connection, source=self.name, dest=message.source)
@@ -158,14 +184,14 @@ class TransactionCoordinator(stack.Role):
     def next_block(self, local: Local) -> tuple[Local, Block]:
         """Return a block of producer ids of its own, and the state in which it is given."""
         count = local[BLOCKS].count
-        block = block_of(self.name, self.placement, count)
+        block = block_of(self.name, self.placement, count, self.block_size)
         return local.put(BLOCKS, GivenBlocks(count + 1)), block
 
     def given(self, local: Local, message: Request) -> stack.Effect:
         """Give a producer without transactional id an id, the first of a block: any broker does, and keeps nothing."""
         local, block = self.next_block(local)
         outcome = self.version.coordinator.init_producer_id(
-            message.request, None, producer_id=block.first, now=NOW,
+            message.request, None, producer_id=block.first, now=now(local),
             max_timeout_ms=CoordinatorConfig().transaction_max_timeout_ms, fences=self.version.coordinator.fence,
         )
         assert isinstance(outcome, RoleOutcome)
@@ -200,7 +226,7 @@ class TransactionCoordinator(stack.Role):
         if kind == TRANSACTION_TIMEOUT:
             p = self.placement.transaction_partition(tid)
             local = self.refilled(local, p)
-            cache, effects = role.time_out(self.version.coordinator, local[COORDINATOR[p]].cache, tid, now=NOW)
+            cache, effects = role.time_out(self.version.coordinator, local[COORDINATOR[p]].cache, tid, now=now(local))
             yield self.outcome(self.carry(self.cached(local, p, cache), p, effects), kind, (self.name, tid))
 
     def committed(self, local: Local, p: str, record: TransactionRecord) -> Local:
@@ -210,7 +236,7 @@ class TransactionCoordinator(stack.Role):
     def completed(self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback) -> stack.Effect:
         """Go on after an entry: its answer, and markers where a transaction is prepared now."""
         cache, effects = role.appended(
-            self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=NOW
+            self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
         )
         return self.carry(self.cached(local, p, cache), p, effects)
 
@@ -233,12 +259,16 @@ class TransactionCoordinator(stack.Role):
     def carry(self, local: Local, p: str, effects: Sequence[Effect], *, pauses: bool = False) -> stack.Effect:
         """Return what the decisions want done: answers and markers are sent, entries go to the log."""
         sent, appends = tuple[Message, ...](), tuple[Append, ...]()
-        for effect in effects:
+        ahead = deque(effects)
+        while ahead:
+            effect = ahead.popleft()
             if isinstance(effect, Answered):
                 sent += (self.answer(effect),)
             elif isinstance(effect, Markers):
                 local, more = self.markers(local, p, effect, pauses)
                 sent += more
+                local, following = self.without_leader(local, p, effect)
+                ahead.extend(following)
             else:
                 appends += (self.entry(local[COORDINATOR[p]].cache.waiting[effect.transactional_id], p, effect),)
         return stack.Effect(local, sent, appends, flush=True)
@@ -262,10 +292,26 @@ class TransactionCoordinator(stack.Role):
         tid, sent = markers.transactional_id, tuple[Message, ...]()
         transaction = local[COORDINATOR[p]].ghosts.causes.get(tid, "")
         for name in markers.request.partitions:
+            if not self.takes_markers(local, name):
+                continue
             request = attrs.evolve(markers.request, partitions=(name,))
             local, more = self.others.ask(local, ROLE, request, transaction, pauses=pauses, transactional_id=tid)
             sent += more
         return local, sent
+
+    def takes_markers(self, local: Local, name: str) -> bool:
+        """Say whether somebody leads a partition who writes markers; its topic may be deleted."""
+        return name in self.exist and name not in self.partitions and exists(local, name)
+
+    def without_leader(self, local: Local, p: str, markers: Markers) -> tuple[Local, tuple[Effect, ...]]:
+        """Go on without the partitions that are not there any more."""
+        gone = tuple(name for name in markers.request.partitions if not self.takes_markers(local, name))
+        if not gone:
+            return local, ()
+        cache, effects = role.without_leader(
+            local[COORDINATOR[p]].cache, markers.transactional_id, markers.request, gone, now=now(local)
+        )
+        return self.cached(local, p, cache), effects
 
     def cached(self, local: Local, p: str, cache: Coordinator) -> Local:
         """Return the state with another cache of a partition."""

@@ -70,6 +70,8 @@ class ConsumerFetchRequest:
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     replica_id: int = -1
     max_batches: int | None = None
+    min_bytes: int = 1
+    """0 is answered at once, whether there is anything new or not."""
 
 
 @attrs.frozen

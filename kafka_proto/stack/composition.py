@@ -46,9 +46,13 @@ def replicated(
     return controller, rules, brokers
 
 
-def start(
-    controller: Local, rules: Rules, brokers: list[Broker]
-) -> Mapping[str, Value]:
+def start(controller: Local, rules: Rules, brokers: list[Broker]) -> Mapping[str, Value]:
+    """Return the slots of the brokers' first states."""
+    states = started(controller, rules, brokers)
+    return {name: value for b in brokers for name, value in b.layout.values(states[b.name]).items()}
+
+
+def started(controller: Local, rules: Rules, brokers: list[Broker]) -> dict[str, Local]:
     """Return the brokers' first states: the first election is over, and each follower's fetch waits at its leader."""
     states: dict[str, dict[Part[ReplicaState], ReplicaState]] = {b.name: {} for b in brokers}
     known: dict[str, LeaderAndEpoch] = {}
@@ -65,6 +69,4 @@ def start(
                 assert outcome is not None
                 states[message.dest][REPLICA[p]] = outcome.state
                 under_way += outcome.sent
-    return {
-        name: value for b in brokers for name, value in b.layout.values(b.started(known, states[b.name])).items()
-    }
+    return {b.name: b.started(known, states[b.name]) for b in brokers}

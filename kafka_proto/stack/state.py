@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Local, Part, ordered, persisted, volatile
-from kafka_proto.transactions.records import LeaderAndEpoch
+from kafka_proto.transactions.records import NOBODY, LeaderAndEpoch
 
 
 @attrs.frozen
@@ -18,11 +18,23 @@ class Metadata:
     """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
     registering: bool = volatile(default=False)
     """Whether it has reported its restart to the controller, and waits to learn who leads."""
+    clock: int | None = volatile(default=None, metadata={"absent_if_none": True})
+    """The time in milliseconds, as a driver says that has one; none where timers fire whenever they are armed."""
 
 
 METADATA = Part("metadata", Metadata())
 
 
 def known(local: Local, p: str) -> LeaderAndEpoch:
-    """Return leader and epoch of a partition, as far as a broker knows."""
-    return local[METADATA].known[p]
+    """Return leader and epoch of a partition, as far as a broker knows; nobody leads one that is not there."""
+    return local[METADATA].known.get(p, NOBODY)
+
+
+def exists(local: Local, p: str) -> bool:
+    """Say whether a partition is there, as far as a broker knows."""
+    return p in local[METADATA].known
+
+
+def now(local: Local) -> int:
+    """Return the time in milliseconds, 0 without a clock."""
+    return local[METADATA].clock or 0

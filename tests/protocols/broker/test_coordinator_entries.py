@@ -151,19 +151,20 @@ def test_who_only_asks_is_told_of_the_cache() -> None:
     assert describe(loading, ask).error is Error.COORDINATOR_LOAD_IN_PROGRESS
     assert describe(dead, ask).error is Error.TRANSACTIONAL_ID_NOT_FOUND
     every = ListTransactionsRequest(0)
-    assert list_transactions(state, every, now=30) == ListTransactionsResponse(Error.NONE, (), (("tid", 7, "Ongoing"),))
-    assert list_transactions(dead, every, now=30).transactions == ()
-    assert list_transactions(loading, every, now=30).error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    ongoing = ListTransactionsResponse(Error.NONE, (), (("tid", 7, "Ongoing"),))
+    assert list_transactions([state], every, now=30) == ongoing
+    assert list_transactions([dead], every, now=30).transactions == ()
+    assert list_transactions([loading], every, now=30).error is Error.COORDINATOR_LOAD_IN_PROGRESS
     for states, producers, unknown, found in (
         (("Ongoing",), (), (), 1), (("Empty", "Nothing"), (), ("Nothing",), 0), ((), (7,), (), 1), ((), (8,), (), 0),
     ):
-        listed = list_transactions(state, ListTransactionsRequest(0, states, producers), now=30)
+        listed = list_transactions([state], ListTransactionsRequest(0, states, producers), now=30)
         assert (listed.unknown_state_filters, len(listed.transactions)) == (unknown, found)
     empty = coordinator(attrs.evolve(OPEN, start_timestamp=-1))
     for duration, found in ((-1, 1), (0, 1), (19, 1), (20, 0), (21, 0)):
         asked = ListTransactionsRequest(1, duration_filter=duration)
-        assert len(list_transactions(state, asked, now=30).transactions) == found, "it began at 10"
-        assert len(list_transactions(empty, asked, now=30).transactions) == 1
+        assert len(list_transactions([state], asked, now=30).transactions) == found, "it began at 10"
+        assert len(list_transactions([empty], asked, now=30).transactions) == 1
     some = AddPartitionsToTxnRequest(3, "tid", 7, 3, ("T-0", "T-9"))
     assert refused_partitions(some, frozenset({"T-0"})) == AddPartitionsToTxnResponse(FrozenMap(
         {"T-0": Error.OPERATION_NOT_ATTEMPTED, "T-9": Error.UNKNOWN_TOPIC_OR_PARTITION}))
