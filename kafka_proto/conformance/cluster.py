@@ -45,6 +45,8 @@ from kafka_proto.versions import BrokerVersion
 CLIENT = "c1"
 BLOCK_SIZE = 1_000
 REPLICATED = {"replication-factor": 3, "min-insync-replicas": 2, "elections": 0}
+FEWEST_REPLICATED, MOST_REPLICATED = 3, 5
+"""Brokers with replicated logs: as many as there are replicas, or more."""
 FLUSHED = {"disk": "flushed", "election": "clean"}
 MOST_MESSAGES = 10_000
 """Of one request: more means that the brokers do not come to rest."""

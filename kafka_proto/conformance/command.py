@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import attrs
 
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
 from kafka_proto.addresses import address_of
+from kafka_proto.conformance.cluster import FEWEST_REPLICATED, MOST_REPLICATED
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
-from kafka_proto.conformance.playing import is_of_the_wire
+from kafka_proto.conformance.playing import is_of_the_wire, play
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import Verdict, judge
 from kafka_proto.versions import version_of
@@ -50,13 +52,26 @@ def _played_here(
     played = [record for record in records if _has_gateway() or not is_of_the_wire(record)]
     left = len(records) - len(played)
     said = (f"{left} not played: they are bytes of the wire, which need {NEEDS_GATEWAY}",) if left else ()
-    return [judge(record) for record in played], said
+    return [judge(record, player=partial(play, brokers=_brokers(options["--brokers"]))) for record in played], said
+
+
+def _brokers(given: str | None) -> int:
+    """Return how many brokers play. Raises Refusal."""
+    counts = ("1", *map(str, range(FEWEST_REPLICATED, MOST_REPLICATED + 1)))
+    if given is None:
+        return 1
+    if given not in counts:
+        raise Refusal(f"--brokers is 1, or from {FEWEST_REPLICATED} to {MOST_REPLICATED}, whose logs are replicated, "
+                      f"not {given!r}")
+    return int(given)
 
 
 def _played_at(
     arguments: tuple[str, ...], options: Mapping[str, str | None]
 ) -> tuple[list[Verdict], tuple[str, ...]]:
     """Play records over the wire at a broker: those of its release, or with `--as` those of another."""
+    if options["--brokers"] is not None:
+        raise Refusal("--brokers says on how many brokers records are played in process; leave it out, or --broker")
     host, port, _ = _broker_of(options)
     from kafka_proto.gateway.conforming import play_at
 
@@ -148,6 +163,7 @@ conformance = ProtocolCommand(
         CommandOption("--release", "RELEASE", "Only records of this release, as 4.4.0."),
         CommandOption("--family", "FAMILY", "Only records of this family of clients, as tv2."),
         CommandOption("--situation", "NAME", "Only records of this situation, as commit_one."),
+        CommandOption("--brokers", "N", "In process: on so many brokers, with replicated logs if there are 3 or more."),
         CommandOption("--broker", "HOST:PORT", "Play over the wire against this broker, ours or a real one."),
         CommandOption("--as", "RELEASE", "With --broker: the records of this release, against a broker of another."),
         CommandOption("--record", "FILE", "Write what the broker answers as records, in place of comparing it."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.paths import RECORDED
 from harness.model import Refusal
 from kafka_proto.conformance import BadFile, Verdict, agreement, default_files, judge, load, play
 from kafka_proto.conformance.command import conformance
+from kafka_proto.conformance.playing import is_of_the_wire
 from kafka_proto.conformance.verdict import differences
 from kafka_proto.versions import (
     KIP_360,
@@ -111,6 +113,29 @@ def test_the_other_releases_and_levels_are_equal(others: list[dict[str, Any]]) -
     assert len(others) == 4149 and all(record["stable"] for record in others)
     assert len({(one["broker_version"], one["transaction_version"]) for one in others}) == 15
     assert [verdict for verdict in map(judge, others) if not verdict.equal] == []
+
+
+def of_situations(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return those that are played on actors, and by no frames."""
+    return [record for record in records if not is_of_the_wire(record)]
+
+
+def on_three(record: dict[str, Any]) -> Verdict:
+    return judge(record, player=partial(play, brokers=3))
+
+
+def test_some_of_everything_is_equal_on_three_brokers_with_replicated_logs() -> None:
+    """The same brokers, whose logs are replicated: a record in ten."""
+    records = of_situations([record for path in default_files({}) for record in load(path)])[::10]
+    assert len(records) == 757
+    assert [verdict for verdict in map(on_three, records) if not verdict.equal] == []
+
+
+@pytest.mark.large
+def test_everything_is_equal_on_three_brokers_with_replicated_logs() -> None:
+    records = of_situations([record for path in default_files({}) for record in load(path)])
+    assert len(records) == 7567
+    assert [verdict for verdict in map(on_three, records) if not verdict.equal] == []
 
 
 def test_what_a_broker_lists_in_no_order_is_compared_as_a_set() -> None:

@@ -39,6 +39,17 @@ def test_table_and_verdicts() -> None:
     assert all(one == {**one, "equal": True, "reason": None, "differences": [], "family": "tv2"} for one in verdicts)
 
 
+def test_brokers_are_one_or_as_many_as_replicate(tmp_path: Path) -> None:
+    """The same records on three brokers with replicated logs; two cannot have three replicas."""
+    some = call("conformance", "--situation", "commit_one", "--release", "4.4.0", "--brokers", 3)
+    assert some.code == 0 and some.out.splitlines()[-1].split() == ["all", "11", "11", "0", "0"]
+    for number in ("2", "6", "many"):
+        refused = call("conformance", "--situation", "commit_one", "--brokers", number).refusal
+        assert refused == f"--brokers is 1, or from 3 to 5, whose logs are replicated, not '{number}'"
+    both = call("conformance", "--release", "4.4.0", "--brokers", 3, "--broker", "127.0.0.1:9092").refusal
+    assert both == "--brokers says on how many brokers records are played in process; leave it out, or --broker"
+
+
 def test_difference_is_printed_and_fails(tmp_path: Path) -> None:
     """Exit code 1, with the step, what was recorded, and what was found."""
     record = files.load(FILE)[0]
