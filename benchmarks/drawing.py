@@ -11,16 +11,16 @@ from typing import Any
 import attrs
 
 from harness.simulate.chance import Seeded
-from kafka_proto.broker import Node, deliver_held, handle, new_node, next_deadline, pass_time
+from kafka_proto.broker.coordinator.transaction import PREPARED
+from kafka_proto.broker.versions import version_of
+from kafka_proto.clients.producer.families import FAMILIES, Family
 from kafka_proto.conformance.notes import DELIVERED, HELD, REPEATED_UNTIL
 from kafka_proto.conformance.observing import partition, transaction
 from kafka_proto.conformance.playing import PARTITIONS, repeated
 from kafka_proto.conformance.requests import name, request_of, response_fields
 from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.coordinator.transaction import PREPARED
+from kafka_proto.gateway.node import Node, deliver_held, handle, new_node, next_deadline, pass_time
 from kafka_proto.gateway.offer import ADD_PARTITIONS_TO_TXN, RELEASES, WRITE_TXN_MARKERS
-from kafka_proto.producer.families import FAMILIES, Family
-from kafka_proto.versions import version_of
 
 STEPS = 25
 TIDS = ("tid-A", "tid-B")

@@ -22,7 +22,7 @@ from harness.simulate.session import Session, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Host
-from kafka_proto.exactly_once import properties as exactly_once
+from kafka_proto.cluster import properties as cluster
 from kafka_proto.transactions.properties import INVARIANTS
 
 TWO_AND_TWO = {"producers": 2, "transactional-ids": 2, "consumers": 2}
@@ -159,7 +159,7 @@ def main() -> None:
     for log in ("at-once", "replicated"):
         whole = Tables(find_model("exactly-once/kip-890").make(TWO_AND_TWO, {"log": log}))
         show(f"never the same run twice, no history, exactly-once/kip-890, {log}",
-             cold(whole, seconds, False, exactly_once.INVARIANTS), 20_000)
+             cold(whole, seconds, False, cluster.INVARIANTS), 20_000)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,7 @@
-"""One broker in process: all roles of a version on logs that are replicated at once, run to rest after each request."""
+"""The broker: an actor that is composed of roles, pure functions of its state, on logs of its own or replicated ones.
 
-from kafka_proto.broker.node import deliver_held, elect, handle, new_node, next_deadline, pass_time
-from kafka_proto.broker.requests import list_offsets
-from kafka_proto.broker.state import Node, NodeState, running, state_of
-from kafka_proto.broker.topics import with_topic, without_topic
-from kafka_proto.broker.work import carry
-
-__all__ = [
-    "Node", "NodeState", "carry", "deliver_held", "elect", "handle", "list_offsets", "new_node", "next_deadline",
-    "pass_time", "running", "state_of", "with_topic", "without_topic",
-]
+`broker` composes; `roles` says what a role and a log are, `state` and `parts` what is kept, `messages` what is sent.
+A room for each role: `coordinator` (of transactions), `leader` (of partitions), `group`; each has its decisions, a file
+for each request, and the `role` that carries them out. `versions` lists what each release decides. `logs`, and the
+`controller` that elects leaders of those that are replicated. `other_brokers`, `look_ups`, `placement`.
+"""

@@ -1,53 +1,40 @@
-"""What a node of one broker keeps, and the same without the decisions: a value that an actor may have as its state."""
+"""What every broker keeps whatever its roles are: its metadata cache, and what the cluster knows of it."""
 
 from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap
-from kafka_proto.coordinator.producer_ids import Allocator
-from kafka_proto.coordinator.role import Coordinator, Markers
-from kafka_proto.coordinator.transaction import TransactionMetadata
-from kafka_proto.group.role import GroupCoordinator
-from kafka_proto.leader.state import Leader
-from kafka_proto.versions import BrokerVersion
+from harness.model import FrozenMap, Local, Part, ordered, persisted, volatile
+from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 
 
 @attrs.frozen
-class NodeState:
-    """All that a node keeps; which version decides is known to whoever runs it."""
+class Metadata:
+    """What a broker knows of the cluster, and what the cluster knows of it."""
 
-    leaders: FrozenMap[str, Leader]
-    """By partition."""
-    coordinator: Coordinator = Coordinator()
-    groups: GroupCoordinator = GroupCoordinator()
-    transaction_log: FrozenMap[str, TransactionMetadata] = FrozenMap()
-    """The last entry of each transactional id."""
-    allocator: Allocator = Allocator()
-    now: int = 0
-    """Logical milliseconds."""
-    holds_markers: bool = False
-    held: tuple[Markers, ...] = ()
-    """Markers on their way."""
+    known: FrozenMap[str, LeaderAndEpoch] = volatile(default=FrozenMap())
+    """Leader and epoch of each partition, also of those that it does not host, as far as this broker knows."""
+    broker_epoch: int = persisted(default=0, metadata=ordered("broker_epoch", "self"))
+    """How often this broker was started again. Kafka's controller gives the number (broker epoch): no disk loses it."""
+    registering: bool = volatile(default=False)
+    """Whether it has reported its restart to the controller, and waits to learn who leads."""
+    clock: int | None = volatile(default=None, metadata={"absent_if_none": True})
+    """The time in milliseconds, as a driver says that has one; none where timers fire whenever they are armed."""
 
 
-@attrs.frozen
-class Node(NodeState):
-    """A node's state with the decisions of its version."""
-
-    version: BrokerVersion = attrs.field(kw_only=True)
-    reaches_coordinator: bool = attrs.field(default=True, kw_only=True)
-    """Whether the leader that is asked reaches the coordinator of the transaction."""
+METADATA = Part("metadata", Metadata())
 
 
-FIELDS = tuple(field.name for field in attrs.fields(NodeState))
+def known(local: Local, p: str) -> LeaderAndEpoch:
+    """Return leader and epoch of a partition, as far as a broker knows; nobody leads one that is not there."""
+    return local[METADATA].known.get(p, NOBODY)
 
 
-def running(version: BrokerVersion, state: NodeState) -> Node:
-    """Return a state as a node that decides as a version does."""
-    return Node(version=version, **{name: getattr(state, name) for name in FIELDS})
+def exists(local: Local, p: str) -> bool:
+    """Say whether a partition is there, as far as a broker knows."""
+    return p in local[METADATA].known
 
 
-def state_of(node: Node) -> NodeState:
-    """Return what a node keeps."""
-    return NodeState(**{name: getattr(node, name) for name in FIELDS})
+def now(local: Local) -> int:
+    """Return the time in milliseconds, 0 without a clock."""
+    return local[METADATA].clock or 0

@@ -13,13 +13,18 @@ from typing import Any
 import attrs
 
 from harness.model import Actor, Local, Message
-from kafka_proto.coordinator.role import Coordinator
-from kafka_proto.coordinator.transaction import CachedTransaction
-from kafka_proto.exactly_once.broker_state import COORDINATOR, LEADER
-from kafka_proto.exactly_once.composition import hosts_of, roles_of
-from kafka_proto.exactly_once.messages import PartitionsDeleted, Request, Response
-from kafka_proto.exactly_once.placement import Placement, transaction_partitions
-from kafka_proto.exactly_once.transaction_coordinator import TRANSACTION_TIMEOUT
+from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.composition import replicated, started
+from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.role import TRANSACTION_TIMEOUT
+from kafka_proto.broker.coordinator.transaction import CachedTransaction
+from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
+from kafka_proto.broker.messages import PartitionsDeleted, Request, Response
+from kafka_proto.broker.parts import COORDINATOR, LEADER
+from kafka_proto.broker.placement import Placement, transaction_partitions
+from kafka_proto.broker.state import METADATA
+from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.cluster.composition import hosts_of, roles_of
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
@@ -36,11 +41,6 @@ from kafka_proto.requests import (
     partition_name,
     topic_of,
 )
-from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.composition import replicated, started
-from kafka_proto.stack.local_log import RECORDS, LocalLog, Records
-from kafka_proto.stack.state import METADATA
-from kafka_proto.versions import BrokerVersion
 
 CLIENT = "c1"
 BLOCK_SIZE = 1_000

@@ -12,12 +12,12 @@ import attrs
 
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal, unknown
 from kafka_proto.addresses import address_of
+from kafka_proto.broker.versions import version_of
 from kafka_proto.conformance.cluster import FEWEST_REPLICATED, MOST_REPLICATED
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
 from kafka_proto.conformance.playing import is_of_the_wire, play
 from kafka_proto.conformance.table import agreement, table
 from kafka_proto.conformance.verdict import Verdict, judge
-from kafka_proto.versions import version_of
 
 FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
 FILTERS_AS = {"--as": "broker_version", "--family": "family", "--situation": "situation"}

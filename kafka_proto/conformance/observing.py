@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_proto.broker.coordinator.answers import describe
+from kafka_proto.broker.coordinator.coordinator import Coordinator
 from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.coordinator.answers import describe
-from kafka_proto.coordinator.role import Coordinator
 from kafka_proto.log import PartitionLog, RecordBatch, aborted_between, batches_between, visible
 from kafka_proto.requests import DescribeTransactionsRequest, Error
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from kafka_proto.broker.versions import BrokerVersion, version_of
 from kafka_proto.conformance.cluster import Cluster
 from kafka_proto.conformance.notes import (
     DELIVERED,
@@ -20,7 +21,6 @@ from kafka_proto.conformance.observing import partition, transaction
 from kafka_proto.conformance.requests import name, request_of, response_fields
 from kafka_proto.conformance.symbols import Symbols
 from kafka_proto.requests import ConsumerFetchRequest, InitProducerIdRequest, partition_index
-from kafka_proto.versions import BrokerVersion, version_of
 
 PARTITIONS = (0, 1)
 """Of the topic `T`; a record means one that does not exist where it names another."""

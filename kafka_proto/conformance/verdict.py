@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
+from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.playing import play
-from kafka_proto.versions import BrokerVersion
 
 REASONS: dict[tuple[str, str], str] = {}
 """Why a situation on a release (`4.0.0`, or `*` for all) is not equal, where that is meant."""

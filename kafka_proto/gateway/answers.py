@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.broker import Node
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.node import Node
 from kafka_proto.gateway.observed import (
     Acknowledged,
     Closed,

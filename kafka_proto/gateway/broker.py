@@ -1,7 +1,7 @@
 """One broker behind the wire, as a frozen value: a request goes in, answers come out, perhaps to earlier requests.
 
-Transactions, logs and offsets are those of `kafka_proto.broker`; here are topics, the classic group protocol, and what
-waits: a fetch for records, a join for the other members.
+Transactions, logs and offsets are those of `gateway.node`; here are topics, the classic group protocol, and what waits:
+a fetch for records, a join for the other members.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto import broker as nodes
-from kafka_proto.broker import Node, new_node, next_deadline, pass_time
+from kafka_proto.broker.group import rebalance
+from kafka_proto.broker.group.rebalance import ClassicGroup
+from kafka_proto.broker.versions import version_of
 from kafka_proto.errors import BY_NAME
+from kafka_proto.gateway import node as nodes
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.group import rebalance
-from kafka_proto.group.rebalance import ClassicGroup
-from kafka_proto.versions import version_of
+from kafka_proto.gateway.node import Node, new_node, next_deadline, pass_time
 
 Token = tuple[int, int]
 """A connection and the number of its request: who is answered."""

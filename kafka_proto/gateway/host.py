@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
-from kafka_proto.broker import state_of
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
@@ -36,6 +35,7 @@ from kafka_proto.gateway.inputs import (
     Write,
 )
 from kafka_proto.gateway.links import delivered, with_cut
+from kafka_proto.gateway.node import state_of
 from kafka_proto.gateway.observed import NOBODY, Observed, arrived, handled
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.placement import again_with, moved_on, without

@@ -11,9 +11,9 @@ from collections.abc import Collection
 
 import attrs
 
-from kafka_proto.broker import Node, carry, deliver_held
-from kafka_proto.coordinator.role import Markers
+from kafka_proto.broker.coordinator.coordinator import Markers
 from kafka_proto.gateway.broker import Broker, Pair
+from kafka_proto.gateway.node import Node, carry, deliver_held
 from kafka_proto.gateway.placement import coordinator_of, leader_of
 from kafka_proto.requests import GROUP_TOPIC, ProduceRequest, TxnOffsetCommitRequest, topic_of
 

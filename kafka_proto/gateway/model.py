@@ -28,19 +28,19 @@ from harness.model import (
     View,
     canonical_bytes,
 )
-from kafka_proto.broker import NodeState, running, state_of
+from kafka_proto.broker.group.offsets import OffsetRecord
+from kafka_proto.broker.group.rebalance import ClassicGroup
+from kafka_proto.broker.leader.state import Leader
+from kafka_proto.broker.versions import version_of
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.broker import Broker, Pair, Token, WaitingFetch
 from kafka_proto.gateway.connection import Connection, Kept
 from kafka_proto.gateway.faults import Faults as HostFaults
 from kafka_proto.gateway.host import Client, Host
 from kafka_proto.gateway.inputs import Input, Output, Settings, Started
+from kafka_proto.gateway.node import NodeState, running, state_of
 from kafka_proto.gateway.observed import Observed
 from kafka_proto.gateway.properties import properties
-from kafka_proto.group.offsets import OffsetRecord
-from kafka_proto.group.rebalance import ClassicGroup
-from kafka_proto.leader.state import Leader
-from kafka_proto.versions import version_of
 
 NAME = "gateway"
 NO_LEADERS: FrozenMap[str, Leader] = FrozenMap()

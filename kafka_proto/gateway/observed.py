@@ -14,10 +14,10 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker import Node
-from kafka_proto.coordinator.transaction import TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.node import Node
 from kafka_proto.gateway.records import BadBatch, read_header, split
 from kafka_proto.log import Marker, PartitionLog
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks

@@ -12,7 +12,7 @@ from functools import cache
 
 import attrs
 
-from kafka_proto import versions
+from kafka_proto.broker import versions
 from kafka_proto.gateway.codec import Fields
 
 (PRODUCE, FETCH, LIST_OFFSETS, METADATA) = range(4)

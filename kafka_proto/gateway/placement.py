@@ -1,6 +1,6 @@
 """Who leads what: partitions and coordinated names are spread over the brokers in turn, and move on when one is down.
 
-One election moves all that a broker has, and every role loads anew, as after `kafka_proto.broker.elect`.
+One election moves all that a broker has, and every role loads anew, as after `kafka_proto.gateway.node.elect`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kafka_proto.broker import elect
+from kafka_proto.gateway.node import elect
 from kafka_proto.requests import partition_index, topic_of
 
 if TYPE_CHECKING:

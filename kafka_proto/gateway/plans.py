@@ -184,8 +184,8 @@ class _Part:
 
 def scenarios() -> Iterable[Scenario]:
     """Return the scenarios of transactions."""
-    from kafka_proto.exactly_once import scenarios as exactly_once
+    from kafka_proto.cluster import scenarios as whole
     from kafka_proto.stack import scenarios as stack
     from kafka_proto.transactions import scenarios as transactions
 
-    return (*exactly_once.SCENARIOS, *stack.SCENARIOS, *transactions.SCENARIOS)
+    return (*whole.SCENARIOS, *stack.SCENARIOS, *transactions.SCENARIOS)

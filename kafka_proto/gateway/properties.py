@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from harness.model import Property, Reason, View, always
-from kafka_proto.broker import NodeState
-from kafka_proto.coordinator.transaction import PREPARED, TxnState
+from kafka_proto.broker.coordinator.transaction import PREPARED, TxnState
+from kafka_proto.broker.group.offsets import load
+from kafka_proto.gateway.node import NodeState
 from kafka_proto.gateway.observed import Closed, Observed
-from kafka_proto.group.offsets import load
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION
 

@@ -1,7 +1,7 @@
 """The log of a partition: batches, what a broker derives from them about producers and transactions, how it is read.
 
 Everything is derived: a log is what `append` makes of its batches one by one, on a leader, on a follower, and on a new
-leader that reads its own disk again (`rebuild`). What may be appended is decided by the leader (`kafka_proto.leader`).
+leader that reads its own disk again (`rebuild`). What may be appended is decided by the leader (`broker.leader`).
 """
 
 from kafka_proto.log.partition_log import EMPTY_LOG, PartitionLog, append, with_high_watermark

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from kafka_proto.exactly_once.ghosts import transaction_of
+from kafka_proto.broker.ghosts import transaction_of
 from kafka_proto.reproduce.schedule import Call
 
 JUDGED = ("MarkerAttribution", "AcknowledgedOutcome", "Atomicity", "NoHangingTransaction")

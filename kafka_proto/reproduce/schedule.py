@@ -14,9 +14,9 @@ from functools import cached_property
 import attrs
 
 from harness.model import Message
-from kafka_proto.exactly_once.client_connections import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, RETRY_BACKOFF
-from kafka_proto.exactly_once.ghosts import record
-from kafka_proto.exactly_once.messages import Request
+from kafka_proto.broker.ghosts import record
+from kafka_proto.broker.messages import Request
+from kafka_proto.clients.client_connections import DELIVERY_TIMEOUT, REQUEST_TIMEOUT, RETRY_BACKOFF
 
 CALLS = ("InitTransactions", "BeginTransaction", "Send", "CommitTransaction", "AbortTransaction")
 ENDS = {"CommitTransaction": "commit", "AbortTransaction": "abort"}

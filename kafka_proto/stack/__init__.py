@@ -1,8 +1,7 @@
-"""The broker of all actors, composed of roles, and the whole stack: coordinators on a replicated transaction log.
+"""The model `cluster`: coordinators of diary 02 on a replicated transaction log, clients and a controller.
 
-The broker: `broker`, `roles`, `state`, and its log, `replicated_log` or `atomic_log`. The stack, whose model is
-`kafka_proto.cluster`: `controller`, `properties`, `scenarios`, `refinement`. The decisions are those of
-`kafka_proto.transactions` and `kafka_proto.replication`.
+`model` composes it of `kafka_proto.broker`; `properties`, `scenarios`, `refinement`. `atomic_log` is the log on which
+these coordinators are searched. What they decide is in `kafka_proto.transactions`.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from harness.model import System
 
 def system() -> System:
     """Return the model `cluster`, `exactly-once/*` with scenarios and tours, and the recorded model `gateway`."""
-    from kafka_proto.cluster import MODELS
-    from kafka_proto.exactly_once import models, scenarios, tours
+    from kafka_proto.cluster import models, scenarios, tours
     from kafka_proto.gateway.recorded import RECORDED
+    from kafka_proto.stack.model import MODELS
     from kafka_proto.stack.scenarios import SCENARIOS
 
     return System(

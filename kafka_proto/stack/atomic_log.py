@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from harness.model import Local, Message, Parts, Turn, persisted, volatile
+from kafka_proto.broker.roles import Append, Effect, Log, Role
+from kafka_proto.broker.state import METADATA, known
+from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 from kafka_proto.replication.messages import Error
-from kafka_proto.stack.roles import Append, Effect, Log, Role
-from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch, log_name
 from kafka_proto.transactions.messages import BrokerRegistrationRequest, LeaderAndIsrRequest
-from kafka_proto.transactions.records import NOBODY, Entry, LeaderAndEpoch, TxnRecord
+from kafka_proto.transactions.records import Entry, TxnRecord
 
 
 @attrs.frozen

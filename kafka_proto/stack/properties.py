@@ -11,13 +11,13 @@ from itertools import combinations
 import attrs
 
 from harness.model import Message, Property, Reason, Step, View, always, sometimes
+from kafka_proto.broker.controller import PARTITION
+from kafka_proto.broker.logs.replicated import REPLICA, log_of
+from kafka_proto.broker.state import METADATA
 from kafka_proto.replication.log import first_disagreement
 from kafka_proto.replication.messages import LeaderAndIsrRequest, PartitionMessage
 from kafka_proto.replication.partition import ReplicaState
 from kafka_proto.replication.records import Entry as LogEntry
-from kafka_proto.stack.controller import PARTITION
-from kafka_proto.stack.replicated_log import REPLICA, log_of
-from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions import properties as transactions
 from kafka_proto.transactions.actor_properties import is_of
 from kafka_proto.transactions.actors import ActorState, record_of

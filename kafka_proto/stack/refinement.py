@@ -14,14 +14,14 @@ from typing import cast
 import attrs
 
 from harness.model import FrozenMap, Network, Refinement, Value, View, slot
+from kafka_proto.broker.controller import PARTITION
+from kafka_proto.broker.logs.replicated import REPLICA
+from kafka_proto.broker.state import METADATA
 from kafka_proto.replication import partition
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL
 from kafka_proto.replication.records import Entry as LogEntry
-from kafka_proto.stack.controller import PARTITION
-from kafka_proto.stack.replicated_log import REPLICA
-from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.correspondence import Entry, LogMetadata

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.model import NO_FAULTS, RELIABLE, Faults, Model, Network, Process, View, both_ways, departed
+from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.state import METADATA, Metadata
+from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.stack.atomic_log import COPY, AtomicLog, Copy
-from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.state import METADATA, Metadata
 from kafka_proto.transactions import controller, coordinator_role, log, messages, producer, records
 from kafka_proto.transactions.actor_properties import acked_is_logged, service_type_ok
 from kafka_proto.transactions.application import ProducerClient
 from kafka_proto.transactions.coordinator_role import COORDINATOR, CoordinatorRole
 from kafka_proto.transactions.properties import Logged, actor_message_type, properties
-from kafka_proto.transactions.records import ClientRecord, LeaderAndEpoch, TransactionMetadata
+from kafka_proto.transactions.records import ClientRecord, TransactionMetadata
 from kafka_proto.transactions.refinement import refinement
 from kafka_proto.transactions.specs.names import Names, spread
 from kafka_proto.transactions.versions.departures import DEPARTURES

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from harness.model import Actor, Kind, Local, Message, Part, Parts, Turn, Value
+from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 from kafka_proto.transactions.decisions import producer_ids
 from kafka_proto.transactions.messages import (
     AllocateProducerIdsRequest,
@@ -18,7 +19,6 @@ from kafka_proto.transactions.messages import (
     BrokerRegistrationRequest,
     LeaderAndIsrRequest,
 )
-from kafka_proto.transactions.records import NOBODY, LeaderAndEpoch
 
 CONTROLLER = "controller"
 

@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Part, volatile
+from kafka_proto.broker.roles import Append, Effect, Outcome, Role
+from kafka_proto.broker.state import METADATA, known
 from kafka_proto.errors import ErrorCode
-from kafka_proto.stack.roles import Append, Effect, Outcome, Role
-from kafka_proto.stack.state import METADATA, known
 from kafka_proto.transactions.controller import CONTROLLER
 from kafka_proto.transactions.decisions import outcome, producer_ids
 from kafka_proto.transactions.decisions.election import replay

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import attrs
 
 from harness.model import Value
+from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.transactions import messages, records
 from kafka_proto.transactions.messages import Error
 
@@ -90,7 +91,7 @@ class Entry(records.Entry):
 
 
 @of_the_specs
-class LogMetadata(records.LeaderAndEpoch):
+class LogMetadata(LeaderAndEpoch):
     cepoch: ClassVar[int]
 
 

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Protocol
 
 from harness.model import Message, Property, Reason, Step, View, always, eventually, slot, sometimes
+from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 from kafka_proto.transactions.messages import (
     ActorMessage,
     Error,
@@ -18,14 +19,7 @@ from kafka_proto.transactions.messages import (
     MessageType,
     Response,
 )
-from kafka_proto.transactions.records import (
-    NOBODY,
-    ClientRecord,
-    ClientState,
-    Entry,
-    LeaderAndEpoch,
-    TransactionMetadata,
-)
+from kafka_proto.transactions.records import ClientRecord, ClientState, Entry, TransactionMetadata
 from kafka_proto.transactions.specs.names import Names
 
 INVARIANTS = (

@@ -7,25 +7,10 @@ from enum import StrEnum
 import attrs
 
 from harness.model import absent_if_none
+from kafka_proto.replication.known import LeaderAndEpoch
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions import messages
 from kafka_proto.transactions.messages import Error, Response
-
-
-class TxnState(StrEnum):
-    """States of a transaction at its coordinator, by the names of Kafka's listings.
-
-    `PrepareEpochFence` is only ever pending, `Dead` never written.
-    """
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
-    DEAD = "Dead"
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-
 
 VALID_PREVIOUS: dict[TxnState, tuple[TxnState | None, ...]] = {
     TxnState.EMPTY: (None, TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT),
@@ -92,18 +77,6 @@ class TxnRecord:
 def entry_of(record: TxnRecord, callback: Callback) -> Entry:
     """Return a record as the entry that the coordinator's decisions speak of, with what its commit sets off."""
     return Entry(record.transactional_id, record.transition, callback)
-
-
-@attrs.frozen
-class LeaderAndEpoch:
-    """A broker's belief about a transaction log partition: its leader, and the coordinator epoch."""
-
-    leader_epoch: int
-    leader: str
-
-
-NOBODY = LeaderAndEpoch(-1, "")
-"""What a broker knows of a partition until it learns who leads it."""
 
 
 class ClientState(StrEnum):

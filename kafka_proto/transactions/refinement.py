@@ -25,9 +25,10 @@ from harness.model import (
     View,
     slot,
 )
+from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.state import known
+from kafka_proto.replication.known import LeaderAndEpoch
 from kafka_proto.stack.atomic_log import COPY, AtomicLog
-from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.state import known
 from kafka_proto.transactions import extensions, log, messages
 from kafka_proto.transactions.controller import CONTROLLER, LEADER
 from kafka_proto.transactions.coordinator_role import COORDINATOR
@@ -35,7 +36,7 @@ from kafka_proto.transactions.correspondence import in_spec
 from kafka_proto.transactions.decisions.election import replay
 from kafka_proto.transactions.extensions import BY, EXTENSIONS, OF_FAULTS
 from kafka_proto.transactions.numbering import Naming, Observer, Seen
-from kafka_proto.transactions.records import Entry, LeaderAndEpoch, TransactionMetadata
+from kafka_proto.transactions.records import Entry, TransactionMetadata
 from kafka_proto.transactions.specs.names import Names
 from kafka_proto.transactions.versions.version import Version
 

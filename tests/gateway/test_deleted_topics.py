@@ -10,12 +10,12 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.scripted import Scripted
 from support.wire import Producer, Talk, inject
 
-from kafka_proto.broker import Node, state_of
-from kafka_proto.coordinator.transaction import TxnState
+from kafka_proto.broker.coordinator.transaction import TxnState
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.node import Node, state_of
 from kafka_proto.gateway.properties import problems
 from kafka_proto.log.records import NO_PRODUCER_ID
 

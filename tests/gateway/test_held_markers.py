@@ -12,11 +12,11 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from support.wire import Talk
 
-from kafka_proto.broker import deliver_held
 from kafka_proto.conformance import Verdict, default_files, judge, load
 from kafka_proto.gateway.conforming import left_out
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.node import deliver_held
 from kafka_proto.gateway.situations import Situation
 from kafka_proto.requests import partition_index
 

@@ -16,7 +16,6 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.paths import RECORDED
 from support.wire import Talk
 
-from kafka_proto.broker import handle
 from kafka_proto.conformance import command as conformance
 from kafka_proto.conformance import judge, load
 from kafka_proto.gateway import offer
@@ -25,6 +24,7 @@ from kafka_proto.gateway.codec import write_message
 from kafka_proto.gateway.conforming import record_at
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
+from kafka_proto.gateway.node import handle
 from kafka_proto.gateway.records import Record, write_batch
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import ProduceRequest

@@ -13,6 +13,7 @@ import pytest
 from support.spec_states import Slots, state
 
 from harness.model import Message, Model, Step, Value, View, find_model
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.correspondence import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -25,7 +26,7 @@ from kafka_proto.transactions.correspondence import (
 )
 from kafka_proto.transactions.messages import Error
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
-from kafka_proto.transactions.records import Callback, ClientState, TxnState
+from kafka_proto.transactions.records import Callback, ClientState
 from kafka_proto.transactions.specs.diary_01 import WITNESSES as RETRIES
 
 

@@ -7,7 +7,7 @@ from support.paths import DATA
 
 from harness.record import Recorder, read_trail
 from harness.simulate.replay import replay_plain
-from kafka_proto.exactly_once.messages import Request
+from kafka_proto.broker.messages import Request
 from kafka_proto.reproduce.schedule import Arrives, Call, Comes, Late, Schedule, Settled, Step, Unplayable, schedule_of
 from kafka_proto.requests import EndTxnRequest, ProduceRequest
 

@@ -15,8 +15,8 @@ from harness.simulate.run import Run
 from harness.simulate.session import UNFAIR, run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.log import Committed
-from kafka_proto.transactions.records import TxnState
 
 WITHIN, TIMES, STEPS = 15, 20, 80
 """Runs within which a mutation is found, how many times as many runs of its twin are silent, and steps of a run."""

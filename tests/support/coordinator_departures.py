@@ -11,11 +11,12 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.coordinator import transaction
+from kafka_proto.broker.coordinator import transaction
 from kafka_proto.errors import BY_NAME, ErrorCode
 from kafka_proto.log.records import MAX_EPOCH
 from kafka_proto.requests import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, InitProducerIdRequest
-from kafka_proto.transactions.records import PREPARED, TransactionMetadata, TxnState
+from kafka_proto.requests.transaction_state import TxnState
+from kafka_proto.transactions.records import PREPARED, TransactionMetadata
 
 NONE = -1
 """No producer id, no epoch."""

@@ -13,9 +13,9 @@ from harness.simulate.plan import everything
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto import versions
-from kafka_proto.exactly_once.models import model
-from kafka_proto.versions import BrokerVersion
+from kafka_proto.broker import versions
+from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.cluster.models import model
 from support.coordinator_spec import Oracle
 
 BUSY = {"brokers": 2, "producers": 2, "transactional-ids": 1, "offsets": 1}

@@ -15,27 +15,28 @@ from typing import Any
 import attrs
 
 from harness.model import Local, Message, Model
-from kafka_proto.coordinator import transaction
-from kafka_proto.coordinator.add_partitions import wanted
-from kafka_proto.coordinator.role import Coordinator, Logged, Markers
-from kafka_proto.errors import ErrorCode
-from kafka_proto.exactly_once.broker_state import COORDINATOR
-from kafka_proto.exactly_once.messages import Request, Response
-from kafka_proto.exactly_once.transaction_coordinator import (
+from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.coordinator import transaction
+from kafka_proto.broker.coordinator.add_partitions import wanted
+from kafka_proto.broker.coordinator.coordinator import Coordinator, Logged, Markers
+from kafka_proto.broker.coordinator.role import (
     LEADS_NO_LONGER,
     REQUESTS,
     EntryCallback,
     TransactionCoordinator,
 )
-from kafka_proto.exactly_once.transaction_log import TransactionRecord
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.messages import Request, Response
+from kafka_proto.broker.parts import COORDINATOR
+from kafka_proto.broker.roles import Effect, Outcome
+from kafka_proto.broker.state import known
+from kafka_proto.errors import ErrorCode
 from kafka_proto.requests import AddPartitionsToTxnResponse, EndTxnRequest, InitProducerIdRequest
-from kafka_proto.stack.broker import Broker
-from kafka_proto.stack.roles import Effect, Outcome
-from kafka_proto.stack.state import known
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions import messages as spec
 from kafka_proto.transactions.decisions import completion, election
 from kafka_proto.transactions.decisions.outcome import Outcome as SpecOutcome
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata, TxnRecord, TxnState
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata, TxnRecord
 from kafka_proto.transactions.versions.diary_02 import DIARY_02
 from support.coordinator_departures import (
     BY_VERSION,

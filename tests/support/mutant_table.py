@@ -57,7 +57,7 @@ CLIENT = edits(f"{DECISIONS}/client.py", (
     ("concurrent-is-fatal", "if response.error.is_retriable:", "if response.error is Error.NOT_COORDINATOR:",
      REFINEMENT, "fencing", 20),
 ))
-BROKER = edits("kafka_proto/stack/broker.py", (
+BROKER = edits("kafka_proto/broker/broker.py", (
     ("broker-epoch-forgotten", "broker_epoch=metadata.broker_epoch + 1)", "broker_epoch=1)",
      REFINEMENT, "coordinator-crash", 25),
 ))

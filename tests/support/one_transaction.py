@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from harness.model import FrozenMap
-from kafka_proto.coordinator import role
-from kafka_proto.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.coordinator.role import Answered, Coordinator
-from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator
+from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.requests import Error, InitProducerIdRequest
-from kafka_proto.versions import BrokerVersion
 
 INIT = InitProducerIdRequest(4, "tid", 60_000)
 ONGOING = TransactionMetadata(7, TxnState.ONGOING, 3, partitions=("T-0",), timeout_ms=50, start_timestamp=0)

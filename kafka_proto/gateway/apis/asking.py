@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.broker import handle
 from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, code, has_partition
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.links import can_verify, delivered
+from kafka_proto.gateway.node import handle
 from kafka_proto.gateway.placement import coordinator_of, leader_of
 from kafka_proto.requests import Error, partition_index, partition_name, topic_of
 

@@ -6,11 +6,11 @@ from functools import wraps
 
 import attrs
 
+from kafka_proto.broker.group import rebalance
+from kafka_proto.broker.group.rebalance import ClassicGroup, Join, Sync
 from kafka_proto.gateway.apis.asking import answered, not_coordinator
 from kafka_proto.gateway.broker import MOST_GROUPS, Answer, Api, Broker, Token, Turn, code, with_group
 from kafka_proto.gateway.connection import Request
-from kafka_proto.group import rebalance
-from kafka_proto.group.rebalance import ClassicGroup, Join, Sync
 
 
 def _group(broker: Broker, group_id: str) -> ClassicGroup:

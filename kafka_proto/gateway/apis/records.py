@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kafka_proto import broker as nodes
+from kafka_proto.gateway import node as nodes
 from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, named, number, wrong_place
 from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, WaitingFetch, asked_at, code
 from kafka_proto.gateway.codec import Fields

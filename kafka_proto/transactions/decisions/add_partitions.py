@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.decisions.outcome import Outcome, refuse, transition
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Error, answer
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata, TxnState
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata
 
 
 def add_partitions(

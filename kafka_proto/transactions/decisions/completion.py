@@ -7,9 +7,10 @@ from typing import TypeVar
 
 import attrs
 
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.decisions.outcome import Outcome, transition
 from kafka_proto.transactions.messages import Error
-from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata, TxnState
+from kafka_proto.transactions.records import PREPARED, Callback, Entry, TransactionMetadata
 
 E = TypeVar("E", bound=Entry)
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.decisions.outcome import Outcome, refuse, transition
 from kafka_proto.transactions.messages import Error, InitProducerIdRequest, InitProducerIdResponse, answer
-from kafka_proto.transactions.records import (
-    FINISHED,
-    PREPARED,
-    Callback,
-    Entry,
-    TransactionMetadata,
-    TxnState,
-    fresh_metadata,
-)
+from kafka_proto.transactions.records import FINISHED, PREPARED, Callback, Entry, TransactionMetadata, fresh_metadata
 
 
 def init_producer_id(

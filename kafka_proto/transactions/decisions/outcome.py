@@ -6,8 +6,9 @@ from typing import TypeVar
 
 import attrs
 
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.messages import Error, Request, Response, answer
-from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TransactionMetadata, TxnState
+from kafka_proto.transactions.records import VALID_PREVIOUS, Entry, TransactionMetadata
 
 M = TypeVar("M", bound=TransactionMetadata)
 

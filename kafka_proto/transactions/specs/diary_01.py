@@ -31,11 +31,12 @@ from harness.model import (
     sometimes,
 )
 from harness.model.spec import ITSELF, Change, Next, Writes, action, each, processes
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.correspondence import InitPidRequest, InitPidResponse, TxnMetadata, in_spec
 from kafka_proto.transactions.decisions.outcome import transition
 from kafka_proto.transactions.messages import Error, answer
 from kafka_proto.transactions.properties import message_type, no_bad_state
-from kafka_proto.transactions.records import ClientState, TxnState, fresh_metadata
+from kafka_proto.transactions.records import ClientState, fresh_metadata
 from kafka_proto.transactions.specs.diary_02 import outcome
 from kafka_proto.transactions.specs.names import (
     Names,

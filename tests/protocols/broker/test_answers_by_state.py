@@ -12,13 +12,13 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
-from kafka_proto.coordinator import role
-from kafka_proto.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.coordinator.role import Answered, Coordinator, Logged
-from kafka_proto.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator, Logged
+from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.versions import KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
 from kafka_proto.log.records import MAX_EPOCH
 from kafka_proto.requests import AddPartitionsToTxnRequest, EndTxnRequest, Error, InitProducerIdRequest
-from kafka_proto.versions import KIP_360, KIP_890, KIP_890_4_4, BrokerVersion
 
 S = TxnState
 STATES = (S.EMPTY, S.ONGOING, S.PREPARE_COMMIT, S.PREPARE_ABORT, S.COMPLETE_COMMIT, S.COMPLETE_ABORT)

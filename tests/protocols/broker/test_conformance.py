@@ -13,11 +13,7 @@ import pytest
 from support.paths import RECORDED
 
 from harness.model import Refusal
-from kafka_proto.conformance import BadFile, Verdict, agreement, default_files, judge, load, play
-from kafka_proto.conformance.command import conformance
-from kafka_proto.conformance.playing import is_of_the_wire
-from kafka_proto.conformance.verdict import differences
-from kafka_proto.versions import (
+from kafka_proto.broker.versions import (
     KIP_360,
     KIP_890,
     KIP_890_4_1,
@@ -26,7 +22,11 @@ from kafka_proto.versions import (
     RELEASES,
     version_of,
 )
-from kafka_proto.versions.kip_890 import at_level
+from kafka_proto.broker.versions.kip_890 import at_level
+from kafka_proto.conformance import BadFile, Verdict, agreement, default_files, judge, load, play
+from kafka_proto.conformance.command import conformance
+from kafka_proto.conformance.playing import is_of_the_wire
+from kafka_proto.conformance.verdict import differences
 
 FILE, MORE, DRAWN, HELD, OTHERS, PRODUCE, MESSAGES = (
     RECORDED / f"{name}.json.gz" for name in ("kafka", "more", "drawn", "held", "releases", "produce", "messages")

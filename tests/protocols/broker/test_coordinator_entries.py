@@ -8,14 +8,23 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
-from kafka_proto.coordinator import role
-from kafka_proto.coordinator.answers import describe, list_transactions, refused_partitions
-from kafka_proto.coordinator.completion import completed
-from kafka_proto.coordinator.loading import load
-from kafka_proto.coordinator.outcome import Answer
-from kafka_proto.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Logged, Markers
-from kafka_proto.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions
+from kafka_proto.broker.coordinator.completion import completed
+from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.loading import load
+from kafka_proto.broker.coordinator.outcome import Answer
+from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.versions import (
+    KIP_98,
+    KIP_98_0_11,
+    KIP_360,
+    KIP_890,
+    KIP_890_4_4,
+    BrokerVersion,
+    version_of,
+)
 from kafka_proto.log.records import MAX_EPOCH
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
@@ -29,15 +38,6 @@ from kafka_proto.requests import (
     ListTransactionsRequest,
     ListTransactionsResponse,
     WriteTxnMarkersRequest,
-)
-from kafka_proto.versions import (
-    KIP_98,
-    KIP_98_0_11,
-    KIP_360,
-    KIP_890,
-    KIP_890_4_4,
-    BrokerVersion,
-    version_of,
 )
 
 LEVEL_1 = version_of("4.4.0", 1)

@@ -7,26 +7,36 @@ import pytest
 from support.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
-from kafka_proto.broker import Node, elect, handle, new_node, next_deadline, pass_time
-from kafka_proto.coordinator import role
-from kafka_proto.coordinator.answers import response
-from kafka_proto.coordinator.completion import AfterMarker, after_marker
-from kafka_proto.coordinator.outcome import Answer
-from kafka_proto.coordinator.producer_ids import Allocator, ProducerIds, allocate
-from kafka_proto.coordinator.role import Answered, Coordinator, CoordinatorConfig, Logged, Markers
-from kafka_proto.coordinator.transaction import (
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator.answers import response
+from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker
+from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator, CoordinatorConfig, Logged, Markers
+from kafka_proto.broker.coordinator.outcome import Answer
+from kafka_proto.broker.coordinator.producer_ids import Allocator, ProducerIds, allocate
+from kafka_proto.broker.coordinator.transaction import (
     LAST_EPOCH,
     CachedTransaction,
     IllegalTransition,
     TxnState,
     prepare,
 )
-from kafka_proto.group.role import refused_commit
-from kafka_proto.leader.appending import check_batch
-from kafka_proto.leader.marking import check_marker, check_marker_strictly
-from kafka_proto.leader.role import admit, append_batch, append_marker
-from kafka_proto.leader.state import NO_GUARD, Leader, Origin
-from kafka_proto.leader.verification import expire_verifications
+from kafka_proto.broker.group.coordinator import refused_commit
+from kafka_proto.broker.leader.admission import admit, append_batch, append_marker
+from kafka_proto.broker.leader.appending import check_batch
+from kafka_proto.broker.leader.marking import check_marker, check_marker_strictly
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin
+from kafka_proto.broker.leader.verification import expire_verifications
+from kafka_proto.broker.versions import (
+    KIP_98,
+    KIP_360,
+    KIP_890,
+    KIP_890_4_1,
+    KIP_890_4_2,
+    KIP_890_4_4,
+    KIP_890_PART_1,
+    BrokerVersion,
+)
+from kafka_proto.gateway.node import Node, elect, handle, new_node, next_deadline, pass_time
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_EPOCH
@@ -40,16 +50,6 @@ from kafka_proto.requests import (
     ProduceRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
-)
-from kafka_proto.versions import (
-    KIP_98,
-    KIP_360,
-    KIP_890,
-    KIP_890_4_1,
-    KIP_890_4_2,
-    KIP_890_4_4,
-    KIP_890_PART_1,
-    BrokerVersion,
 )
 
 

@@ -6,10 +6,7 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
-from kafka_proto.broker import handle, new_node, without_topic
-from kafka_proto.group.membership import Group, check_group, check_known_group, join, leave
-from kafka_proto.group.offsets import Committed, OffsetRecord, Offsets, load
-from kafka_proto.group.role import (
+from kafka_proto.broker.group.coordinator import (
     GroupCoordinator,
     commit_batch,
     fetch_offset,
@@ -17,6 +14,11 @@ from kafka_proto.group.role import (
     leave_group,
     with_group,
 )
+from kafka_proto.broker.group.membership import Group, check_group, check_known_group, join, leave
+from kafka_proto.broker.group.offsets import Committed, OffsetRecord, Offsets, load
+from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890, KIP_890_PART_1
+from kafka_proto.broker.versions.broker_version import BrokerVersion
+from kafka_proto.gateway.node import handle, new_node, without_topic
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
@@ -35,8 +37,6 @@ from kafka_proto.requests import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from kafka_proto.versions import KIP_98, KIP_360, KIP_890, KIP_890_PART_1
-from kafka_proto.versions.broker_version import BrokerVersion
 
 GROUP = Group(2, FrozenMap({"m1": None, "m2": "i2"}))
 PLAIN = OffsetCommitRequest(8, "G", "T-0", 5)

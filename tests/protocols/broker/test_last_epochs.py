@@ -7,13 +7,10 @@ import pytest
 from support.one_transaction import INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
-from kafka_proto.coordinator import role
-from kafka_proto.coordinator.role import Logged
-from kafka_proto.coordinator.transaction import LAST_EPOCH, TxnState
-from kafka_proto.log.producer_state import ProducerState
-from kafka_proto.log.records import MAX_EPOCH, Marker, marker_batch
-from kafka_proto.requests import EndTxnRequest, Error
-from kafka_proto.versions import (
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator.coordinator import Logged
+from kafka_proto.broker.coordinator.transaction import LAST_EPOCH, TxnState
+from kafka_proto.broker.versions import (
     KIP_360,
     KIP_890,
     KIP_890_4_2,
@@ -22,6 +19,9 @@ from kafka_proto.versions import (
     BrokerVersion,
     version_of,
 )
+from kafka_proto.log.producer_state import ProducerState
+from kafka_proto.log.records import MAX_EPOCH, Marker, marker_batch
+from kafka_proto.requests import EndTxnRequest, Error
 
 LEVEL_1 = version_of("4.4.0", 1)
 

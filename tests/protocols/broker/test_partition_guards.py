@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kafka_proto.broker import handle, new_node
-from kafka_proto.leader.appending import (
+from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
+from kafka_proto.broker.leader.appending import (
     check_open_in_epoch_or_guard,
     check_sequence,
     check_sequence_from_zero,
@@ -14,10 +14,11 @@ from kafka_proto.leader.appending import (
     check_sequence_verified,
     follows,
 )
-from kafka_proto.leader.fetching import delete, fetch, forget_nothing, list_offsets
-from kafka_proto.leader.role import admit, append_batch, append_marker, refusal
-from kafka_proto.leader.state import NO_GUARD, Leader, Operation, Origin, Verification, has_open_transaction
-from kafka_proto.leader.verification import start
+from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, list_offsets
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Origin, Verification, has_open_transaction
+from kafka_proto.broker.leader.verification import start
+from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
+from kafka_proto.gateway.node import handle, new_node
 from kafka_proto.log import (
     EMPTY_LOG,
     Marker,
@@ -46,7 +47,6 @@ from kafka_proto.requests import (
     ProduceRequest,
     ProduceResponse,
 )
-from kafka_proto.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
 
 COMMITTED, ALL = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
 SEEN = (RememberedBatch(3, 4, 9, 1),)

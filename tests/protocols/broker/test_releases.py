@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_proto.broker import handle, new_node
-from kafka_proto.group.role import refused_commit, refused_commit_as_few_replicas
-from kafka_proto.leader.state import Operation
-from kafka_proto.leader.verification import unverified_produce, unverified_produce_but_unreached
+from kafka_proto.broker.group.coordinator import refused_commit, refused_commit_as_few_replicas
+from kafka_proto.broker.leader.state import Operation
+from kafka_proto.broker.leader.verification import unverified_produce, unverified_produce_but_unreached
+from kafka_proto.broker.versions import KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, version_of
+from kafka_proto.gateway.node import handle, new_node
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
@@ -17,7 +18,6 @@ from kafka_proto.requests import (
     ProduceRequest,
     TxnOffsetCommitRequest,
 )
-from kafka_proto.versions import KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, version_of
 
 INIT = InitProducerIdRequest(4, "tid", 60_000)
 BATCH = RecordBatch(("x",), 0, 0, 0, True)

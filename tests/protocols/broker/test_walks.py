@@ -9,21 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_proto.broker import Node, deliver_held, elect, handle, new_node, next_deadline, pass_time
-from kafka_proto.coordinator.transaction import VALID_PREVIOUS, TxnState
-from kafka_proto.group.offsets import load
-from kafka_proto.log import RecordBatch, rebuild
-from kafka_proto.requests import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    Error,
-    InitProducerIdRequest,
-    OffsetCommitRequest,
-    ProduceRequest,
-    TxnOffsetCommitRequest,
-)
-from kafka_proto.versions import (
+from kafka_proto.broker.coordinator.transaction import VALID_PREVIOUS, TxnState
+from kafka_proto.broker.group.offsets import load
+from kafka_proto.broker.versions import (
     KIP_98,
     KIP_98_0_11,
     KIP_360,
@@ -36,6 +24,18 @@ from kafka_proto.versions import (
     KIP_890_PART_1_3_7,
     BrokerVersion,
     version_of,
+)
+from kafka_proto.gateway.node import Node, deliver_held, elect, handle, new_node, next_deadline, pass_time
+from kafka_proto.log import RecordBatch, rebuild
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    Error,
+    InitProducerIdRequest,
+    OffsetCommitRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
 )
 
 LEVEL_1 = version_of("4.4.0", 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model import FrozenMap
+from kafka_proto.broker.versions import KIP_360, KIP_890_4_4
 from kafka_proto.conformance.cluster import Cluster
 from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.requests import (
@@ -31,7 +32,6 @@ from kafka_proto.requests import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kafka_proto.versions import KIP_360, KIP_890_4_4
 
 ABSENT = "T-9"
 PLAIN = RecordBatch(("a", "b"))

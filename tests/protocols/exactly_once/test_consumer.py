@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.consumer import Consumer, Polled, fetched, next_fetch
+from kafka_proto.clients.consumer import Consumer, Polled, fetched, next_fetch
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, aborted_between, append, marker_batch, with_high_watermark
 from kafka_proto.requests import ConsumerFetchRequest, ConsumerFetchResponse, Error, IsolationLevel
 

@@ -12,13 +12,14 @@ import pytest
 from support.coordinator_departures import BY_VERSION, NOT_APPLIED
 from support.coordinator_runs import ROWS, VERSIONS, Sum, compare
 
-from kafka_proto.coordinator import init_producer_id, loading, outcome, role
-from kafka_proto.coordinator.completion import completed
-from kafka_proto.coordinator.transaction import TransactionMetadata, TxnState
-from kafka_proto.exactly_once import transaction_coordinator
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator import init_producer_id, loading, outcome
+from kafka_proto.broker.coordinator import role as transaction_coordinator
+from kafka_proto.broker.coordinator.completion import completed
+from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
+from kafka_proto.broker.versions import KIP_360
 from kafka_proto.log.records import NO_PRODUCER_ID
 from kafka_proto.requests import Error
-from kafka_proto.versions import KIP_360
 
 SEEDS = {"at-once": range(6), "epochs": range(3), "replicated": range(3)}
 """In the suite, of each mode."""

@@ -16,12 +16,12 @@ from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto.exactly_once.broker_state import LEADER
-from kafka_proto.exactly_once.logs import log_of_replica
-from kafka_proto.exactly_once.reader import ReaderState
-from kafka_proto.exactly_once.scenarios import FAILING, MOVING, SCENARIOS, TWINS
-from kafka_proto.producer import FAMILIES
-from kafka_proto.stack.replicated_log import REPLICA
+from kafka_proto.broker.logs.replicated import REPLICA
+from kafka_proto.broker.parts import LEADER
+from kafka_proto.clients.producer import FAMILIES
+from kafka_proto.clients.reader import ReaderState
+from kafka_proto.cluster.logs import log_of_replica
+from kafka_proto.cluster.scenarios import FAILING, MOVING, SCENARIOS, TWINS
 
 VERSIONS = ("kip-98", "kip-360", "kip-890-part-1", "kip-890")
 STRATEGIES = {"random": RandomStrategy, "pct": PctStrategy}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kafka_proto.log.records import MAX_EPOCH, MAX_SEQUENCE
-from kafka_proto.producer import FAMILIES, Family, Verdict
-from kafka_proto.producer.idempotent import (
+from kafka_proto.clients.producer import FAMILIES, Family, Verdict
+from kafka_proto.clients.producer.idempotent import (
     IdempotentProducer,
     Sequences,
     answered,
@@ -23,6 +22,7 @@ from kafka_proto.producer.idempotent import (
     send,
     sent,
 )
+from kafka_proto.log.records import MAX_EPOCH, MAX_SEQUENCE
 from kafka_proto.requests import Error, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 
 OLD, NEW = FAMILIES["java23"], FAMILIES["java35"]

@@ -15,8 +15,8 @@ from harness.simulate.plan import everything
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto.exactly_once.ghosts import REMEMBERED, committed_offsets, spans
-from kafka_proto.exactly_once.logs import log_of
+from kafka_proto.broker.ghosts import REMEMBERED, committed_offsets, spans
+from kafka_proto.cluster.logs import log_of
 from kafka_proto.log import EMPTY_LOG, PartitionLog
 
 SIZES = {"producers": 2, "transactional-ids": 2, "consumers": 2, "offsets": 1}

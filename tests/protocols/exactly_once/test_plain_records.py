@@ -13,11 +13,11 @@ from harness.simulate.plan import plan_of
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto.exactly_once.broker_state import LeaderState
-from kafka_proto.exactly_once.idempotent_client import IdempotentState, Placed
-from kafka_proto.exactly_once.scenarios import SCENARIOS
+from kafka_proto.broker.parts import LeaderState
+from kafka_proto.clients.idempotent_client import IdempotentState, Placed
+from kafka_proto.clients.producer.idempotent import IdempotentBatch, IdempotentProducer
+from kafka_proto.cluster.scenarios import SCENARIOS
 from kafka_proto.log import EMPTY_LOG, RecordBatch, append, delete_records, with_high_watermark
-from kafka_proto.producer.idempotent import IdempotentBatch, IdempotentProducer
 
 SIZES = {"producers": 0, "idempotent-producers": 1, "brokers": 2, "partitions": 1}
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
-from kafka_proto.producer import (
+from kafka_proto.clients.producer import (
     FAMILIES,
     Family,
     IllegalState,
@@ -31,8 +31,8 @@ from kafka_proto.producer import (
     sent_call,
     verdict,
 )
-from kafka_proto.producer.answers import delivery_timed_out, rested
-from kafka_proto.producer.state import OffsetsToCommit
+from kafka_proto.clients.producer.answers import delivery_timed_out, rested
+from kafka_proto.clients.producer.state import OffsetsToCommit
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -16,7 +16,7 @@ from harness.simulate.replay import replay_plain
 from harness.simulate.strategies import Strategies
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import Cluster, replay_on_trio, run_application
-from kafka_proto.producer import IllegalState, KafkaError, ProducerFenced
+from kafka_proto.clients.producer import IllegalState, KafkaError, ProducerFenced
 
 
 @harness.simulated("exactly-once-commits", seeds=10, steps=500)

@@ -8,8 +8,7 @@ import attrs
 import pytest
 
 from harness.model import FrozenMap
-from kafka_proto.log.records import MAX_SEQUENCE
-from kafka_proto.producer import (
+from kafka_proto.clients.producer import (
     FAMILIES,
     Batch,
     Ended,
@@ -30,9 +29,10 @@ from kafka_proto.producer import (
     sent_call,
     verdict,
 )
-from kafka_proto.producer.answers import backs_off, delivery_timed_out, failed, rested, without_end
-from kafka_proto.producer.sending import OFFSETS_PARTITION, ends_unasked
-from kafka_proto.producer.state import OffsetsToCommit
+from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, failed, rested, without_end
+from kafka_proto.clients.producer.sending import OFFSETS_PARTITION, ends_unasked
+from kafka_proto.clients.producer.state import OffsetsToCommit
+from kafka_proto.log.records import MAX_SEQUENCE
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,

@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from harness.model import EntryKind, Kind, ShownLog, View, find_model, find_scenario, model_of
-from kafka_proto.exactly_once.ghosts import spans
-from kafka_proto.exactly_once.logs import LocalLogs
-from kafka_proto.exactly_once.placement import Placement
-from kafka_proto.exactly_once.reader import ReaderState
-from kafka_proto.exactly_once.topics import shown
+from kafka_proto.broker.ghosts import spans
+from kafka_proto.broker.placement import Placement
+from kafka_proto.clients.reader import ReaderState
+from kafka_proto.cluster.logs import LocalLogs
+from kafka_proto.cluster.topics import shown
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.requests import OFFSETS_PARTITION
 

@@ -15,18 +15,19 @@ from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto.broker import Node, elect, handle, new_node
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator
+from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.broker.placement import Placement
+from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890_4_4
+from kafka_proto.clients.producer import Verdict
+from kafka_proto.cluster.fencing import appended_after_fencing
+from kafka_proto.cluster.logs import LocalLogs
+from kafka_proto.cluster.properties import WITNESSES
+from kafka_proto.cluster.scenarios import SCENARIOS
 from kafka_proto.conformance import load, play
-from kafka_proto.coordinator import role
-from kafka_proto.coordinator.producer_ids import Block, ProducerIds
-from kafka_proto.coordinator.role import Answered, Coordinator
-from kafka_proto.exactly_once.fencing import appended_after_fencing
-from kafka_proto.exactly_once.logs import LocalLogs
-from kafka_proto.exactly_once.placement import Placement
-from kafka_proto.exactly_once.properties import WITNESSES
-from kafka_proto.exactly_once.scenarios import SCENARIOS
+from kafka_proto.gateway.node import Node, elect, handle, new_node
 from kafka_proto.log import RecordBatch
-from kafka_proto.producer import Verdict
 from kafka_proto.requests import (
     DeleteRecordsRequest,
     Error,
@@ -35,7 +36,6 @@ from kafka_proto.requests import (
     ProduceResponse,
     WriteTxnMarkersRequest,
 )
-from kafka_proto.versions import KIP_98, KIP_360, KIP_890_4_4
 
 CODES = {
     "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION",

@@ -9,26 +9,26 @@ import attrs
 import pytest
 
 from harness.model import CONNECTIONS, FrozenMap, Model, State, Value, View, find_model
-from kafka_proto.consumer import Consumer
-from kafka_proto.coordinator.role import Coordinator
-from kafka_proto.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
-from kafka_proto.exactly_once.broker_state import CoordinatorState, GroupState, LeaderState
-from kafka_proto.exactly_once.client import ClientState, Written
-from kafka_proto.exactly_once.fencing import appended_after_fencing
-from kafka_proto.exactly_once.ghosts import Cause, offset
-from kafka_proto.exactly_once.logs import LocalLogs
-from kafka_proto.exactly_once.messages import Response
-from kafka_proto.exactly_once.placement import Placement
-from kafka_proto.exactly_once.properties import INVARIANTS, LIVENESS
-from kafka_proto.exactly_once.reader import ReaderState
-from kafka_proto.exactly_once.transaction_log import TransactionRecord
-from kafka_proto.group.offsets import OffsetRecord, load, replay
-from kafka_proto.group.role import GroupCoordinator
+from kafka_proto.broker.coordinator.coordinator import Coordinator
+from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata, TxnState
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
+from kafka_proto.broker.ghosts import Cause, offset
+from kafka_proto.broker.group.coordinator import GroupCoordinator
+from kafka_proto.broker.group.offsets import OffsetRecord, load, replay
+from kafka_proto.broker.logs.local import Records
+from kafka_proto.broker.messages import Response
+from kafka_proto.broker.parts import CoordinatorState, GroupState, LeaderState
+from kafka_proto.broker.placement import Placement
+from kafka_proto.clients.consumer import Consumer
+from kafka_proto.clients.producer import Producer, ProducerStatus
+from kafka_proto.clients.reader import ReaderState
+from kafka_proto.clients.transactional_client import ClientState, Written
+from kafka_proto.cluster.fencing import appended_after_fencing
+from kafka_proto.cluster.logs import LocalLogs
+from kafka_proto.cluster.properties import INVARIANTS, LIVENESS
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch, with_high_watermark
 from kafka_proto.log.transactions import AbortedTransaction
-from kafka_proto.producer import Producer, ProducerStatus
 from kafka_proto.requests import OFFSETS_PARTITION, ConsumerFetchResponse, Error, IsolationLevel
-from kafka_proto.stack.local_log import Records
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
 Change = tuple[str, Value]

@@ -18,14 +18,15 @@ from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
+from kafka_proto.broker.controller import PARTITION
+from kafka_proto.broker.logs.replicated import REPLICA, log_of
+from kafka_proto.broker.state import METADATA
 from kafka_proto.replication.partition import ReplicaState
-from kafka_proto.stack.controller import PARTITION
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.stack.properties import INVARIANTS, LIVENESS
-from kafka_proto.stack.replicated_log import REPLICA, log_of
-from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.coordinator_role import COORDINATOR, Coordinator
 from kafka_proto.transactions.messages import Error, InitProducerIdResponse
-from kafka_proto.transactions.records import ClientState, TxnRecord, TxnState
+from kafka_proto.transactions.records import ClientState, TxnRecord
 
 TRAIL = TRAILS / "gaps" / "refused-entry-survives.trail.jsonl"
 ROWS = [scenario for scenario in scenarios() if scenario.model == "cluster"]

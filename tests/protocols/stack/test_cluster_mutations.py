@@ -19,16 +19,16 @@ from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import PctStrategy, RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto import cluster
+from kafka_proto.broker import composition
+from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.logs.replicated import REPLICA, ReplicatedLog
+from kafka_proto.broker.state import METADATA
 from kafka_proto.replication import partition
 from kafka_proto.replication.messages import OffsetsForLeaderEpochResponse
 from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
 from kafka_proto.replication.truncation import EpochEnd
-from kafka_proto.stack import composition
-from kafka_proto.stack.broker import Broker
+from kafka_proto.stack import model as cluster
 from kafka_proto.stack.properties import INVARIANTS, OF_THE_LOG
-from kafka_proto.stack.replicated_log import REPLICA, ReplicatedLog
-from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.coordinator_role import CoordinatorRole
 from kafka_proto.transactions.records import Entry, TxnRecord
 

@@ -14,7 +14,7 @@ from harness.simulate.plan import plan_of
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto.stack.broker import Broker
+from kafka_proto.broker.broker import Broker
 from kafka_proto.transactions.messages import AllocateProducerIdsRequest
 
 LOST = Rule("drop", message="AllocateProducerIdsRequest", nth=1)

@@ -15,10 +15,10 @@ from harness.simulate.plan import Plan
 from harness.simulate.session import run_plain
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto import cluster
+from kafka_proto.broker.logs.replicated import REPLICA, log_of
+from kafka_proto.broker.roles import Append, Effect, Outcome, Role
+from kafka_proto.stack import model as cluster
 from kafka_proto.stack.properties import INVARIANTS
-from kafka_proto.stack.replicated_log import REPLICA, log_of
-from kafka_proto.stack.roles import Append, Effect, Outcome, Role
 
 MOST = 2
 

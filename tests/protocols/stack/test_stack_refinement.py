@@ -29,12 +29,13 @@ from harness.simulate.plan import Plan, plan_of, safety_only
 from harness.simulate.strategy import RandomStrategy
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
-from kafka_proto import cluster
+from kafka_proto.broker import composition
+from kafka_proto.broker.logs.replicated import ReplicatedLog
 from kafka_proto.replication import partition
 from kafka_proto.replication.messages import FetchRequest, LeaderAndIsrRequest
 from kafka_proto.replication.partition import Replica, ReplicaState
-from kafka_proto.stack import composition, refinement
-from kafka_proto.stack.replicated_log import ReplicatedLog
+from kafka_proto.stack import model as cluster
+from kafka_proto.stack import refinement
 from kafka_proto.transactions import extensions, producer
 from kafka_proto.transactions.coordinator_role import CoordinatorRole
 from kafka_proto.transactions.decisions.outcome import Outcome as Decided

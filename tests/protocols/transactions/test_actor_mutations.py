@@ -23,14 +23,14 @@ from harness.simulate.plan import Plan
 from harness.simulate.replay import replay_plain, try_choices
 from harness.simulate.session import run_plain
 from harness.simulate.tables import Tables
+from kafka_proto.broker.state import METADATA
+from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 from kafka_proto.stack.atomic_log import COPY
-from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions import messages, properties
 from kafka_proto.transactions.coordinator_role import COORDINATOR
 from kafka_proto.transactions.log import AppendEntry, Committed, Joined, JoinEpoch
 from kafka_proto.transactions.messages import Error, InitProducerIdRequest, InitProducerIdResponse, LeaderAndIsrRequest
 from kafka_proto.transactions.properties import ACTOR_INVARIANTS
-from kafka_proto.transactions.records import NOBODY, LeaderAndEpoch
 
 MODELS = ("transactions/diary-02/actors", "transactions/repaired/actors")
 """At the sizes of this file diary 02 is sound, too: its flaws need a third broker, or a second partition or id."""

@@ -32,13 +32,14 @@ from harness.simulate.shrink import shrink
 from harness.simulate.strategies import NAMES
 from harness.simulate.strategy import RandomStrategy
 from harness.simulate.tables import Tables
-from kafka_proto.exactly_once.scenarios import SCENARIOS as EXACTLY_ONCE
+from kafka_proto.broker.state import METADATA
+from kafka_proto.cluster.scenarios import SCENARIOS as EXACTLY_ONCE
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.stack.atomic_log import COPY
-from kafka_proto.stack.state import METADATA
 from kafka_proto.transactions.coordinator_role import COORDINATOR, Coordinator
 from kafka_proto.transactions.messages import Error, InitProducerIdResponse
 from kafka_proto.transactions.properties import INVARIANTS, LIVENESS, WITNESSES
-from kafka_proto.transactions.records import ClientState, TxnState
+from kafka_proto.transactions.records import ClientState
 
 T = TypeVar("T")
 GET_PID, ADD_ALL = LIVENESS

@@ -13,8 +13,9 @@ from support.paths import ROOT
 from support.source_mutants import COMMAND, PACKAGES, python
 
 from harness.model import departed
+from kafka_proto.requests.transaction_state import TxnState
 from kafka_proto.transactions.messages import AddPartitionsToTxnRequest, Error
-from kafka_proto.transactions.records import TransactionMetadata, TxnState
+from kafka_proto.transactions.records import TransactionMetadata
 from kafka_proto.transactions.versions.departures import DEPARTURES
 from kafka_proto.transactions.versions.diary_01 import DIARY_01
 from kafka_proto.transactions.versions.diary_02 import DIARY_02

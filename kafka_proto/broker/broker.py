@@ -1,0 +1,93 @@
+"""The broker: its metadata cache, roles, and the log that they share.
+
+It routes messages and carries outcomes out. What a coordinator decides is said in its role; how records are replicated
+and committed, and how a broker hears who leads, in its log: `ReplicatedLog`, or `AtomicLog` for small searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import attrs
+
+from harness.model import Actor, FrozenMap, Local, Message, Part, Turn, Value
+from kafka_proto.broker.roles import Log, Outcome, Role, owners
+from kafka_proto.broker.state import METADATA, Metadata
+from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
+
+
+class Broker(Actor[Local]):
+    """The actor of one broker."""
+
+    may_crash = True
+
+    def __init__(self, name: str, log: Log, roles: tuple[Role, ...], asks_again: bool = True) -> None:
+        self.name = name
+        self.log = log
+        self.roles = roles
+        self.asks_again = asks_again
+        """Whether what it asks services may be lost."""
+        first = Local.first(name, METADATA, *(part for role in roles for part in role.parts), *log.parts)
+        self.initial = first.put(METADATA, Metadata(FrozenMap({p: NOBODY for p in owners(roles)})))
+
+    def started(self, known: Mapping[str, LeaderAndEpoch], replicas: Mapping[Part[Any], Value] = FrozenMap()) -> Local:
+        """Return the state at the start: everybody has heard of the first election; `replicas` are parts of its log."""
+        local = self.initial.put(METADATA, Metadata(FrozenMap(known)))
+        for part, value in replicas.items():
+            local = local.put(part, value)
+        for role in self.roles:
+            local = role.started(local)
+        return local
+
+    def restarted(self, local: Local) -> Local:
+        """Start a new incarnation from what is on disk."""
+        metadata = local[METADATA]
+        local = local.put(METADATA, attrs.evolve(metadata, broker_epoch=metadata.broker_epoch + 1))
+        for role in self.roles:
+            local = role.restarted(local)
+        return self.log.restarted(local)
+
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        metadata = local[METADATA]
+        if NOBODY in metadata.known.values() and not metadata.registering:
+            after = local.put(METADATA, attrs.evolve(metadata, registering=True))
+            sent = (self.log.registration(local),)
+            yield Turn("RegisterBroker", (self.name,), after, sent, flush=self.log.numbered)
+        yield from self.log.step(local)
+        for role in self.roles:
+            yield from map(self.carry_out, role.step(local, partial(self.log.may_append, local)))
+
+    def on_message(self, local: Local, message: Message) -> Iterable[Turn[Local]]:
+        turn = self.log.receive(local, message)
+        if turn is not None:
+            yield turn
+            return
+        taken = (role.receive(local, message) for role in self.roles)
+        yield from (self.carry_out(outcome) for outcome in taken if outcome is not None)
+
+    def carry_out(self, outcome: Outcome) -> Turn[Local]:
+        """Return the turn that an outcome is, its records appended."""
+        done = self.log.carried_out(outcome)
+        return Turn(outcome.action, outcome.who, done.local, done.sent, done.flush)
+
+    def asks(self, local: Local) -> tuple[Message, ...]:
+        """Return what it sends again until it is answered."""
+        if not self.asks_again:
+            return ()
+        register = (self.log.registration(local),) if local[METADATA].registering else ()
+        return (*register, *(message for role in self.roles for message in role.resend(local)), *self.log.resend(local))
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        own = ("BrokerRequestTimeout",) if self.asks(local) else ()
+        return (*own, *(timer for role in self.roles for timer in role.timers(local)), *self.log.timers(local))
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
+        """Ask again for what was not answered, or let the log do what it is time for."""
+        if timer == "BrokerRequestTimeout":
+            yield Turn(timer, (self.name,), local, self.asks(local))
+            return
+        for role in self.roles:
+            yield from map(self.carry_out, role.timer_fired(local, timer))
+        yield from self.log.timer_fired(local, timer)

@@ -1,0 +1,301 @@
+"""The transaction coordinator as a role: requests, appended entries, answers to markers and time in, effects out.
+
+Each function takes the coordinator's whole state and returns it changed, with what is to be done. Who carries that out
+(an atomic log, a replicated one, a network or none) is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from harness.model import FrozenMap, Value
+from kafka_proto.broker.coordinator.completion import AfterMarker, after_marker, completed, without_partition
+from kafka_proto.broker.coordinator.init_producer_id import Fenced, fence
+from kafka_proto.broker.coordinator.log_format import can_log_any
+from kafka_proto.broker.coordinator.outcome import Answer, Outcome
+from kafka_proto.broker.coordinator.producer_ids import ProducerIds
+from kafka_proto.broker.coordinator.transaction import (
+    AT_REST,
+    PREPARED,
+    CachedTransaction,
+    IllegalTransition,
+    TransactionMetadata,
+    TxnState,
+)
+from kafka_proto.requests.error import Error
+from kafka_proto.requests.records import WriteTxnMarkersRequest
+from kafka_proto.requests.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    CoordinatorRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+
+
+@attrs.frozen
+class CoordinatorDecisions:
+    """What a coordinator decides: one entry a request or event. A version of a broker lists them."""
+
+    init_producer_id: Callable[..., Outcome | Fenced]
+    add_partitions: Callable[..., Outcome]
+    verify_partitions: Callable[..., FrozenMap[str, Error]]
+    end_txn: Callable[..., Outcome]
+    end_txn_bumping: Callable[..., Outcome]
+    """For EndTxn from version 5."""
+    abort_fenced: Callable[..., Outcome]
+    """What a coordinator does of itself: after a time-out, and before a new producer of an open transaction."""
+    recovered: Callable[[TransactionMetadata], TransactionMetadata]
+    """What of an entry a coordinator has that reads it from the log."""
+    marker_version: int = 1
+    fence: Callable[[CachedTransaction], Fenced] = fence
+    """The epoch with which an open transaction is aborted for a new producer."""
+    fence_timed_out: Callable[[CachedTransaction], Fenced] = fence
+    """The same for one that is open for too long."""
+    can_log: Callable[[CoordinatorRequest], bool] = can_log_any
+    """Whether the log has a format for what a request makes of a transaction."""
+
+
+@attrs.frozen
+class CoordinatorConfig:
+    """Settings of a broker, by Kafka's names, in milliseconds."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+
+
+@attrs.frozen
+class Waiting:
+    """An append under way, and who is answered when it is done. Nobody is where the coordinator acted of itself."""
+
+    token: Value
+    request: CoordinatorRequest | None
+    outcome: Outcome
+
+
+@attrs.frozen
+class Coordinator:
+    """The leader of a partition of the transaction log: its cache, and what it waits for. All of it is volatile."""
+
+    transactions: FrozenMap[str, CachedTransaction] = FrozenMap()
+    waiting: FrozenMap[str, Waiting] = FrozenMap()
+    ids: ProducerIds = ProducerIds()
+    coordinator_epoch: int = 0
+    loading: bool = False
+    config: CoordinatorConfig = CoordinatorConfig()
+
+
+@attrs.frozen
+class Answered:
+    """An answer for whoever sent the request with this token."""
+
+    token: Value
+    request: CoordinatorRequest
+    answer: Answer
+
+
+@attrs.frozen
+class Logged:
+    """An entry to be appended to the transaction log; None is a tombstone."""
+
+    transactional_id: str
+    entry: TransactionMetadata | None
+
+
+@attrs.frozen
+class Markers:
+    """Markers to be written to each of the partitions, on behalf of a transactional id."""
+
+    transactional_id: str
+    request: WriteTxnMarkersRequest
+
+
+Effect = Answered | Logged | Markers
+Step = tuple[Coordinator, tuple[Effect, ...]]
+
+
+def receive(
+    decisions: CoordinatorDecisions, state: Coordinator, request: CoordinatorRequest, *, now: int, token: Value = None
+) -> Step:
+    """Decide on a client's request. A coordinator that is loading its log answers nothing but that."""
+    if state.loading:
+        return state, (Answered(token, request, Answer(Error.COORDINATOR_LOAD_IN_PROGRESS)),)
+    tid = request.transactional_id or ""
+    cached = state.transactions.get(tid)
+    try:
+        outcome = _decide(decisions, state, request, cached, now)
+    except IllegalTransition:
+        outcome = Outcome(Answer(Error.UNKNOWN_SERVER_ERROR))
+    if outcome.entry is not None and not decisions.can_log(request):
+        outcome = attrs.evolve(outcome, answer=Answer(Error.UNSUPPORTED_VERSION), entry=None)
+    return _carry(state, tid, Waiting(token, request, outcome))
+
+
+def _decide(
+    decisions: CoordinatorDecisions, state: Coordinator, request: CoordinatorRequest,
+    cached: CachedTransaction | None, now: int,
+) -> Outcome:
+    free = state.ids.next_id
+    if isinstance(request, AddPartitionsToTxnRequest | AddOffsetsToTxnRequest):
+        return decisions.add_partitions(request, cached, now=now)
+    if isinstance(request, EndTxnRequest):
+        end = decisions.end_txn_bumping if request.version >= 5 else decisions.end_txn
+        return end(request, cached, producer_id=free, now=now)
+    assert isinstance(request, InitProducerIdRequest)
+    found = decisions.init_producer_id(
+        request, cached, producer_id=free, now=now, max_timeout_ms=state.config.transaction_max_timeout_ms,
+        fences=decisions.fence,
+    )
+    if isinstance(found, Outcome):
+        return found
+    again = Answer(Error.CONCURRENT_TRANSACTIONS)
+    return decisions.abort_fenced(found, answer=again, producer_id=free, now=now)
+
+
+def _carry(state: Coordinator, tid: str, waiting: Waiting) -> Step:
+    """Do what was decided: an answer now, or an append and the answer after it."""
+    outcome = waiting.outcome
+    if outcome.takes_producer_id:
+        state = attrs.evolve(state, ids=state.ids.take())
+    if outcome.cached is not None:
+        state = attrs.evolve(state, transactions=state.transactions.set(tid, outcome.cached))
+    if outcome.entry is None:
+        return state, _answered(waiting, outcome.answer)
+    return attrs.evolve(state, waiting=state.waiting.set(tid, waiting)), (Logged(tid, outcome.entry),)
+
+
+def _answered(waiting: Waiting, answer: Answer) -> tuple[Effect, ...]:
+    return () if waiting.request is None else (Answered(waiting.token, waiting.request, answer),)
+
+
+def appended(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:
+    """Go on after the entry that a transactional id waits for was committed (`appendTransactionToLog`'s callback)."""
+    waiting = state.waiting[tid]
+    entry, cached = waiting.outcome.entry, state.transactions.get(tid)
+    assert entry is not None
+    state = attrs.evolve(state, waiting=state.waiting.without(tid))
+    if entry.state is TxnState.DEAD:
+        return attrs.evolve(state, transactions=state.transactions.without(tid)), ()
+    failed = cached is not None and cached.has_failed_epoch_fence and not waiting.outcome.ends
+    state = _cached(state, tid, CachedTransaction(entry, None, failed))
+    effects = _answered(waiting, waiting.outcome.answer)
+    if not waiting.outcome.ends:
+        return state, effects
+    state, markers = send_markers(decisions, state, tid, now=now)
+    return state, (*effects, *markers)
+
+
+def append_failed(state: Coordinator, tid: str, error: Error) -> Step:
+    """Give up the entry that a transactional id waits for; `error` is what its client is told."""
+    waiting = state.waiting[tid]
+    cached = state.transactions[tid]
+    fenced = waiting.outcome.fences or cached.has_failed_epoch_fence
+    state = _cached(state, tid, attrs.evolve(cached, pending_state=None, has_failed_epoch_fence=fenced))
+    return attrs.evolve(state, waiting=state.waiting.without(tid)), _answered(waiting, Answer(error))
+
+
+def send_markers(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:
+    """Begin to complete a prepared transaction: markers to its partitions, or Complete* where it has none."""
+    cached = state.transactions[tid]
+    known = cached.metadata
+    committed = known.state is TxnState.PREPARE_COMMIT
+    pending = TxnState.COMPLETE_COMMIT if committed else TxnState.COMPLETE_ABORT
+    state = _cached(state, tid, attrs.evolve(cached, pending_state=pending))
+    if not known.partitions:
+        return _complete(state, tid, now)
+    request = WriteTxnMarkersRequest(
+        decisions.marker_version, known.producer_id, known.producer_epoch, state.coordinator_epoch, committed,
+        known.partitions, known.transaction_version,
+    )
+    return state, (Markers(tid, request),)
+
+
+def marked(state: Coordinator, tid: str, request: WriteTxnMarkersRequest, errors: FrozenMap[str, Error], *,
+           now: int) -> Step:
+    """Take the answers of partitions to a transaction's markers; answers to an earlier coordinator's are stale."""
+    if not _is_awaited(state, tid, request):
+        return state, ()
+    then = {partition: after_marker(error) for partition, error in errors.items()}
+    state = _without(state, tid, (partition for partition in then if then[partition] is AfterMarker.DONE))
+    if AfterMarker.GIVE_UP in then.values():
+        return state, ()
+    if again := [partition for partition in then if then[partition] is AfterMarker.AGAIN]:
+        return state, (Markers(tid, attrs.evolve(request, partitions=tuple(again))),)
+    return _complete_if_marked(state, tid, now)
+
+
+def without_leader(
+    state: Coordinator, tid: str, request: WriteTxnMarkersRequest, partitions: Iterable[str], *, now: int
+) -> Step:
+    """Go on without the partitions of a transaction that nobody leads: their topic is deleted, so they get no marker.
+
+    A coordinator looks for leaders each time that it sends markers (`addTxnMarkersToBrokerQueue`).
+    """
+    if not _is_awaited(state, tid, request):
+        return state, ()
+    return _complete_if_marked(_without(state, tid, partitions), tid, now)
+
+
+def _is_awaited(state: Coordinator, tid: str, request: WriteTxnMarkersRequest) -> bool:
+    """Say whether a transaction still waits for these markers, and this coordinator sent them."""
+    cached = state.transactions.get(tid)
+    if cached is None or cached.metadata.state not in PREPARED or request.coordinator_epoch != state.coordinator_epoch:
+        return False
+    return request.producer_epoch == cached.metadata.producer_epoch and tid not in state.waiting
+
+
+def _without(state: Coordinator, tid: str, partitions: Iterable[str]) -> Coordinator:
+    cached = state.transactions[tid]
+    for partition in partitions:
+        cached = without_partition(cached, partition)
+    return _cached(state, tid, cached)
+
+
+def _complete_if_marked(state: Coordinator, tid: str, now: int) -> Step:
+    return (state, ()) if state.transactions[tid].metadata.partitions else _complete(state, tid, now)
+
+
+def _complete(state: Coordinator, tid: str, now: int) -> Step:
+    """Append Complete*: every partition has its marker."""
+    cached = state.transactions[tid]
+    entry = completed(cached.metadata, now)
+    outcome = Outcome(Answer(), entry, attrs.evolve(cached, pending_state=entry.state, has_failed_epoch_fence=False))
+    return _carry(state, tid, Waiting(None, None, outcome))
+
+
+def time_out(decisions: CoordinatorDecisions, state: Coordinator, tid: str, *, now: int) -> Step:
+    """Abort an open transaction that is older than its client wished (`abortTimedOutTransactions`)."""
+    cached = state.transactions[tid]
+    if cached.pending_state is not None or cached.metadata.state is not TxnState.ONGOING:
+        return state, ()
+    try:
+        outcome = decisions.abort_fenced(
+            decisions.fence_timed_out(cached), answer=Answer(), producer_id=state.ids.next_id, now=now
+        )
+    except IllegalTransition:
+        return state, ()
+    return _carry(state, tid, Waiting(None, None, outcome))
+
+
+def is_timed_out(state: Coordinator, tid: str, now: int) -> bool:
+    """Say whether a transaction is older than its time-out (`timedOutTransactions`)."""
+    known = state.transactions[tid].metadata
+    return known.state is TxnState.ONGOING and known.start_timestamp + known.timeout_ms < now
+
+
+def expire(state: Coordinator, tid: str, *, now: int) -> Step:
+    """Forget a transactional id that was at rest for long: a tombstone (`removeExpiredTransactionalIds`)."""
+    cached = state.transactions[tid]
+    old = cached.metadata.last_update_timestamp + state.config.transactional_id_expiration_ms <= now
+    if cached.pending_state is not None or cached.metadata.state not in AT_REST or not old:
+        return state, ()
+    dead = attrs.evolve(cached.metadata, state=TxnState.DEAD, partitions=())
+    outcome = Outcome(Answer(), dead, attrs.evolve(cached, pending_state=TxnState.DEAD))
+    state, _ = _carry(state, tid, Waiting(None, None, outcome))
+    return state, (Logged(tid, None),)
+
+
+def _cached(state: Coordinator, tid: str, cached: CachedTransaction) -> Coordinator:
+    return attrs.evolve(state, transactions=state.transactions.set(tid, cached))

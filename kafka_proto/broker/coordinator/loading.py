@@ -1,0 +1,47 @@
+"""A newly elected coordinator reads its log, and sends markers for what is prepared (`onElection`)."""
+
+from __future__ import annotations
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.broker.coordinator.coordinator import (
+    Coordinator,
+    CoordinatorConfig,
+    CoordinatorDecisions,
+    Effect,
+    Step,
+    send_markers,
+)
+from kafka_proto.broker.coordinator.producer_ids import ProducerIds
+from kafka_proto.broker.coordinator.transaction import PREPARED, CachedTransaction, TransactionMetadata
+from kafka_proto.log.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+
+def recovered_without_ids(entry: TransactionMetadata) -> TransactionMetadata:
+    """Return an entry as the log has it: without the last epoch and the ids before and after (KAFKA-20310, 20357).
+
+    A retry that spans an election is fenced, and an end that used up the epochs does not switch to the next id.
+    """
+    return attrs.evolve(entry, last_producer_epoch=NO_PRODUCER_EPOCH, previous_producer_id=NO_PRODUCER_ID,
+                        next_producer_id=NO_PRODUCER_ID)
+
+
+def recovered_whole(entry: TransactionMetadata) -> TransactionMetadata:
+    """Return an entry as the log has it where nothing is left out."""
+    return entry
+
+
+def load(
+    decisions: CoordinatorDecisions, entries: FrozenMap[str, TransactionMetadata], coordinator_epoch: int,
+    ids: ProducerIds, config: CoordinatorConfig, *, now: int,
+) -> Step:
+    """Become coordinator with the last entry of each transactional id; what is prepared is completed."""
+    cache = FrozenMap((tid, CachedTransaction(decisions.recovered(entry))) for tid, entry in entries.items())
+    state = Coordinator(cache, FrozenMap(), ids, coordinator_epoch, False, config)
+    effects: list[Effect] = []
+    for tid, entry in entries.items():
+        if entry.state in PREPARED:
+            state, more = send_markers(decisions, state, tid, now=now)
+            effects += more
+    return state, tuple(effects)

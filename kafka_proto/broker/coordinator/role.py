@@ -1,0 +1,329 @@
+"""The transaction coordinator as a role of a broker: what it decides becomes answers, records of its log, and markers.
+
+An answer follows the commit of its entry; a coordinator epoch is the leader epoch of the partition of the transaction
+log.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+
+from harness.model import FrozenMap, Local, Message, Value
+from kafka_proto.broker import roles as stack
+from kafka_proto.broker.coordinator import coordinator as role
+from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions, response
+from kafka_proto.broker.coordinator.coordinator import (
+    Answered,
+    Coordinator,
+    CoordinatorConfig,
+    Effect,
+    Logged,
+    Markers,
+    Waiting,
+)
+from kafka_proto.broker.coordinator.loading import load
+from kafka_proto.broker.coordinator.outcome import Answer
+from kafka_proto.broker.coordinator.outcome import Outcome as RoleOutcome
+from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
+from kafka_proto.broker.coordinator.transaction import AT_REST, TxnState
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
+from kafka_proto.broker.messages import Asker, Request, Response
+from kafka_proto.broker.other_brokers import OtherBrokers
+from kafka_proto.broker.parts import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
+from kafka_proto.broker.placement import Placement
+from kafka_proto.broker.roles import Append, Outcome
+from kafka_proto.broker.state import exists, known, now
+from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.errors import ErrorCode
+from kafka_proto.requests import (
+    OFFSETS_PARTITION,
+    TRANSACTION_PARTITION,
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    CoordinatorRequest,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    EndTxnRequest,
+    Error,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+
+ROLE = "coordinator"
+BLOCK_SIZE = 10
+TRANSACTION_TIMEOUT = "TransactionTimeout"
+REQUESTS = (InitProducerIdRequest, AddOffsetsToTxnRequest, EndTxnRequest, AddPartitionsToTxnRequest)
+LOOKS = (DescribeTransactionsRequest, ListTransactionsRequest)
+LEADS_NO_LONGER = ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
+"""Of a failed append the client is told NOT_COORDINATOR then, else COORDINATOR_NOT_AVAILABLE."""
+
+
+@attrs.frozen
+class EntryCallback:
+    """Who waits for an entry of a transactional id; nobody where the coordinator acted of itself."""
+
+    transactional_id: str
+    token: Value
+    request: CoordinatorRequest | None
+
+
+def block_of(broker: str, placement: Placement, count: int, size: int = BLOCK_SIZE) -> Block:
+    """Return a broker's block of producer ids, by how many it had before: no other broker has it."""
+    brokers = placement.brokers
+    return Block((brokers.index(broker) + count * len(brokers)) * size, size)
+
+
+class TransactionCoordinator(stack.Role):
+    """The coordinator of one broker, of the transactional ids whose partitions it leads."""
+
+    def __init__(
+        self, name: str, version: BrokerVersion, placement: Placement, others: OtherBrokers, *, times_out: bool,
+        begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(), block_size: int = BLOCK_SIZE,
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.placement = placement
+        self.others = others
+        self.times_out = times_out
+        self.begun = begun
+        """What its partitions hold at the start; the producer ids there are of its first block."""
+        self.block_size = block_size
+        self.partitions = placement.transaction_partitions
+        self.exist = frozenset((*placement.partitions, OFFSETS_PARTITION, TRANSACTION_PARTITION))
+        self.parts = (*(COORDINATOR[p] for p in self.partitions), BLOCKS)
+
+    def started(self, local: Local) -> Local:
+        for p in self.partitions:
+            if known(local, p).leader == self.name:
+                local = self.loaded(local, p, self.begun.get(p, ()))
+        return local.put(BLOCKS, GivenBlocks(1)) if self.begun else local
+
+    def serves(self, local: Local, p: str) -> bool:
+        return not local[COORDINATOR[p]].cache.loading
+
+    def loaded(self, local: Local, p: str, records: Iterable[TransactionRecord]) -> Local:
+        """Return the state with the log read; what is prepared is to be completed (`onElection`)."""
+        records = tuple(records)
+        cache, effects = load(
+            self.version.coordinator, last_entries(records), known(local, p).leader_epoch, ProducerIds(),
+            CoordinatorConfig(),
+            now=now(local),
+        )
+        return local.put(COORDINATOR[p], CoordinatorState(cache, effects, ghosts_of(records)))
+
+    def resigned(self, local: Local, p: str) -> Local:
+        """Return the state without what belongs to a partition (`onResignation`)."""
+        local = self.others.without(local, lambda tid: self.placement.transaction_partition(tid) == p)
+        return local.put(COORDINATOR[p], CoordinatorState())
+
+    def receive(self, local: Local, message: Message) -> Outcome | None:
+        """Decide on a request of a client, or of a leader; or take the answer to markers."""
+        action, who = f"Receive{message.type}", (self.name, message.source)
+        if isinstance(message, Request) and isinstance(message.request, REQUESTS):
+            return self.outcome(self.decided(local, message), action, who)
+        if isinstance(message, Request) and isinstance(message.request, LOOKS):
+            return self.outcome(self.reply(local, message, self.looked_up(local, message.request)), action, who)
+        asked = self.others.about(local, message, ROLE)
+        if asked is None:
+            return None
+        assert isinstance(message, Response)
+        p = self.placement.transaction_partition(asked.transactional_id)
+        local = self.others.answered(local, message)
+        cache, effects = role.marked(
+            local[COORDINATOR[p]].cache, asked.transactional_id, asked.message.request,
+            message.response.errors, now=now(local),
+        )
+        return self.outcome(self.carry(self.cached(local, p, cache), p, effects, pauses=True), action, who)
+
+    def decided(self, local: Local, message: Request) -> stack.Effect:
+        """Return what is decided about a request."""
+        request = message.request
+        if request.transactional_id is None:
+            return self.given(local, message)
+        p = self.placement.transaction_partition(request.transactional_id)
+        verifies = isinstance(request, AddPartitionsToTxnRequest) and request.verify_only
+        if isinstance(request, AddPartitionsToTxnRequest):
+            refused = refused_partitions(request, frozenset(p for p in self.exist if exists(local, p)))
+            if refused is not None:
+                return self.reply(local, message, refused)
+        if known(local, p).leader != self.name:
+            return self.reply(local, message, response(request, Answer(Error.NOT_COORDINATOR)))
+        cache = local[COORDINATOR[p]].cache
+        if verifies and not cache.loading:
+            cached = cache.transactions.get(request.transactional_id)
+            answer = self.version.coordinator.verify_partitions(request, cached)
+            return self.reply(local, message, AddPartitionsToTxnResponse(answer))
+        local = self.refilled(local, p)
+        token = Asker(message.source, message.correlation, message.connection, message.transaction)
+        cache, effects = role.receive(
+            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=token
+        )
+        return self.carry(self.cached(local, p, cache), p, effects)
+
+    def looked_up(
+        self, local: Local, request: DescribeTransactionsRequest | ListTransactionsRequest
+    ) -> DescribeTransactionsResponse | ListTransactionsResponse:
+        """Return what is asked about the transactional ids of the partitions that it leads."""
+        if isinstance(request, DescribeTransactionsRequest):
+            p = self.placement.transaction_partition(request.transactional_id)
+            if request.transactional_id and known(local, p).leader != self.name:
+                return DescribeTransactionsResponse(Error.NOT_COORDINATOR)
+            return describe(local[COORDINATOR[p]].cache, request)
+        led = (p for p in self.partitions if known(local, p).leader == self.name)
+        return list_transactions([local[COORDINATOR[p]].cache for p in led], request, now=now(local))
+
+    def reply(self, local: Local, message: Request, answer: Value) -> stack.Effect:
+        sent = Response(answer, message.correlation, message.connection, source=self.name, dest=message.source)
+        return stack.Effect(local, (sent,))
+
+    def refilled(self, local: Local, p: str) -> Local:
+        """Return the state with a block of producer ids, which no other broker has and no restart gives again."""
+        cache = local[COORDINATOR[p]].cache
+        if cache.loading or cache.ids.next_id is not None:
+            return local
+        local, block = self.next_block(local)
+        return self.cached(local, p, attrs.evolve(cache, ids=ProducerIds(block)))
+
+    def next_block(self, local: Local) -> tuple[Local, Block]:
+        """Return a block of producer ids of its own, and the state in which it is given."""
+        count = local[BLOCKS].count
+        block = block_of(self.name, self.placement, count, self.block_size)
+        return local.put(BLOCKS, GivenBlocks(count + 1)), block
+
+    def given(self, local: Local, message: Request) -> stack.Effect:
+        """Give a producer without transactional id an id, the first of a block: any broker does, and keeps nothing."""
+        local, block = self.next_block(local)
+        outcome = self.version.coordinator.init_producer_id(
+            message.request, None, producer_id=block.first, now=now(local),
+            max_timeout_ms=CoordinatorConfig().transaction_max_timeout_ms, fences=self.version.coordinator.fence,
+        )
+        assert isinstance(outcome, RoleOutcome)
+        return self.reply(local, message, response(message.request, outcome.answer))
+
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+        """Do what is unfinished: markers of what was prepared before an election, entries that the log refused."""
+        for p in self.partitions:
+            mine = local[COORDINATOR[p]]
+            for place, effect in enumerate(mine.unfinished):
+                if isinstance(effect, Logged) and not may_append(p):
+                    continue
+                assert not isinstance(effect, Answered)
+                rest = mine.unfinished[:place] + mine.unfinished[place + 1:]
+                after = local.put(COORDINATOR[p], attrs.evolve(mine, unfinished=rest))
+                action = "AppendEntryAgain" if isinstance(effect, Logged) else "CompletePreparedTransaction"
+                who = (self.name, effect.transactional_id)
+                yield self.outcome(self.carry(after, p, (effect,)), action, who)
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        """Transactions that are open may have been so for too long."""
+        if not self.times_out:
+            return ()
+        return tuple(
+            f"{TRANSACTION_TIMEOUT} {tid}" for p in self.partitions
+            for tid, cached in local[COORDINATOR[p]].cache.transactions.items()
+            if cached.metadata.state is TxnState.ONGOING and cached.pending_state is None
+        )
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+        kind, _, tid = timer.partition(" ")
+        if kind == TRANSACTION_TIMEOUT:
+            p = self.placement.transaction_partition(tid)
+            local = self.refilled(local, p)
+            cache, effects = role.time_out(self.version.coordinator, local[COORDINATOR[p]].cache, tid, now=now(local))
+            yield self.outcome(self.carry(self.cached(local, p, cache), p, effects), kind, (self.name, tid))
+
+    def committed(self, local: Local, p: str, record: TransactionRecord) -> Local:
+        mine = local[COORDINATOR[p]]
+        return local.put(COORDINATOR[p], attrs.evolve(mine, ghosts=ghosts_after(mine.ghosts, record)))
+
+    def completed(self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback) -> stack.Effect:
+        """Go on after an entry: its answer, and markers where a transaction is prepared now."""
+        cache, effects = role.appended(
+            self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
+        )
+        return self.carry(self.cached(local, p, cache), p, effects)
+
+    def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> stack.Effect:
+        """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
+        mine, tid = local[COORDINATOR[p]], callback.transactional_id
+        code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE
+        if mine.cache.loading:
+            if callback.request is None:
+                return stack.Effect(local)
+            answered = Answered(callback.token, callback.request, Answer(Error.NOT_COORDINATOR))
+            return stack.Effect(local, (self.answer(answered),))
+        entry = mine.cache.waiting[tid].outcome.entry
+        if callback.request is None and entry is not None and entry.state in AT_REST:
+            again = attrs.evolve(mine, unfinished=(*mine.unfinished, Logged(tid, entry)))
+            return stack.Effect(local.put(COORDINATOR[p], again))
+        cache, effects = role.append_failed(mine.cache, tid, code)
+        return self.carry(self.cached(local, p, cache), p, effects)
+
+    def carry(self, local: Local, p: str, effects: Sequence[Effect], *, pauses: bool = False) -> stack.Effect:
+        """Return what the decisions want done: answers and markers are sent, entries go to the log."""
+        sent, appends = tuple[Message, ...](), tuple[Append, ...]()
+        ahead = deque(effects)
+        while ahead:
+            effect = ahead.popleft()
+            if isinstance(effect, Answered):
+                sent += (self.answer(effect),)
+            elif isinstance(effect, Markers):
+                local, more = self.markers(local, p, effect, pauses)
+                sent += more
+                local, following = self.without_leader(local, p, effect)
+                ahead.extend(following)
+            else:
+                appends += (self.entry(local[COORDINATOR[p]].cache.waiting[effect.transactional_id], p, effect),)
+        return stack.Effect(local, sent, appends, flush=True)
+
+    def answer(self, answered: Answered) -> Message:
+        asker: Asker = answered.token
+        return Response(
+            response(answered.request, answered.answer), asker.correlation, asker.connection, source=self.name,
+            dest=asker.client,
+        )
+
+    def entry(self, waiting: Waiting, p: str, logged: Logged) -> Append:
+        """Return an entry as a record of the log, with the ghost of who caused it."""
+        tid, entry, request = logged.transactional_id, logged.entry, waiting.request
+        told = isinstance(request, EndTxnRequest) or (entry is not None and entry.state is TxnState.ONGOING)
+        asker = waiting.token.transaction if told and waiting.token is not None else ""
+        return Append(p, TransactionRecord(tid, entry, asker), EntryCallback(tid, waiting.token, request))
+
+    def markers(self, local: Local, p: str, markers: Markers, pauses: bool) -> tuple[Local, tuple[Message, ...]]:
+        """Ask the leader of each partition by itself to write its marker."""
+        tid, sent = markers.transactional_id, tuple[Message, ...]()
+        transaction = local[COORDINATOR[p]].ghosts.causes.get(tid, "")
+        for name in markers.request.partitions:
+            if not self.takes_markers(local, name):
+                continue
+            request = attrs.evolve(markers.request, partitions=(name,))
+            local, more = self.others.ask(local, ROLE, request, transaction, pauses=pauses, transactional_id=tid)
+            sent += more
+        return local, sent
+
+    def takes_markers(self, local: Local, name: str) -> bool:
+        """Say whether somebody leads a partition who writes markers; its topic may be deleted."""
+        return name in self.exist and name not in self.partitions and exists(local, name)
+
+    def without_leader(self, local: Local, p: str, markers: Markers) -> tuple[Local, tuple[Effect, ...]]:
+        """Go on without the partitions that are not there any more."""
+        gone = tuple(name for name in markers.request.partitions if not self.takes_markers(local, name))
+        if not gone:
+            return local, ()
+        cache, effects = role.without_leader(
+            local[COORDINATOR[p]].cache, markers.transactional_id, markers.request, gone, now=now(local)
+        )
+        return self.cached(local, p, cache), effects
+
+    def cached(self, local: Local, p: str, cache: Coordinator) -> Local:
+        """Return the state with another cache of a partition."""
+        return local.put(COORDINATOR[p], attrs.evolve(local[COORDINATOR[p]], cache=cache))
+
+    def outcome(self, effect: stack.Effect, action: str, who: tuple[str, ...]) -> Outcome:
+        return Outcome(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)

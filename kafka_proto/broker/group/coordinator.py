@@ -1,0 +1,162 @@
+"""The group coordinator as a role: commits become batches of its offsets log, markers of that log make them visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from harness.model import FrozenMap
+from kafka_proto.broker.group.membership import CommitRequest, Group, join, leave, refused_join
+from kafka_proto.broker.group.offsets import Key, OffsetRecord, Offsets, replay
+from kafka_proto.broker.leader.verification import OF_COORDINATORS
+from kafka_proto.log.records import RecordBatch
+from kafka_proto.requests.error import Error
+from kafka_proto.requests.offsets import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    TxnOffsetCommitRequest,
+)
+
+LONGEST_METADATA = 4096
+"""Kafka's `offset.metadata.max.bytes`, which are characters."""
+
+
+def with_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCoordinator:
+    """Keep groups until they expire (4.0)."""
+    return after
+
+
+@attrs.frozen
+class GroupDecisions:
+    """What a group coordinator decides. A version of a broker lists them."""
+
+    check_group: Callable[[Group | None, CommitRequest], Error]
+    refused_commit: Callable[[Error], Error]
+    """What a client is told of offsets that could not be verified or appended."""
+    before_check: Callable[[GroupCoordinator, str], GroupCoordinator]
+    """What becomes of a group by offsets of a transaction, whether or not they are taken then."""
+    after_deletion: Callable[[GroupCoordinator, GroupCoordinator], GroupCoordinator] = with_unused
+    """What becomes of groups when offsets of deleted partitions go, by what is known before and after that."""
+
+
+@attrs.frozen
+class GroupCoordinator:
+    """The leader of a partition of the offsets log: its groups, and the offsets that the log makes."""
+
+    groups: FrozenMap[str, Group] = FrozenMap()
+    offsets: Offsets = Offsets()
+    members: int = 0
+    """How many member ids were made."""
+
+
+def check_commit(decisions: GroupDecisions, state: GroupCoordinator, request: CommitRequest) -> Error:
+    """Say whether a group takes a commit."""
+    return decisions.check_group(state.groups.get(request.group_id), request)
+
+
+def commit_batch(request: CommitRequest, now: int) -> RecordBatch:
+    """Return the batch of the offsets log that a commit is; a transaction's has its producer's id, and no sequence."""
+    record = OffsetRecord(request.group_id, request.partition, request.offset, request.leader_epoch, request.metadata)
+    if not isinstance(request, TxnOffsetCommitRequest):
+        return RecordBatch((record,), timestamp=now)
+    return RecordBatch((record,), request.producer_id, request.producer_epoch, is_transactional=True, timestamp=now)
+
+
+def metadata_error(request: CommitRequest) -> Error:
+    """Say whether the metadata of an offset is too long, in characters as Java counts them (`isMetadataInvalid`)."""
+    length = len((request.metadata or "").encode("utf-16-le")) // 2
+    return Error.OFFSET_METADATA_TOO_LARGE if length > LONGEST_METADATA else Error.NONE
+
+
+def deletion_batch(keys: Iterable[Key], now: int) -> RecordBatch:
+    """Return the batch of the offsets log that deletes offsets: a tombstone for each (`onPartitionsDeleted`)."""
+    return RecordBatch(tuple(OffsetRecord(*key, None) for key in keys), timestamp=now)
+
+
+def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
+    """Return a coordinator that has a group, if only an empty one: a commit makes it."""
+    if group_id in state.groups:
+        return state
+    return attrs.evolve(state, groups=state.groups.set(group_id, Group()))
+
+
+def as_it_is(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
+    """Return the coordinator: only what is taken makes a group (4.0)."""
+    return state
+
+
+def without_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCoordinator:
+    """Drop groups that have neither members nor offsets, unless an open transaction had some (`cleanupGroupMetadata`).
+    """
+    staged = {group_id for keys in before.offsets.staged.values() for group_id, _ in keys}
+    used = staged | {group_id for group_id, _ in after.offsets.committed}
+    groups = FrozenMap((group_id, group) for group_id, group in after.groups.items()
+                       if group.members or group_id in used)
+    return attrs.evolve(after, groups=groups)
+
+
+def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
+    """Return a coordinator after a batch of its offsets log; a group of which there is a commit exists."""
+    for record in batch.records if batch.marker is None else ():
+        state = with_group(state, record.group_id)
+    return attrs.evolve(state, offsets=replay(state.offsets, batch))
+
+
+def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Return a group's offset, or -1; who wants a stable one waits for the transaction (`fetchOffsets`, KIP-447)."""
+    key = request.group_id, request.partition
+    if request.require_stable and not state.offsets.is_stable(key):
+        return OffsetFetchResponse(Error.NONE, Error.UNSTABLE_OFFSET_COMMIT)
+    known = state.offsets.committed.get(key)
+    if known is None:
+        return OffsetFetchResponse(Error.NONE)
+    return OffsetFetchResponse(Error.NONE, Error.NONE, known.offset, known.leader_epoch, known.metadata)
+
+
+def join_group(state: GroupCoordinator, request: JoinGroupRequest) -> tuple[GroupCoordinator, JoinGroupResponse]:
+    """Let a member join its group, under a new id if it has none."""
+    if not request.group_id:
+        return state, refused_join(request, Error.INVALID_GROUP_ID)
+    fresh = f"member-{state.members + 1}"
+    group, response = join(state.groups.get(request.group_id, Group()), request, fresh)
+    if response.error is not Error.NONE:
+        return state, response
+    made = state.members + (response.member_id == fresh)
+    return attrs.evolve(state, groups=state.groups.set(request.group_id, group), members=made), response
+
+
+def leave_group(state: GroupCoordinator, request: LeaveGroupRequest) -> tuple[GroupCoordinator, LeaveGroupResponse]:
+    """Let a member leave its group. Who does not know a group does not make it."""
+    group, error = leave(state.groups.get(request.group_id, Group()), request.member_id)
+    if error is not Error.NONE:
+        return state, LeaveGroupResponse(error)
+    return attrs.evolve(state, groups=state.groups.set(request.group_id, group)), LeaveGroupResponse(error)
+
+
+COMMIT_ERRORS = {
+    Error.NETWORK_EXCEPTION: Error.COORDINATOR_LOAD_IN_PROGRESS,
+    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+}
+
+
+def refused_commit(error: Error) -> Error:
+    """Tell a client of a commit what it can act on: ask again, or look up again (`maybeConvertOffsetCommitError`)."""
+    return COMMIT_ERRORS.get(error, error)
+
+
+def refused_commit_as_few_replicas(error: Error) -> Error:
+    """As `refused_commit`; what the coordinator of transactions says becomes NOT_ENOUGH_REPLICAS first (3.7).
+
+    `ReplicaManager.maybeStartTransactionVerificationForPartitions`.
+    """
+    return refused_commit(Error.NOT_ENOUGH_REPLICAS if error in OF_COORDINATORS else error)

@@ -1,0 +1,126 @@
+"""The leader of a partition as a role: batches and markers go in, what is to be asked and answered comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from kafka_proto.broker.leader.appending import Checked, Checks, check_batch
+from kafka_proto.broker.leader.fetching import known_time
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Origin, Verification
+from kafka_proto.broker.leader.verification import Started
+from kafka_proto.log import PartitionLog, append, with_high_watermark
+from kafka_proto.log.producer_state import ProducerState
+from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
+from kafka_proto.requests.error import Error
+from kafka_proto.requests.names import is_internal
+from kafka_proto.requests.records import ProduceRequest
+
+
+@attrs.frozen
+class LeaderDecisions:
+    """What a partition's leader decides. A version of a broker lists them."""
+
+    operation: Callable[[str, int], Operation | None]
+    """What is asked of the coordinator, by API and version of the client's request."""
+    has_open: Callable[[ProducerState, int], bool]
+    start_verification: Callable[..., Started]
+    check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error]
+    check_sequence: Checks
+    check_marker: Callable[[ProducerState, RecordBatch, int], Error]
+    unverified: Callable[[Error, Operation], Error]
+    unverified_produce: Callable[[Error, Operation], Error]
+    after_deletion: Callable[[PartitionLog], PartitionLog]
+    """What is forgotten when records were deleted."""
+    timestamp_after_max_ms: int | None = None
+    """How far ahead of the clock a record's time may be (`message.timestamp.after.max.ms`)."""
+    takes_append_time: bool = True
+    """Whether a client may say of a batch that its times are those of the log, which is of no consequence."""
+    check_time: Callable[[int], Error] = known_time
+    """What is said of a time that offsets are looked up by."""
+
+
+@attrs.frozen
+class Admitted:
+    """What is to be done with a request to append: an error, a question to the coordinator, or the append itself."""
+
+    leader: Leader
+    error: Error = Error.NONE
+    asks: Operation | None = None
+    guard: int = NO_GUARD
+
+
+def lacks_transactional_id(request: ProduceRequest) -> bool:
+    """Say whether a batch is of a transaction and the request of none: refused before its partition is looked for."""
+    return request.batch.is_transactional and request.transactional_id is None
+
+
+def admit(decisions: LeaderDecisions, leader: Leader, request: ProduceRequest, *, now: int) -> Admitted:
+    """Look at a Produce request before its batch is appended (`handleProduceRequest`, `handleProduceAppend`)."""
+    batch = request.batch
+    if lacks_transactional_id(request):
+        return Admitted(leader, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    operation = decisions.operation("Produce", request.version)
+    if operation is None or not batch.is_transactional or batch.producer_id == NO_PRODUCER_ID:
+        return Admitted(leader)
+    started = decisions.start_verification(
+        leader, batch.producer_id, batch.producer_epoch, batch.base_sequence, operation, decisions.has_open, now=now
+    )
+    if started.error is not Error.NONE:
+        return Admitted(started.leader, started.error)
+    return Admitted(started.leader, asks=None if started.guard == NO_GUARD else operation, guard=started.guard)
+
+
+def refusal(request: ProduceRequest) -> Error:
+    """Say why a batch is not appended, whatever is known of its producer (`ReplicaManager.appendRecords`).
+
+    That comes after the coordinator was asked: the partition is part of the transaction then.
+    """
+    if request.acks not in (-1, 0, 1):
+        return Error.INVALID_REQUIRED_ACKS
+    if is_internal(request.partition):
+        return Error.INVALID_TOPIC_EXCEPTION
+    return request.refused
+
+
+def append_batch(
+    decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
+) -> tuple[Leader, Checked]:
+    """Append a batch if it may be."""
+    checked = check(decisions, leader, batch, origin, guard)
+    return (appended(leader, batch) if checked.appends else leader), checked
+
+
+def check(
+    decisions: LeaderDecisions, leader: Leader, batch: RecordBatch, origin: Origin, guard: int
+) -> Checked:
+    """Say whether a batch may be appended."""
+    return check_batch(
+        leader, batch, origin, guard, check_verified=decisions.check_verified, check_sequence=decisions.check_sequence
+    )
+
+
+def append_marker(
+    decisions: LeaderDecisions, leader: Leader, marker: RecordBatch, transaction_version: int
+) -> tuple[Leader, Error]:
+    """Append a marker if it may be, whether or not a transaction is open."""
+    error = decisions.check_marker(leader.log.producer(marker.producer_id), marker, transaction_version)
+    return (leader, error) if error is not Error.NONE else (appended(leader, marker), error)
+
+
+def replicated(leader: Leader) -> Leader:
+    """Return a leader all of whose log is replicated."""
+    return attrs.evolve(leader, log=with_high_watermark(leader.log, leader.log.log_end_offset))
+
+
+def appended(leader: Leader, batch: RecordBatch) -> Leader:
+    """Return a leader with a batch at the end of its log: it ends a verification (`clearVerificationStateEntry`).
+
+    The marker of a transaction does not end one that adds the partition to the next, which is under way already.
+    """
+    verifications = leader.verifications
+    known = verifications.get(batch.producer_id)
+    if batch.is_transactional and known is not None and not (known.adds_partition and batch.marker is not None):
+        verifications = verifications.without(batch.producer_id)
+    return attrs.evolve(leader, log=append(leader.log, batch), verifications=verifications)

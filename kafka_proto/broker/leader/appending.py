@@ -1,0 +1,153 @@
+"""The checks of a batch before it is appended (`UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, Origin, Verification
+from kafka_proto.log.partition_log import PartitionLog
+from kafka_proto.log.producer_state import ProducerState
+from kafka_proto.log.records import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
+from kafka_proto.requests.error import Error
+
+
+@attrs.frozen
+class Checked:
+    """Whether a batch may be appended. A duplicate is answered with the offset that it has already."""
+
+    error: Error = Error.NONE
+    duplicate_at: int | None = None
+
+    @property
+    def appends(self) -> bool:
+        return self.error is Error.NONE and self.duplicate_at is None
+
+    def answer(self, log: PartitionLog) -> tuple[Error, int]:
+        """Return the error, or the offset that the batch has: `log` is as it was before."""
+        if self.error is not Error.NONE:
+            return self.error, -1
+        return Error.NONE, log.log_end_offset if self.duplicate_at is None else self.duplicate_at
+
+
+Checks = Callable[[ProducerState, RecordBatch, Verification | None], Error]
+
+
+def check_batch(
+    leader: Leader, batch: RecordBatch, origin: Origin, guard: int, *,
+    check_verified: Callable[[ProducerState, RecordBatch, Verification | None, int], Error], check_sequence: Checks,
+) -> Checked:
+    """Say whether a batch of data may be appended: duplicate, verification, epoch, sequence, open transaction.
+
+    Offset commits come from the coordinator of groups and have no sequences.
+    """
+    if batch.producer_id == NO_PRODUCER_ID:
+        return Checked()
+    known = leader.log.producer(batch.producer_id)
+    verification = leader.verifications.get(batch.producer_id)
+    if origin is Origin.CLIENT:
+        duplicate = known.duplicate_of(batch)
+        if duplicate is not None:
+            return Checked(duplicate_at=duplicate.first_offset)
+    if batch.is_transactional:
+        error = check_verified(known, batch, verification, guard)
+        if error is not Error.NONE:
+            return Checked(error)
+    if batch.producer_epoch < known.producer_epoch:
+        return Checked(Error.INVALID_PRODUCER_EPOCH)
+    if origin is Origin.CLIENT:
+        error = check_sequence(known, batch, verification)
+        if error is not Error.NONE:
+            return Checked(error)
+    if known.open_from is not None and not batch.is_transactional:
+        return Checked(Error.INVALID_TXN_STATE)
+    return Checked()
+
+
+def take_unverified(known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int) -> Error:
+    """Take every transactional batch (before KIP-890): a late one opens a transaction that nobody ends."""
+    return Error.NONE
+
+
+def check_open_or_guard(
+    known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int
+) -> Error:
+    """Take a transactional batch of an open transaction, or with the guard of the verification that is in force."""
+    if known.open_from is not None:
+        return Error.NONE
+    return check_guard(verification, guard)
+
+
+def check_open_or_guard_of_clients(
+    known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int
+) -> Error:
+    """As `check_open_or_guard`; offset commits, which have no sequence, are taken unverified (3.6)."""
+    return Error.NONE if batch.base_sequence == NO_SEQUENCE else check_open_or_guard(known, batch, verification, guard)
+
+
+def check_open_in_epoch_or_guard(
+    known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int
+) -> Error:
+    """Take a transactional batch of an open transaction of its epoch, or with the guard in force (KAFKA-18575)."""
+    if known.open_from is not None and known.producer_epoch == batch.producer_epoch:
+        return Error.NONE
+    return check_guard(verification, guard)
+
+
+def check_epoch_before_guard(
+    known: ProducerState, batch: RecordBatch, verification: Verification | None, guard: int
+) -> Error:
+    """As `check_open_in_epoch_or_guard`; of a stale epoch a client is told that, which is not fatal (KAFKA-19690)."""
+    if batch.producer_epoch < known.producer_epoch:
+        return Error.INVALID_PRODUCER_EPOCH
+    return check_open_in_epoch_or_guard(known, batch, verification, guard)
+
+
+def check_guard(verification: Verification | None, guard: int) -> Error:
+    """Take the guard in force: any append or marker of the producer since it was made has dropped it (KAFKA-14884)."""
+    if guard != NO_GUARD and verification is not None and verification.guard == guard:
+        return Error.NONE
+    return Error.INVALID_TXN_STATE
+
+
+def check_sequence(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
+    """Say whether a batch follows the last one: 0 in a new epoch, anything where nothing is known of its producer."""
+    if batch.producer_epoch != known.producer_epoch:
+        if batch.base_sequence != 0 and known.producer_epoch != NO_PRODUCER_EPOCH:
+            return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return Error.NONE
+    if not follows(known.last_sequence, batch.base_sequence):
+        return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    return Error.NONE
+
+
+def check_sequence_known(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
+    """Say UNKNOWN_PRODUCER_ID where no batch is remembered that a sequence could follow (up to Kafka 2.4)."""
+    if batch.base_sequence != 0:
+        if known.producer_epoch == NO_PRODUCER_EPOCH:
+            return Error.UNKNOWN_PRODUCER_ID
+        if batch.producer_epoch == known.producer_epoch and not known.batches:
+            return Error.UNKNOWN_PRODUCER_ID
+    return check_sequence(known, batch, verification)
+
+
+def check_sequence_verified(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
+    """Let no batch pass that is above the lowest one seen while its transaction is verified (KAFKA-14920)."""
+    if verification is not None and batch.base_sequence > verification.lowest_sequence:
+        return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    return check_sequence(known, batch, verification)
+
+
+def check_sequence_from_zero(known: ProducerState, batch: RecordBatch, verification: Verification | None) -> Error:
+    """Let a producer of which nothing is remembered begin at 0 only, where the leader adds the partition itself."""
+    if verification is not None and verification.adds_partition and batch.base_sequence != 0 and not known.batches:
+        return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    return check_sequence_verified(known, batch, verification)
+
+
+def follows(last: int, sequence: int) -> bool:
+    """Say whether a sequence is the one after another; they wrap after 2^31 - 1."""
+    if last == MAX_SEQUENCE:
+        return sequence == 0
+    return sequence == last + 1

@@ -1,0 +1,310 @@
+"""The leader of partitions as a role of a broker: batches, verification, markers, fetches.
+
+They are decided on a log that is derived from the records of the broker's log: a new leader derives it anew. Who
+produced is answered when the record is committed, as with `acks=all`; so is a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from harness.model import FrozenMap, Local, Message, Value
+from kafka_proto.broker.ghosts import Cause
+from kafka_proto.broker.leader import fetching
+from kafka_proto.broker.leader.admission import admit, appended, check, lacks_transactional_id, refusal
+from kafka_proto.broker.leader.appending import Checked
+from kafka_proto.broker.leader.marker_answers import MarkerAnswers
+from kafka_proto.broker.leader.marking import marker_of
+from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Origin
+from kafka_proto.broker.leader.verification import verification_request
+from kafka_proto.broker.messages import Request, Response
+from kafka_proto.broker.other_brokers import OtherBrokers
+from kafka_proto.broker.parts import LEADER, Asked, LeaderState
+from kafka_proto.broker.roles import Append, Await, Effect, Outcome, Role
+from kafka_proto.broker.state import exists, known, now
+from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.errors import ErrorCode
+from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, with_high_watermark
+from kafka_proto.requests import (
+    TRANSACTION_TOPIC,
+    AddPartitionsToTxnResponse,
+    ConsumerFetchRequest,
+    ConsumerFetchResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    Error,
+    IsolationLevel,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    topic_of,
+)
+
+Handler = Callable[[Local, Request, Any], Effect | None]
+
+
+REFUSALS: dict[type, Callable[[Error], Value]] = {
+    ProduceRequest: ProduceResponse, ConsumerFetchRequest: ConsumerFetchResponse,
+    ListOffsetsRequest: ListOffsetsResponse, DeleteRecordsRequest: DeleteRecordsResponse,
+}
+"""What is answered to requests about a partition that is not there."""
+
+
+class PartitionLeader(Role):
+    """The leader of one broker, of those of its partitions that it leads."""
+
+    loads_at_once = True
+    role = "leader"
+
+    def __init__(
+        self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers,
+        marker_answers: MarkerAnswers,
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.partitions = partitions
+        self.others = others
+        self.marker_answers = marker_answers
+        self.parts = tuple(LEADER[p] for p in partitions)
+        self.handlers: dict[type, Handler] = {
+            ProduceRequest: self.produce, ConsumerFetchRequest: self.fetch, ListOffsetsRequest: self.list_offsets,
+            DeleteRecordsRequest: self.delete_records,
+        }
+
+    def started(self, local: Local) -> Local:
+        for p in self.partitions:
+            if known(local, p).leader == self.name:
+                local = self.loaded(local, p, ())
+        return local
+
+    def serves(self, local: Local, p: str) -> bool:
+        return local[LEADER[p]].serves
+
+    def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
+        """Return the state with the log derived from its records, producers and transactions included (`rebuild`)."""
+        log = EMPTY_LOG
+        for record in records:
+            log = append(log, record)
+        return local.put(LEADER[p], attrs.evolve(local[LEADER[p]], log=log, serves=True))
+
+    def resigned(self, local: Local, p: str) -> Local:
+        """Return the state without the log; a guard that was given is never given again."""
+        return local.put(LEADER[p], LeaderState(guards=local[LEADER[p]].guards))
+
+    def appended(self, local: Local, p: str, record: RecordBatch) -> Local:
+        return local.put(LEADER[p], LeaderState.of(appended(local[LEADER[p]].leader, record)))
+
+    def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
+        mine = local[LEADER[p]]
+        return local.put(LEADER[p], attrs.evolve(mine, log=with_high_watermark(mine.log, record.last_offset + 1)))
+
+    def completed(self, local: Local, p: str, record: RecordBatch, callback: Request) -> Effect:
+        return self.reply(local, callback, self.response(callback.request, Error.NONE, record.base_offset))
+
+    def failed(self, local: Local, p: str, callback: Request, error: ErrorCode) -> Effect:
+        return self.reply(local, callback, self.response(callback.request, Error(error.value), -1))
+
+    def response(self, request: Any, error: Error, offset: int) -> Value:
+        """Return what is answered to who wanted something appended."""
+        if isinstance(request, WriteTxnMarkersRequest):
+            return WriteTxnMarkersResponse(FrozenMap({request.partitions[0]: error}))
+        return ProduceResponse(error, offset)
+
+    def reply(self, local: Local, message: Request, response: Value) -> Effect:
+        if isinstance(response, WriteTxnMarkersResponse):
+            local, errors = self.marker_answers.answered(local, message, response.errors)
+            if errors is None:
+                return Effect(local)
+            response = WriteTxnMarkersResponse(errors)
+        sent = Response(response, message.correlation, message.connection, source=self.name, dest=message.source)
+        return Effect(local, (sent,))
+
+    def receive(self, local: Local, message: Message) -> Outcome | None:
+        """Answer a request about its partitions, or go on with one that was verified."""
+        if isinstance(message, Request):
+            effect = self.answered(local, message, message.request)
+        else:
+            asked = self.others.about(local, message, self.role)
+            if asked is None:
+                return None
+            assert isinstance(message, Response)
+            effect = self.verified(self.others.answered(local, message), asked, message.response)
+        if effect is None:
+            return None
+        who = self.name, message.source
+        return Outcome(
+            effect.local, effect.sent, effect.appends, effect.awaits, flush=True, action=f"Receive{message.type}",
+            who=who,
+        )
+
+    def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
+        """Return what follows from a request, or None where it is not for this role, or has to wait."""
+        if type(request) in self.handlers and request.partition in self.partitions:
+            return self.handlers[type(request)](local, message, request)
+        return None
+
+    def produce(self, local: Local, message: Request, request: ProduceRequest) -> Effect:
+        """Append a batch, after the coordinator is asked where the version wants that."""
+        where = LEADER[request.partition]
+        is_led = request.partition in self.partitions
+        if is_led and not local[where].serves:
+            return self.reply(local, message, ProduceResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        leader = local[where].leader if is_led else Leader()
+        admitted = admit(self.version.leader, leader, request, now=now(local))
+        if admitted.error is not Error.NONE:
+            return self.reply(local, message, ProduceResponse(admitted.error))
+        if is_led:
+            local = local.put(where, LeaderState.of(admitted.leader))
+        if admitted.asks is not None:
+            producer = request.batch.producer_id, request.batch.producer_epoch
+            return self.verify(local, message, request.partition, producer, admitted.asks, admitted.guard)
+        return self.verified_append(local, message, NO_GUARD)
+
+    def verify(
+        self, local: Local, message: Request, partition: str, producer: tuple[int, int], operation: Operation,
+        guard: int,
+    ) -> Effect:
+        """Ask the coordinator whether a partition is part of a transaction, or to make it so."""
+        request = verification_request(operation, message.request.transactional_id, *producer, partition)
+        local, sent = self.others.ask(
+            local, self.role, request, message.transaction, client=message, partition=partition,
+            guard=guard, operation=operation,
+        )
+        return Effect(local, sent)
+
+    def verified(self, local: Local, asked: Asked, response: AddPartitionsToTxnResponse) -> Effect:
+        """Go on with the client's request that waited."""
+        message, decisions, operation = asked.client, self.version.leader, asked.operation
+        assert message is not None and operation is not None
+        (found,) = response.errors.values()
+        error = decisions.unverified(found, operation)
+        if error is not Error.NONE:
+            return self.reply(local, message, self.unverified(message.request, error, operation))
+        return self.verified_append(local, message, asked.guard)
+
+    def unverified(self, request: Any, error: Error, operation: Operation) -> Value:
+        return ProduceResponse(self.version.leader.unverified_produce(error, operation))
+
+    def verified_append(self, local: Local, message: Request, guard: int) -> Effect:
+        request: ProduceRequest = message.request
+        refused = refusal(request)
+        if refused is not Error.NONE:
+            return self.reply(local, message, ProduceResponse(refused))
+        batch = request.batch
+        if batch.timestamp < 0 and (clock := now(local)):
+            batch = attrs.evolve(batch, timestamp=clock)
+        return self.append(local, message, request.partition, batch, Origin.CLIENT, guard)
+
+    def append(
+        self, local: Local, message: Request, p: str, batch: RecordBatch, origin: Origin, guard: int
+    ) -> Effect:
+        """Append a batch if it may be, or wait with who sent it before."""
+        mine = local[LEADER[p]]
+        if not mine.serves:
+            return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
+        return self.checked(local, message, p, batch, check(self.version.leader, mine.leader, batch, origin, guard))
+
+    def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: Checked) -> Effect:
+        log = local[LEADER[p]].log
+        if found.error is not Error.NONE:
+            return self.failed(local, p, message, found.error)
+        if found.duplicate_at is not None:
+            if found.duplicate_at < log.high_watermark:
+                return self.reply(local, message, self.response(message.request, Error.NONE, found.duplicate_at))
+            place = next(n for n, known in enumerate(log.batches) if known.base_offset == found.duplicate_at)
+            return Effect(local, awaits=(Await(p, place, message),))
+        placed = attrs.evolve(batch, base_offset=log.log_end_offset)
+        return Effect(local, appends=(Append(p, placed, message),))
+
+    def write_marker(self, local: Local, message: Request, p: str) -> Effect:
+        """Append the marker of a transaction to one partition; its record is the ghost of who caused it."""
+        request: WriteTxnMarkersRequest = message.request
+        marker = marker_of(request, now(local))
+        mine = local[LEADER[p]]
+        if not mine.serves:
+            return self.failed(local, p, message, Error.NOT_LEADER_OR_FOLLOWER)
+        kind = Marker.COMMIT if request.committed else Marker.ABORT
+        marker = attrs.evolve(marker, records=(Cause(kind, message.transaction),))
+        before: Leader = mine.leader
+        error = self.version.leader.check_marker(
+            before.log.producer(marker.producer_id), marker, request.transaction_version
+        )
+        return self.checked(local, message, p, marker, Checked(error))
+
+    def list_offsets(self, local: Local, message: Request, request: ListOffsetsRequest) -> Effect:
+        mine = local[LEADER[request.partition]]
+        if not mine.serves:
+            return self.reply(local, message, ListOffsetsResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        return self.reply(local, message, fetching.list_offsets(mine.log, request))
+
+    def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
+        """Answer a fetch, or let it wait where there is nothing new (`DelayedFetch`)."""
+        mine = local[LEADER[request.partition]]
+        if not mine.serves:
+            return self.reply(local, message, ConsumerFetchResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        log, at = mine.log, request.fetch_offset
+        committed = request.isolation_level is IsolationLevel.READ_COMMITTED
+        news = log.last_stable_offset if committed else log.high_watermark
+        if news <= at <= log.log_end_offset and request.min_bytes:
+            return None
+        return self.reply(local, message, fetching.fetch(log, request))
+
+    def delete_records(self, local: Local, message: Request, request: DeleteRecordsRequest) -> Effect:
+        """Move the start of the log; only its checkpoint would survive a crash, and there is none here."""
+        where = LEADER[request.partition]
+        mine = local[where]
+        if not mine.serves:
+            return self.reply(local, message, DeleteRecordsResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        shorter, answer = fetching.delete(mine.log, request, self.version.leader.after_deletion)
+        return self.reply(local.put(where, attrs.evolve(mine, log=shorter)), message, answer)
+
+
+def is_of_transactions(p: str) -> bool:
+    """Say whether a partition is of the transaction log, to which clients do not write."""
+    return topic_of(p) == TRANSACTION_TOPIC
+
+
+class TopicLeader(PartitionLeader):
+    """The leader of a topic's partitions. It answers for what is not there, and lets all leaders write markers."""
+
+    def __init__(
+        self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers,
+        marker_answers: MarkerAnswers, leaders: Iterable[PartitionLeader],
+    ) -> None:
+        super().__init__(name, version, partitions, others, marker_answers)
+        self.leaders = {p: leader for leader in (self, *leaders) for p in leader.partitions}
+        """Whose each partition is, the offsets partition included."""
+
+    def answered(self, local: Local, message: Request, request: Any) -> Effect | None:
+        if isinstance(request, WriteTxnMarkersRequest):
+            return self.write_markers(local, message, request)
+        if type(request) not in REFUSALS:
+            return super().answered(local, message, request)
+        p = request.partition
+        if isinstance(request, ProduceRequest) and is_of_transactions(p) and exists(local, p):
+            return self.produce(local, message, request)
+        if p in self.leaders and exists(local, p):
+            return super().answered(local, message, request)
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION
+        if isinstance(request, ProduceRequest) and lacks_transactional_id(request):
+            error = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return self.reply(local, message, REFUSALS[type(request)](error))
+
+    def write_markers(self, local: Local, message: Request, request: WriteTxnMarkersRequest) -> Effect:
+        """Append a transaction's markers, and answer once each partition has its own or refused it."""
+        done = Effect(self.marker_answers.begun(local, message))
+        for p in request.partitions:
+            one = attrs.evolve(message, request=attrs.evolve(request, partitions=(p,)))
+            if p in self.leaders and exists(local, p):
+                effect = self.leaders[p].write_marker(done.local, one, p)
+            else:
+                unknown = WriteTxnMarkersResponse(FrozenMap({p: Error.UNKNOWN_TOPIC_OR_PARTITION}))
+                effect = self.reply(done.local, one, unknown)
+            done = done.with_more(effect)
+        return done

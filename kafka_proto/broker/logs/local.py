@@ -1,0 +1,99 @@
+"""The log of a broker that leads its partitions for good: a record is committed at once, or in a turn of its own.
+
+For models whose subject is not replication: no controller, no copies, one disk that a crash leaves as it is. A broker
+that is started again leads what it led, in the next epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model import FrozenMap, Local, Parts, Turn, Value, persisted, volatile
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
+from kafka_proto.broker.state import METADATA
+from kafka_proto.replication.known import LeaderAndEpoch
+
+
+@attrs.frozen
+class Records:
+    """The log of one partition."""
+
+    committed: tuple[Any, ...] = persisted(default=())
+    under_way: tuple[tuple[Value, Value], ...] = volatile(default=())
+    """Records that are not committed yet, each with its callback."""
+    leader_epoch: int = persisted(default=1)
+    """It grows with each start of the leader."""
+
+
+RECORDS = Parts("log", Records)
+"""By partition: the logs that a broker leads."""
+
+
+class LocalLog(Log):
+    """The logs of one broker; `leaders` are those of all partitions, `later` the partitions that commit in a turn."""
+
+    def __init__(
+        self, name: str, roles: Iterable[Role], leaders: Mapping[str, str], later: frozenset[str] = frozenset()
+    ) -> None:
+        super().__init__(name, roles)
+        self.leaders = leaders
+        self.later = later
+        self.led = tuple(p for p, leader in leaders.items() if leader == name)
+        self.parts = tuple(RECORDS[p] for p in self.led)
+
+    def known(self, local: Local) -> FrozenMap[str, LeaderAndEpoch]:
+        """Return who leads what, in which epochs as far as this broker knows: it hears nothing of others' starts."""
+        return FrozenMap({
+            p: LeaderAndEpoch(local[RECORDS[p]].leader_epoch if leader == self.name else 1, leader)
+            for p, leader in self.leaders.items()
+        })
+
+    def restarted(self, local: Local) -> Local:
+        for p in self.led:
+            log = local[RECORDS[p]]
+            local = local.put(RECORDS[p], attrs.evolve(log, leader_epoch=log.leader_epoch + 1))
+        local = local.put(METADATA, attrs.evolve(local[METADATA], known=self.known(local)))
+        for p in self.led:
+            if self.roles[p].loads_at_once:
+                records = local[RECORDS[p]].committed
+                local = self.loaded(local, p, records, len(records))
+        return local
+
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        """Load a log after a start, and commit the oldest record that is under way."""
+        for p in self.led:
+            role, log = self.roles[p], local[RECORDS[p]]
+            if not role.serves(local, p):
+                after = role.loaded(local, p, log.committed)
+                yield Turn("LoadTxnLog", (self.name, p), after, flush=(METADATA, RECORDS[p]))
+            if log.under_way:
+                record, callback = log.under_way[0]
+                rest = attrs.evolve(log, under_way=log.under_way[1:])
+                done = self.committed(local.put(RECORDS[p], rest), p, record, callback)
+                yield Turn("CommitLogEntry", (self.name, p), done.local, done.sent, flush=True)
+
+    def append(self, local: Local, wanted: Append) -> Effect:
+        p = wanted.partition
+        local = self.roles[p].appended(local, p, wanted.record)
+        if p not in self.later:
+            return Effect(local, flush=True).then(self.committed(local, p, wanted.record, wanted.callback))
+        log = local[RECORDS[p]]
+        waits = attrs.evolve(log, under_way=(*log.under_way, (wanted.record, wanted.callback)))
+        return Effect(local.put(RECORDS[p], waits), flush=True)
+
+    def committed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
+        """Commit a record, and run its callback."""
+        log = local[RECORDS[p]]
+        local = local.put(RECORDS[p], attrs.evolve(log, committed=(*log.committed, record)))
+        return self.completed(self.roles[p].committed(local, p, record), p, record, callback)
+
+    def wait(self, local: Local, wanted: Await) -> Effect:
+        record = local[RECORDS[wanted.partition]].committed[wanted.place]
+        return self.completed(local, wanted.partition, record, wanted.callback)
+
+    def completed(self, local: Local, p: str, record: Value, callback: Value) -> Effect:
+        """Run the callback of a committed record."""
+        return self.carried_out(self.roles[p].completed(local, p, record, callback))

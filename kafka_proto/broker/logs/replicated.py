@@ -1,0 +1,226 @@
+"""The log of a broker of the stack: replicas of log partitions, by the rules of KIP-320 and KIP-497.
+
+What a replica does is said in `kafka_proto.replication.partition`. A record is produced with `acks=all`; its callback
+runs when the high watermark passes it. Who leads loads a log before it serves, and who is deposed resigns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from harness.model import Local, Message, Parts, Turn, Value
+from kafka_proto.broker.roles import Append, Await, Effect, Log, Role
+from kafka_proto.broker.state import METADATA
+from kafka_proto.replication import leading, partition
+from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
+from kafka_proto.replication.messages import (
+    BrokerRegistrationRequest,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionMessage,
+)
+from kafka_proto.replication.messages import Error as ReplicationError
+from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
+
+REPLICA = Parts("replica", ReplicaState)
+"""By partition: the replicas that a broker hosts."""
+
+
+def log_of(state: ReplicaState) -> tuple[Any, ...]:
+    """Return what the records of a replica carry."""
+    return tuple(entry.value for entry in state.log)
+
+
+class ReplicatedLog(Log):
+    """The replicas of one broker."""
+
+    def __init__(
+        self, name: str, hosts: Mapping[str, Replica], roles: Iterable[Role], loses_disk: bool = False,
+        waits_for_min_isr: bool = False,
+    ) -> None:
+        super().__init__(name, roles)
+        self.hosts = hosts
+        """The constants of each replica here, by partition."""
+        self.loses_disk = loses_disk
+        """Whether a broker that crashed starts again with an empty disk."""
+        self.waits_for_min_isr = waits_for_min_isr
+        """KIP-966: whether the high watermark stays while the ISR is smaller than `min.insync.replicas`."""
+        self.parts = tuple(REPLICA[p] for p in hosts)
+        self.numbered = (METADATA, *self.parts)
+
+    def registration(self, local: Local) -> Message:
+        return BrokerRegistrationRequest(local[METADATA].broker_epoch, source=self.name, dest=CONTROLLER)
+
+    def restarted(self, local: Local) -> Local:
+        """Start again from what is on disk, or from nothing where the disk is lost."""
+        for p, k in self.hosts.items():
+            survivor = partition.restarted(local[REPLICA[p]], loses_tail=not k.flushes_each)
+            if self.loses_disk:
+                survivor = ReplicaState(broker_epoch=survivor.broker_epoch)
+            local = local.put(REPLICA[p], survivor)
+        return local
+
+    def step(self, local: Local) -> Iterable[Turn[Local]]:
+        """What a leader does of its own accord: it loads its log, and lets followers into the ISR."""
+        for p, k in self.hosts.items():
+            state, role = local[REPLICA[p]], self.roles[p]
+            if self.may_load(k, state) and not role.serves(local, p):
+                yield Turn("LoadTxnLog", (self.name, p), role.loaded(local, p, log_of(state)))
+            for follower in state.followers:
+                if self.may_expand_isr(k, state, follower):
+                    outcome = partition.propose_isr(k, state, state.isr | {follower})
+                    yield self.turn("ProposeExpandIsr", (self.name, p, follower), local, p, outcome)
+
+    def may_expand_isr(self, k: Replica, state: ReplicaState, follower: str) -> bool:
+        """Say whether a leader may propose to let a follower in.
+
+        Where the high watermark waits for a larger ISR, the ISR must not wait for the high watermark: it is enough that
+        the follower holds all that the leader held when it was elected, which is Kafka's own rule.
+        """
+        if not self.waits_for_min_isr or leading.has_enough_in_sync(k, state):
+            return partition.may_expand_isr(k, state, follower)
+        end_offset = leading.known_end_offset(state, follower)
+        if not partition.leads(k, state) or state.proposal is not None or follower in state.isr or end_offset is None:
+            return False
+        return end_offset >= start_of_epoch(state)
+
+    def may_load(self, k: Replica, state: ReplicaState) -> bool:
+        """Say whether a leader may load its log: all that was in it when it was elected is committed.
+
+        Kafka reads up to the end of the log without waiting, so that a coordinator may refuse a client because of a
+        transition that the next leader does not have.
+        """
+        return partition.leads(k, state) and state.high_watermark == len(state.log)
+
+    def may_append(self, local: Local, p: str) -> bool:
+        """Say whether a record would be taken with `acks=all`."""
+        if p not in self.hosts:
+            return False
+        return leading.may_append(self.hosts[p], local[REPLICA[p]], "all") is ReplicationError.NONE
+
+    def receive(self, local: Local, message: Message) -> Turn[Local] | None:
+        match message:
+            case LeaderAndIsrRequest():
+                return self.receive_leader_and_isr(local, message)
+            case PartitionMessage(partition=str(p)) if p in self.hosts:
+                outcome = partition.receive(self.hosts[p], local[REPLICA[p]], message)
+                if outcome is not None:
+                    return self.turn(f"Receive{message.type}", (self.name, message.source), local, p, outcome)
+        return None
+
+    def receive_leader_and_isr(self, local: Local, announced: LeaderAndIsrRequest) -> Turn[Local]:
+        """Learn who leads a partition: update the cache, resign or load later, and tell the replica, if one is here."""
+        p = announced.partition
+        assert p is not None
+        action, who, metadata = "ReceiveLeaderAndIsrRequest", (self.name, p), local[METADATA]
+        if announced.broker_epoch != metadata.broker_epoch:
+            return Turn(action, who, local)
+        if announced.leader_epoch > metadata.known[p].leader_epoch:
+            known = metadata.known.set(p, LeaderAndEpoch(announced.leader_epoch, announced.leader or ""))
+            waits = metadata.registering and NOBODY in known.values()
+            learned = attrs.evolve(metadata, known=known, registering=waits)
+            local = self.roles[p].resigned(local, p).put(METADATA, learned)
+        if p in self.hosts:
+            outcome = partition.obey(self.hosts[p], local[REPLICA[p]], announced)
+            return self.turn(action, who, local, p, outcome)
+        heard = LeaderAndIsrResponse(
+            announced.leader_epoch, announced.broker_epoch, source=self.name, dest=announced.source, partition=p
+        )
+        return Turn(action, who, local, (heard,) if announced.again else ())
+
+    def append(self, local: Local, wanted: Append) -> Effect:
+        """Produce a record with `acks=all`; the role hears of it unless the log refuses it."""
+        p, state = wanted.partition, local[REPLICA[wanted.partition]]
+        outcome = self.produce(self.hosts[p], state, wanted.record, wanted.callback)
+        if outcome.state.log != state.log:
+            local = self.roles[p].appended(local, p, wanted.record)
+        return self.followed(local, p, outcome)
+
+    def wait(self, local: Local, wanted: Await) -> Effect:
+        """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
+        state = local[REPLICA[wanted.partition]]
+        if wanted.place < state.high_watermark:
+            outcome = Outcome(state, completed=(Completed(wanted.callback, ReplicationError.NONE, wanted.place),))
+        else:
+            waiting = (*state.callbacks, (wanted.place, wanted.callback))
+            outcome = Outcome(attrs.evolve(state, callbacks=waiting))
+        return self.followed(local, wanted.partition, outcome)
+
+    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
+        return partition.produce(k, state, record, "all", callback)
+
+    def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: Outcome) -> Turn[Local]:
+        """Return the turn that an outcome of a replica is, with all that follows from it at once."""
+        effect = self.followed(local, p, outcome)
+        return Turn(action, who, effect.local, effect.sent, effect.flush)
+
+    def followed(self, local: Local, p: str, outcome: Outcome) -> Effect:
+        """Return what follows at once from an outcome of a replica.
+
+        Callbacks of records that failed run, the high watermark rises as far as it may, and the role learns what it
+        passes.
+        """
+        k, part, role = self.hosts[p], REPLICA[p], self.roles[p]
+        local = local.put(part, outcome.state)
+        if role.loads_at_once and partition.leads(k, outcome.state) and not role.serves(local, p):
+            local = self.loaded(local, p, log_of(outcome.state), outcome.state.high_watermark)
+        effect = self.called_back(local, p, outcome)
+        while self.may_raise(k, effect.local[part]):
+            raised = partition.increase_high_watermark(k, effect.local[part])
+            local = effect.local.put(part, raised.state)
+            if role.serves(local, p):
+                local = role.committed(local, p, raised.state.log[raised.state.high_watermark - 1].value)
+            effect = effect.then(self.called_back(local, p, raised))
+        return effect
+
+    def may_raise(self, k: Replica, state: ReplicaState) -> bool:
+        """Say whether the high watermark may pass a record."""
+        if self.waits_for_min_isr and not leading.has_enough_in_sync(k, state):
+            return False
+        return partition.may_increase_high_watermark(k, state)
+
+    def called_back(self, local: Local, p: str, outcome: Outcome) -> Effect:
+        """Return an outcome's messages and flush after the callbacks of its records, committed or failed, have run."""
+        effect, role = Effect(local, outcome.sent, flush=outcome.flush), self.roles[p]
+        for done in outcome.completed:
+            local = effect.local
+            if done.error is ReplicationError.NONE:
+                record = local[REPLICA[p]].log[done.offset].value
+                follows = role.completed(local, p, record, done.callback)
+            else:
+                follows = role.failed(local, p, done.callback, done.error)
+            effect = effect.then(self.carried_out(follows))
+        return effect
+
+    def resend(self, local: Local) -> tuple[Message, ...]:
+        return tuple(message for p in self.hosts for message in partition.resend(local[REPLICA[p]]))
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        states = [(k, local[REPLICA[p]]) for p, k in self.hosts.items()]
+        lags = any(partition.lagging(k, state) for k, state in states)
+        dirty = any(not k.flushes_each and state.flushed < len(state.log) for k, state in states)
+        return (*(("ReplicaLagTime",) if lags else ()), *(("LogFlushInterval",) if dirty else ()))
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
+        """Flush the logs, or propose to go on without a follower that lags."""
+        if timer == "LogFlushInterval":
+            for part in self.parts:
+                local = local.put(part, attrs.evolve(local[part], flushed=len(local[part].log)))
+            yield Turn("FlushLog", (self.name,), local, flush=True)
+        if timer != "ReplicaLagTime":
+            return
+        for p, k in self.hosts.items():
+            state = local[REPLICA[p]]
+            for follower in sorted(partition.lagging(k, state)):
+                outcome = partition.propose_isr(k, state, state.isr - {follower})
+                yield self.turn("ProposeShrinkIsr", (self.name, p, follower), local, p, outcome)
+
+
+def start_of_epoch(state: ReplicaState) -> int:
+    """Return the offset at which a leader's own epoch begins in its log: its end where it has written nothing yet."""
+    earlier = (entry.epoch < state.leader_epoch for entry in state.log)
+    return sum(earlier)

@@ -1,0 +1,117 @@
+"""What a broker keeps, role by role: the parts of its state, and what of each survives a crash.
+
+Logs are the affair of the broker's log (`kafka_proto.stack`); what a role knows of its log is derived, and volatile.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from harness.model import FrozenMap, Part, Parts, fresh, ordered, persisted, volatile
+from kafka_proto.broker.coordinator.coordinator import Coordinator, Effect
+from kafka_proto.broker.ghosts import Ghosts
+from kafka_proto.broker.group.coordinator import GroupCoordinator
+from kafka_proto.broker.leader.state import Leader, Operation, Verification
+from kafka_proto.broker.messages import Asker, Request
+from kafka_proto.log import EMPTY_LOG, PartitionLog
+from kafka_proto.requests import Error
+
+
+@attrs.frozen
+class CoordinatorState:
+    """The coordinator of one partition of the transaction log. It is `loading` where it does not serve."""
+
+    cache: Coordinator = volatile(default=Coordinator(loading=True))
+    unfinished: tuple[Effect, ...] = volatile(default=())
+    """What is still to be done: markers of what was prepared when it was elected, entries that the log refused."""
+    ghosts: Ghosts = volatile(default=Ghosts())
+
+
+@attrs.frozen
+class GivenBlocks:
+    """How many blocks of producer ids a broker was given: the controller knows, and so no crash loses it."""
+
+    count: int = persisted(default=0)
+
+
+@attrs.frozen
+class LeaderState:
+    """A partition's leader: what it derives from its log, and the verifications under way."""
+
+    log: PartitionLog = volatile(default=EMPTY_LOG)
+    verifications: FrozenMap[int, Verification] = volatile(default=FrozenMap())
+    guards: int = volatile(default=0, metadata=fresh("guard", "self", "part"))
+    serves: bool = volatile(default=False)
+
+    @property
+    def leader(self) -> Leader:
+        """Return it as the decisions know it."""
+        return Leader(self.log, self.verifications, self.guards)
+
+    @staticmethod
+    def of(leader: Leader) -> LeaderState:
+        """Return a leader that serves."""
+        return LeaderState(leader.log, leader.verifications, leader.guards, True)
+
+
+@attrs.frozen
+class GroupState:
+    """The coordinator of groups: all that it knows is in the offsets log."""
+
+    groups: GroupCoordinator = volatile(default=GroupCoordinator())
+
+
+@attrs.frozen
+class Asked:
+    """A request of one of this broker's roles to another broker that is not answered, and what it is about."""
+
+    message: Request
+    role: str
+    transactional_id: str = ""
+    """Of markers."""
+    client: Request | None = None
+    """The client's request that waits for the answer to a verification, with the guard and what was asked."""
+    partition: str = ""
+    guard: int = attrs.field(default=0, metadata=fresh("guard", "self", "partition"))
+    operation: Operation | None = None
+
+
+@attrs.frozen
+class Connections:
+    """The connections to other brokers, and what was asked on them."""
+
+    opened: FrozenMap[str, int] = persisted(default=FrozenMap(), metadata=ordered("connection", "self", "key"))
+    """By broker: the number of the connection in use."""
+    correlation: int = persisted(default=0, metadata=ordered("correlation", "self"))
+    """The last one used: as with connections, no crash makes it another request's."""
+    asked: FrozenMap[int, Asked] = volatile(default=FrozenMap(), metadata=ordered("correlation", "self"))
+    """By correlation id, in the order in which all is asked again on a new connection."""
+
+
+@attrs.frozen
+class Marking:
+    """A request to write markers to several partitions, and what those answered that have done so."""
+
+    asker: Asker
+    partitions: int
+    errors: FrozenMap[str, Error] = FrozenMap()
+
+
+@attrs.frozen
+class Markings:
+    """The requests of which some partitions have not answered yet, in the order of arrival."""
+
+    under_way: tuple[Marking, ...] = volatile(default=())
+
+
+COORDINATOR = Parts("coordinator", CoordinatorState)
+"""By partition of the transaction log."""
+BLOCKS = Part("blocks", GivenBlocks())
+GROUPS = Part("groups", GroupState())
+CONNECTIONS = Part("connections", Connections())
+LEADER = Parts("leader", LeaderState)
+"""By partition."""
+MARKINGS = Part("markings", Markings())
+TYPES: tuple[type, ...] = (
+    CoordinatorState, GivenBlocks, LeaderState, GroupState, Asked, Connections, Marking, Markings,
+)

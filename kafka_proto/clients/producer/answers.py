@@ -1,0 +1,241 @@
+"""What follows from the answer to a request, and from a connection that is given up (the handlers of `Sender`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from kafka_proto.clients.producer.families import Family
+from kafka_proto.clients.producer.sending import with_batch
+from kafka_proto.clients.producer.state import Batch, Call, Producer, ProducerStatus
+from kafka_proto.clients.producer.verdicts import Verdict, verdict
+from kafka_proto.requests import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    Error,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+)
+
+
+@attrs.frozen
+class Ended:
+    """A producer after an answer: what it means, and the records that it acknowledges."""
+
+    producer: Producer
+    verdict: Verdict
+    error: Error = Error.NONE
+    acknowledged: tuple[Any, ...] = ()
+
+
+def answered(family: Family, producer: Producer, request: Any, response: Any) -> Ended:
+    """Take the answer to a request that is under way."""
+    if isinstance(request, ProduceRequest):
+        return _produced(family, producer, request, response.error)
+    error = _error_of(response)
+    known = verdict(type(request).__name__, error)
+    if producer.status is ProducerStatus.FATAL_ERROR:  # the answer to a batch came before this one
+        return Ended(producer, known, error)
+    assert producer.call is not None
+    if known in (Verdict.RETRY, Verdict.LOOK_UP):
+        again = Call(request, is_sent=False, backs_off=True)
+        return Ended(attrs.evolve(producer, call=again), known, error)
+    producer = attrs.evolve(producer, call=None)
+    if known is Verdict.DONE:
+        return Ended(SUCCESSES[type(request)](family, producer, request, response), known)
+    if known is Verdict.FATAL or not _can_go_on(family, producer, error):
+        return Ended(failed(producer, error), Verdict.FATAL, error)
+    if isinstance(request, EndTxnRequest) and producer.status is ProducerStatus.ABORTING_TRANSACTION:
+        return _abort_refused(producer, known, error)
+    return Ended(_abortable(family, producer, error), known, error)
+
+
+def _abort_refused(producer: Producer, known: Verdict, error: Error) -> Ended:
+    """Go on where a new epoch was to be asked for anyway; else nothing follows: the abort fails, for good."""
+    if producer.needs_new_epoch:
+        return Ended(attrs.evolve(producer, is_ended=True), known, error)
+    return Ended(failed(producer, error), Verdict.FATAL, error)
+
+
+def _error_of(response: Any) -> Error:
+    """Return the error of a response; where it has one for each partition, the first."""
+    if isinstance(response, AddPartitionsToTxnResponse):
+        return next((error for error in response.errors.values() if error is not Error.NONE), Error.NONE)
+    error: Error = response.error
+    return error
+
+
+def _can_go_on(family: Family, producer: Producer, error: Error) -> bool:
+    """Say whether an error that leaves no way on at the same epoch can be aborted (`abortableErrorIfPossible`)."""
+    return family.bumps_epoch or error not in (Error.UNKNOWN_PRODUCER_ID, Error.INVALID_PRODUCER_ID_MAPPING)
+
+
+def failed(producer: Producer, error: Error) -> Producer:
+    """Return a producer that can only be closed."""
+    return attrs.evolve(
+        producer, status=ProducerStatus.FATAL_ERROR, last_error=error, call=None, batches=(), new_partitions=(),
+        offsets=(),
+    )
+
+
+def _abortable(family: Family, producer: Producer, error: Error, *, loses_sequence: bool = False) -> Producer:
+    """Return a producer whose transaction can only be aborted; one that is aborting goes on doing so."""
+    maps_no_id = error in (Error.UNKNOWN_PRODUCER_ID, Error.INVALID_PRODUCER_ID_MAPPING)
+    bump = family.bumps_epoch and not family.ends_with_new_epoch and (loses_sequence or maps_no_id)
+    producer = attrs.evolve(
+        producer, needs_new_epoch=producer.needs_new_epoch or bump, new_partitions=(), offsets=(),
+        batches=tuple(batch for batch in producer.batches if batch.was_sent),
+    )
+    if producer.status is ProducerStatus.ABORTING_TRANSACTION:
+        return producer
+    return attrs.evolve(producer, status=ProducerStatus.ABORTABLE_ERROR, last_error=error)
+
+
+def _initialized(
+    family: Family, producer: Producer, request: InitProducerIdRequest, response: InitProducerIdResponse
+) -> Producer:
+    """Begin with a new epoch, in which all sequences are 0."""
+    return Producer(ProducerStatus.READY, response.producer_id, response.producer_epoch)
+
+
+def _partitions_added(
+    family: Family, producer: Producer, request: AddPartitionsToTxnRequest, response: AddPartitionsToTxnResponse
+) -> Producer:
+    new = tuple(name for name in producer.new_partitions if name not in request.partitions)
+    known = tuple(sorted({*producer.partitions, *request.partitions}))
+    return attrs.evolve(producer, new_partitions=new, partitions=known)
+
+
+def _offsets_added(family: Family, producer: Producer, request: AddOffsetsToTxnRequest, response: Any) -> Producer:
+    if not producer.offsets:
+        return producer
+    return attrs.evolve(producer, groups=tuple(sorted({*producer.groups, producer.offsets[0].group_id})))
+
+
+def _offsets_committed(family: Family, producer: Producer, request: TxnOffsetCommitRequest, response: Any) -> Producer:
+    groups = tuple(sorted({*producer.groups, request.group_id}))
+    return attrs.evolve(producer, offsets=producer.offsets[1:], groups=groups)
+
+
+def _ended(family: Family, producer: Producer, request: EndTxnRequest, response: EndTxnResponse) -> Producer:
+    """Be ready for the next transaction: at the epoch that the answer brings, or after asking for one, or as before."""
+    if producer.needs_new_epoch and not family.ends_with_new_epoch:
+        return attrs.evolve(producer, is_ended=True)
+    if family.ends_with_new_epoch and response.producer_epoch >= 0:
+        return Producer(ProducerStatus.READY, response.producer_id, response.producer_epoch)
+    return Producer(
+        ProducerStatus.READY, producer.producer_id, producer.producer_epoch, next_sequence=producer.next_sequence
+    )
+
+
+SUCCESSES: dict[type, Callable[..., Producer]] = {
+    InitProducerIdRequest: _initialized,
+    AddPartitionsToTxnRequest: _partitions_added,
+    AddOffsetsToTxnRequest: _offsets_added,
+    TxnOffsetCommitRequest: _offsets_committed,
+    EndTxnRequest: _ended,
+}
+
+
+def without_end(producer: Producer) -> Producer:
+    """Return a producer whose transaction ends without a request, since nobody knows of it."""
+    if producer.needs_new_epoch:
+        return attrs.evolve(producer, is_ended=True)
+    return Producer(
+        ProducerStatus.READY, producer.producer_id, producer.producer_epoch, next_sequence=producer.next_sequence
+    )
+
+
+def _produced(family: Family, producer: Producer, request: ProduceRequest, error: Error) -> Ended:
+    """Resolve a batch (`Sender.completeBatch`)."""
+    known = verdict("ProduceRequest", error)
+    place = _place_of(producer, request)
+    if place is None:
+        return Ended(producer, known, error)
+    batch = producer.batches[place]
+    first = all(other.partition != batch.partition for other in producer.batches[:place])
+    if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and not first:
+        known = Verdict.RETRY
+    if known in (Verdict.RETRY, Verdict.LOOK_UP):
+        waits = attrs.evolve(batch, in_flight=False, backs_off=True)
+        return Ended(attrs.evolve(producer, batches=with_batch(producer.batches, place, waits)), known, error)
+    if known is Verdict.DONE:
+        left = attrs.evolve(producer, batches=with_batch(producer.batches, place, None))
+        return Ended(left, known, acknowledged=batch.records)
+    if known is Verdict.FATAL:
+        return Ended(failed(producer, error), known, error)
+    return Ended(_abortable(family, _without(producer, place), error, loses_sequence=True), known, error)
+
+
+def _place_of(producer: Producer, request: ProduceRequest) -> int | None:
+    """Return the place of the batch that a request carried, None where it was given up since.
+
+    Kafka's client knows its batches as objects; what two of them agree in here a leader takes for one batch, too.
+    """
+    data = request.batch
+    if (data.producer_id, data.producer_epoch) != (producer.producer_id, producer.producer_epoch):
+        return None
+    wanted = request.partition, data.base_sequence, data.records
+    found = (n for n, b in enumerate(producer.batches) if (b.partition, b.base_sequence, b.records) == wanted)
+    return next(found, None)
+
+
+def _without(producer: Producer, place: int) -> Producer:
+    """Give a batch up: those of its partition that follow, and the next one, move down (`adjustSequences...`)."""
+    gone = producer.batches[place]
+    count = len(gone.records)
+    moved = [
+        attrs.evolve(batch, base_sequence=batch.base_sequence - count)
+        if n > place and batch.partition == gone.partition and batch.was_sent and not batch.in_flight
+        else batch
+        for n, batch in enumerate(producer.batches) if n != place
+    ]
+    following = producer.next_sequence.get(gone.partition, 0) - count
+    return attrs.evolve(
+        producer, batches=tuple(moved), next_sequence=producer.next_sequence.set(gone.partition, max(following, 0))
+    )
+
+
+def broker_lost(producer: Producer, partitions: Iterable[str], *, was_called: bool) -> Producer:
+    """Give a connection up: what was sent on it goes again as it was, a call at once and batches after a pause."""
+    lost = frozenset(partitions)
+    batches = tuple(
+        attrs.evolve(batch, in_flight=False, backs_off=True) if batch.in_flight and batch.partition in lost else batch
+        for batch in producer.batches
+    )
+    call = producer.call
+    if was_called and call is not None:
+        call = attrs.evolve(call, is_sent=False)
+    return attrs.evolve(producer, batches=batches, call=call)
+
+
+def delivery_timed_out(family: Family, producer: Producer) -> Producer:
+    """Give up the oldest batch that was sent: what becomes of it is unknown (`delivery.timeout.ms`)."""
+    place = next(n for n, batch in enumerate(producer.batches) if batch.was_sent)
+    left = attrs.evolve(producer, batches=with_batch(producer.batches, place, None))
+    return _abortable(family, left, Error.REQUEST_TIMED_OUT, loses_sequence=True)
+
+
+def rested(producer: Producer) -> Producer:
+    """Return the producer after its pause: what backed off may be sent."""
+    call = producer.call
+    if call is not None and call.backs_off:
+        call = attrs.evolve(call, backs_off=False)
+    batches = tuple(_rested(batch) for batch in producer.batches)
+    return attrs.evolve(producer, call=call, batches=batches)
+
+
+def backs_off(producer: Producer) -> bool:
+    """Say whether something waits for a pause."""
+    return (producer.call is not None and producer.call.backs_off) or any(b.backs_off for b in producer.batches)
+
+
+def _rested(batch: Batch) -> Batch:
+    return attrs.evolve(batch, backs_off=False) if batch.backs_off else batch

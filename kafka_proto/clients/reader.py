@@ -1,0 +1,98 @@
+"""The consumer's actor: it reads each partition from its start, one fetch at a time, which waits for news."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from harness.model import Actor, FrozenMap, Message, Turn, ordered
+from kafka_proto.broker.look_ups import UNKNOWN, look_up
+from kafka_proto.broker.messages import LeaderResponse, LookUp, Request, Response
+from kafka_proto.broker.placement import Placement
+from kafka_proto.clients.client_connections import ClientConnections
+from kafka_proto.clients.consumer import Consumer, fetched, next_fetch
+from kafka_proto.requests import ConsumerFetchRequest, Error, IsolationLevel
+
+NO_CORRELATION = 0
+
+
+@attrs.frozen
+class Fetching:
+    """A fetch that is not answered, or a look-up of whom to ask."""
+
+    request: ConsumerFetchRequest | LookUp
+    dest: str
+    connection: int = attrs.field(metadata=ordered("connection", "self", "dest"))
+
+
+@attrs.frozen
+class ReaderState:
+    consumer: Consumer
+    fetches: FrozenMap[str, Fetching] = FrozenMap()
+    """By partition; each has a connection of its own, and so needs no correlation id."""
+    connections: ClientConnections = ClientConnections()
+    seen: FrozenMap[str, tuple[str, ...]] = FrozenMap()
+    """By partition: what the application got."""
+
+
+class Reader(Actor[ReaderState]):
+    """The actor of one consumer."""
+
+    def __init__(self, name: str, placement: Placement, isolation_level: IsolationLevel) -> None:
+        self.name = name
+        self.placement = placement
+        self.initial = ReaderState(Consumer(isolation_level))
+
+    def step(self, local: ReaderState) -> Iterable[Turn[ReaderState]]:
+        for partition in self.placement.partitions:
+            if partition not in local.fetches and partition not in local.connections.leaders.resting:
+                after, sent = self.fetching(local, partition)
+                yield Turn("Poll", (self.name, partition), after, (sent,))
+
+    def fetching(self, local: ReaderState, partition: str) -> tuple[ReaderState, Message]:
+        """Fetch what follows the position, on a new connection if there is none; or look up who leads first."""
+        known, connections = local.fetches.get(partition), local.connections
+        dest = connections.leads(partition, self.placement)
+        request: ConsumerFetchRequest | LookUp = next_fetch(local.consumer, partition)
+        if dest == UNKNOWN:
+            request = look_up(partition, self.placement)
+            connections, dest = connections.next_broker(self.placement)
+        if known is None or known.dest != dest:
+            connections = connections.open(dest)
+            number = connections.opened[dest]
+        else:
+            number = known.connection
+        fetches = local.fetches.set(partition, Fetching(request, dest, number))
+        after = attrs.evolve(local, connections=connections, fetches=fetches)
+        return after, Request(request, NO_CORRELATION, number, source=self.name, dest=dest)
+
+    def timers(self, local: ReaderState) -> tuple[str, ...]:
+        return local.connections.timers()
+
+    def timer_fired(self, local: ReaderState, timer: str) -> Iterable[Turn[ReaderState]]:
+        yield Turn(timer, (self.name,), attrs.evolve(local, connections=local.connections.rested()))
+
+    def on_message(self, local: ReaderState, message: Message) -> Iterable[Turn[ReaderState]]:
+        assert isinstance(message, Response)
+        who = (self.name, message.source)
+        came_on = message.source, message.connection
+        found = ((p, f) for p, f in local.fetches.items() if (f.dest, f.connection) == came_on)
+        partition, asked = next(found, ("", None))
+        if asked is None:
+            yield Turn("IgnoreResponse", who, local)
+            return
+        response = message.response
+        if isinstance(response, LeaderResponse) or response.error is Error.NOT_LEADER_OR_FOLLOWER:
+            is_known, connections = isinstance(response, LeaderResponse), local.connections
+            connections = connections.learned(response) if is_known else connections.lost(partition, rests=True)
+            moved = attrs.evolve(local, connections=connections, fetches=local.fetches.without(partition))
+            yield Turn(f"Receive{message.type}", who, moved)
+            return
+        assert isinstance(asked.request, ConsumerFetchRequest)
+        polled = fetched(local.consumer, asked.request, response)
+        seen = local.seen.get(partition, ()) + polled.records
+        after, sent = self.fetching(
+            attrs.evolve(local, consumer=polled.consumer, seen=local.seen.set(partition, seen)), partition
+        )
+        yield Turn("ReceiveConsumerFetchResponse", who, after, (sent,))

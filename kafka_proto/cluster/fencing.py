@@ -1,0 +1,42 @@
+"""P7 on a history: once a producer has its epoch, nothing of an earlier one of its producer id is appended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.model import Reason, State, View
+from kafka_proto.broker.placement import Placement
+from kafka_proto.clients.transactional_client import ClientState
+from kafka_proto.cluster.logs import Logs, itself
+from kafka_proto.log import PartitionLog
+
+
+def appended_after_fencing(placement: Placement, logs: Logs, states: Iterable[State]) -> Reason:
+    """Return the first batch of a history's states, in order, that is of an earlier epoch than one given before it."""
+    told: dict[int, int] = {}
+    """By producer id: the newest epoch that somebody was given."""
+    ends: dict[str, int] = {}
+    for state in states:
+        view = View(state)
+        for partition in placement.partitions:
+            log = logs.made(view, partition, itself)
+            late = _late(log, ends.get(partition, 0), told)
+            if late is not None:
+                return f"{late} is appended to {partition}"
+            ends[partition] = len(log.batches)
+        for c in placement.producers:
+            client: ClientState = view[c]
+            producer_id, epoch = client.producer.producer_id, client.producer.producer_epoch
+            told[producer_id] = max(epoch, told.get(producer_id, epoch))
+    return None
+
+
+def _late(log: PartitionLog, start: int, told: dict[int, int]) -> str | None:
+    for batch in log.batches.between(start, len(log.batches)):
+        newest = told.get(batch.producer_id, -1)
+        if batch.marker is None and batch.producer_epoch < newest:
+            return (
+                f"{batch.records[0]} of producer id {batch.producer_id}, epoch {batch.producer_epoch}, "
+                f"whose epoch {newest} somebody has,"
+            )
+    return None

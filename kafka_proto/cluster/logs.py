@@ -1,0 +1,187 @@
+"""Where properties see logs: the leaders' own where leaders stay, else that of the replica that the controller elected.
+
+A leader that stays has, once it crashed, what is on its disk. A replica that is elected holds all that is committed;
+what it holds beyond that may still be given up. One that crashed may have lost its tail, and leads again only when it
+has registered and learned of its election: until then another in-sync replica counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Protocol, TypeVar
+
+import attrs
+
+from harness.model import FrozenMap, View
+from kafka_proto.broker.controller import PARTITION, Partition
+from kafka_proto.broker.coordinator.transaction import TransactionMetadata
+from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_of, last_entries
+from kafka_proto.broker.ghosts import Ghosts
+from kafka_proto.broker.logs.local import RECORDS, Records
+from kafka_proto.broker.logs.replicated import REPLICA
+from kafka_proto.broker.parts import LEADER, LeaderState
+from kafka_proto.broker.placement import Placement
+from kafka_proto.broker.state import METADATA
+from kafka_proto.log import EMPTY_LOG, PartitionLog, RecordBatch, append, with_high_watermark
+from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.replication.partition import ReplicaState
+
+T = TypeVar("T")
+MOST_LOGS = 2_000
+"""Logs that are remembered by their batches."""
+
+
+class Logs(Protocol):
+    """The logs of a state."""
+
+    def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
+        """Return what a function makes of the log of a partition, and depend on that alone: see `View.derived`."""
+        ...
+    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
+        """Return the last entry of each transactional id of a partition of the transaction log."""
+        ...
+    def ghosts(self, view: View, p: str) -> Ghosts: ...
+    def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
+        """Yield who holds a partition, and its log there."""
+        ...
+    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
+        """Yield who holds a partition of the transaction log, its records there, and how many are committed."""
+        ...
+
+
+def itself(log: PartitionLog) -> PartitionLog:
+    """Return the log, for who wants all of it."""
+    return log
+
+
+def serves(state: LeaderState) -> bool:
+    """Say whether a leader has read its log; one that crashed has to do so again."""
+    return state.serves
+
+
+@cache
+def of_leader(function: Callable[[PartitionLog], T]) -> Callable[[LeaderState], T]:
+    return lambda state: function(state.log)
+
+
+@cache
+def of_records(function: Callable[[PartitionLog], T]) -> Callable[[Records], T]:
+    return lambda state: function(log_of(state.committed))
+
+
+@lru_cache(maxsize=MOST_LOGS)
+def log_of(batches: tuple[RecordBatch, ...], replicated: int | None = None) -> PartitionLog:
+    """Return the log that batches make, of which some are replicated, or all."""
+    log = EMPTY_LOG
+    for batch in batches:
+        log = append(log, batch)
+    passed = batches if replicated is None else batches[:replicated]
+    return with_high_watermark(log, passed[-1].last_offset + 1 if passed else 0)
+
+
+def entries_of_records(state: Records) -> FrozenMap[str, TransactionMetadata]:
+    return last_entries(state.committed)
+
+
+def ghosts_of_records(state: Records) -> Ghosts:
+    return ghosts_of(state.committed)
+
+
+@attrs.frozen
+class LocalLogs:
+    """Logs whose leaders stay for good."""
+
+    placement: Placement
+
+    def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
+        leader = self.placement.leader(p)
+        found: T
+        if LEADER[p].derived(view, leader, serves):
+            found = LEADER[p].derived(view, leader, of_leader(function))
+        else:
+            found = RECORDS[p].derived(view, leader, of_records(function))
+        return found
+
+    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
+        return RECORDS[p].derived(view, self.placement.leader(p), entries_of_records)
+
+    def ghosts(self, view: View, p: str) -> Ghosts:
+        return RECORDS[p].derived(view, self.placement.leader(p), ghosts_of_records)
+
+    def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
+        yield self.placement.leader(p), self.made(view, p, itself)
+
+    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
+        leader = self.placement.leader(p)
+        log = RECORDS[p].of(view, leader)
+        yield leader, (*log.committed, *(record for record, _ in log.under_way)), len(log.committed)
+
+
+def log_of_replica(state: ReplicaState) -> PartitionLog:
+    """Return the log that a replica's records make."""
+    return log_of(tuple([entry.value for entry in state.log]), state.high_watermark)
+
+
+@cache
+def of_replica(function: Callable[[PartitionLog], T]) -> Callable[[ReplicaState], T]:
+    return lambda state: function(log_of_replica(state))
+
+
+def entries_of_replica(state: ReplicaState) -> FrozenMap[str, TransactionMetadata]:
+    return last_entries(entry.value for entry in state.log)
+
+
+def ghosts_of_replica(state: ReplicaState) -> Ghosts:
+    return ghosts_of(entry.value for entry in state.log)
+
+
+def may_lead(known: Partition) -> tuple[tuple[str, int], ...]:
+    """Return who may lead a partition in the controller's eyes, who was elected first, each with its broker epoch."""
+    quorum = known.quorum
+    names = sorted(quorum.isr, key=lambda name: (name != quorum.leader, name))
+    return tuple((name, quorum.broker_epochs[name]) for name in names)
+
+
+def broker_epoch_of(state: ReplicaState) -> int:
+    return state.broker_epoch
+
+
+@attrs.frozen
+class ReplicatedLogs:
+    """Logs that are replicated: those of who was elected last; `hosts` are the brokers that have each partition."""
+
+    hosts: Mapping[str, tuple[str, ...]]
+
+    def leader(self, view: View, p: str) -> str:
+        names = PARTITION[p].derived(view, CONTROLLER, may_lead)
+        registered = [
+            name for name, broker_epoch in names if REPLICA[p].derived(view, name, broker_epoch_of) == broker_epoch
+        ]
+        up = (name for name in registered if METADATA.of(view, name).known[p].leader)
+        return next(up, registered[0] if registered else names[0][0])
+
+    def made(self, view: View, p: str, function: Callable[[PartitionLog], T]) -> T:
+        found: T = REPLICA[p].derived(view, self.leader(view, p), of_replica(function))
+        return found
+
+    def entries(self, view: View, p: str) -> FrozenMap[str, TransactionMetadata]:
+        return REPLICA[p].derived(view, self.leader(view, p), entries_of_replica)
+
+    def ghosts(self, view: View, p: str) -> Ghosts:
+        return REPLICA[p].derived(view, self.leader(view, p), ghosts_of_replica)
+
+    def held(self, view: View, p: str) -> Iterator[tuple[str, PartitionLog]]:
+        for b in self.hosts[p]:
+            yield b, REPLICA[p].derived(view, b, log_of_replica)
+
+    def transactions(self, view: View, p: str) -> Iterator[tuple[str, tuple[TransactionRecord, ...], int]]:
+        for b in self.hosts[p]:
+            state = REPLICA[p].of(view, b)
+            yield b, tuple(entry.value for entry in state.log), state.high_watermark
+
+
+def all_entries(logs: Logs, placement: Placement, view: View) -> Iterator[TransactionMetadata]:
+    """Yield the last entry of every transactional id."""
+    for p in placement.transaction_partitions:
+        yield from logs.entries(view, p).values()
