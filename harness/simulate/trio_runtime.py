@@ -5,6 +5,8 @@ The actors are tasks (see `actor_tasks`); the host is the scheduler that decides
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -275,14 +277,31 @@ async def _until_woken(waiting: dict[Any, Any], key: Any) -> None:
     await trio.lowlevel.wait_task_rescheduled(abandon)
 
 
+def _run(host: Host, application: Application | None = None) -> Run:
+    """Run a host on trio, in this thread.
+
+    At its end trio closes the socket of its wake-ups before it tells Python that signals are not written there any
+    more. One that comes in between would be told on stderr as an error, so they are not written from the end of the run
+    on; their handlers are called as ever.
+    """
+    async def run() -> Run:
+        try:
+            return await host.run(application)
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                signal.set_wakeup_fd(-1)
+
+    return trio.run(run)
+
+
 def drive_on_trio(session: Session) -> Run:
     """Take a session to its end on trio."""
-    return trio.run(Host(session).run)
+    return _run(Host(session))
 
 
 def replay_on_trio(trail: Trail, recorder: Recorder | None = None, tables: Tables | None = None) -> Run:
     """Replay a trail on trio. Raises Refusal at the first step that does not fit."""
-    return trio.run(Host(Replay(tables or Tables(trail.build()), trail, recorder)).run)
+    return _run(Host(Replay(tables or Tables(trail.build()), trail, recorder)))
 
 
 def run_application(
@@ -295,8 +314,7 @@ def run_application(
     """
     host = Host(Session(tables, plan, strategy, recorder))
     host.session.by_hand = by_hand
-    run = trio.run(host.run, application)
-    return run, host.application_error
+    return _run(host, application), host.application_error
 
 
 @asynccontextmanager

@@ -170,8 +170,10 @@ class Cluster:
         for name, state in self._states.items():
             if METADATA in state:
                 self._states[name] = state.put(METADATA, attrs.evolve(state[METADATA], clock=self.now))
-        while due := [each for each in self._deadlines() if each[0] <= self.now]:
+        fired = set[tuple[str, str]]()
+        while due := [each for each in self._deadlines() if each[0] <= self.now and each[1:] not in fired]:
             _, name, timer = min(due)
+            fired.add((name, timer))
             (turn,) = self._actors[name].timer_fired(self._states[name], timer)
             self._states[name] = turn.local
             self._settle(turn.sent)

@@ -138,7 +138,7 @@ def test_table_has_enough_mutants_of_every_kind() -> None:
         assert (ROOT / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1, mutant.name
         assert mutant.campaign in {**CAMPAIGNS, **SEARCHES} and mutant.old != mutant.new
     assert {mutant.file.removeprefix("kafka_proto/").partition("/")[0] for mutant in MUTANTS} == {
-        "transactions", "replication", "compaction", "stack"
+        "transactions", "replication", "compaction", "broker"
     }
     assert {mutant.caught == REFINEMENT for mutant in MUTANTS} == {True, False}
     assert {mutant.campaign in SEARCHES for mutant in MUTANTS} == {True, False}

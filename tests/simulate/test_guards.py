@@ -181,7 +181,7 @@ def test_protocol_files_have_guards_and_the_harness_has_none() -> None:
     state = model.initial_states()[0]
     _, found = trace(lambda: model.choices(state))
     files = {guard.file for guard, _ in found}
-    assert files and all(file.startswith(("kafka_proto/transactions/", "kafka_proto/stack/")) for file in files)
+    assert files and all(file.startswith(("kafka_proto/transactions/", "kafka_proto/broker/")) for file in files)
     assert {guard for guard, _ in found} <= set(guards_of({guard.module for guard, _ in found}))
     assert "harness" in NOT_PROTOCOL and guards_of(["harness.model.model", "attr", "not.loaded"]) == ()
 

@@ -30,8 +30,9 @@ class Row:
 
     @property
     def role(self) -> str:
-        """Return the package whose decision it is."""
-        return self.mutant.file.split("/")[1]
+        """Return the role whose decision it is."""
+        room, *inner = self.mutant.file.removesuffix(".py").split("/")[1:]
+        return inner[0] if room in ("broker", "clients") else room
 
 
 def rows() -> tuple[Row, ...]:
