@@ -35,6 +35,10 @@ DELIVERY_MS = 3_000
 PROGRAM = (sys.executable, "-m", librdkafka.__name__)
 
 
+class Crashed(Refusal):
+    """librdkafka has ended while a schedule was played."""
+
+
 @attrs.define
 class Librdkafka:
     """The program that makes the calls. It is killed in the end: nobody waits for calls that were given up."""
@@ -86,6 +90,8 @@ class Application:
     """What calls raised, in words."""
     failed: str = ""
     """Why the schedule could not be played to its end."""
+    ended: str = ""
+    """How librdkafka ended, where it did."""
 
     async def call(self, call: Call) -> None:
         """Make a call once the producer's earlier one is over; what asks a broker goes on in a thread."""
@@ -113,7 +119,7 @@ class Application:
     async def watch(self) -> None:
         """End the play when librdkafka ends, which it does when it crashes."""
         code = await self.librdkafka.listen()
-        self.failed = f"librdkafka ended with exit code {code} while the schedule was played; play it again"
+        self.ended = f"librdkafka ended with exit code {code} while the schedule was played"
         self.nursery.cancel_scope.cancel()
 
     async def _operate(self, call: Call) -> None:
@@ -156,13 +162,18 @@ class Played:
 
 
 def play(schedule: Schedule, host: str, port: int, progress: Callable[[str], None]) -> Played:
-    """Play a schedule against the broker at an address; `progress` hears of each event. Raises Refusal and OSError."""
+    """Play a schedule against the broker at an address, in topics of its own; `progress` hears of each event.
+
+    Raises Crashed, Refusal and OSError.
+    """
     with Client(host, port) as client:
         name = f"{new_run(client)}-0"
         run = Situation(client.ask, pauses(), name, wall_clock_ms())
         await_coordinators(client)
         run.create_topic(1 + max(partition_index(partition) for partition in schedule.partitions))
         application = trio.run(_played, schedule, (host, port), f"{name}.", progress)
+        if application.ended:
+            raise Crashed(application.ended)
         if application.failed:
             raise Refusal(application.failed)
         logs = {partition: _log(run, partition_index(partition)) for partition in schedule.partitions}

@@ -62,7 +62,7 @@ def test_schedules_show_on_our_brokers_what_they_show_on_real_ones(
 
 
 def test_a_crash_of_librdkafka_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its program ends by a signal, as when its threads crash: no verdict, exit code 2, and this process goes on."""
+    """Its program ends by a signal each time, as when its threads crash: no verdict, and this process goes on."""
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     from kafka_proto.gateway.cluster import KafkaCluster
     from kafka_proto.reproduce import playing
@@ -71,4 +71,23 @@ def test_a_crash_of_librdkafka_is_told_in_a_sentence(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(playing, "PROGRAM", (sys.executable, "-c", crash))
     with KafkaCluster() as cluster:
         outcome = call("reproduce", TRAILS / "late-end.trail.jsonl", "--broker", cluster.bootstrap_servers)
-    assert outcome.code == 2 and "librdkafka ended with exit code -6" in outcome.err
+    assert outcome.code == 2 and "librdkafka ended with exit code -6" in outcome.err.splitlines()[-1]
+    assert "5 times" in outcome.err.splitlines()[-1]
+
+
+def test_where_librdkafka_crashes_once_the_schedule_is_played_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second play is in topics of its own, and has the verdict."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    from kafka_proto.gateway.cluster import KafkaCluster
+    from kafka_proto.reproduce import playing
+
+    module, mark = playing.PROGRAM[-1], tmp_path / "crashed"
+    once = (f"import os, pathlib, runpy, sys; mark = pathlib.Path({str(mark)!r})\n"
+            "if not mark.exists(): mark.touch(); sys.stdin.readline(); os.abort()\n"
+            f"runpy.run_module({module!r}, run_name='__main__')")
+    monkeypatch.setattr(playing, "PROGRAM", (sys.executable, "-c", once))
+    with KafkaCluster(release="3.5.2", transaction_version=0) as cluster:
+        outcome = call("reproduce", TRAILS / "late-end.trail.jsonl", "--broker", cluster.bootstrap_servers, "--json")
+    assert "once more" in outcome.err and list(outcome.json["violated"]) == ["MarkerAttribution"]
