@@ -1,4 +1,4 @@
-"""The controller of the stack: leader, epoch and ISR of every log partition, incarnations of brokers, producer ids.
+"""The controller of replicated logs: leader, epoch and ISR of each partition, incarnations of brokers, producer ids.
 
 What it decides about one partition is said in `kafka_proto.replication.quorum`. It never crashes. What it tells brokers
 may be late, doubled or lost, and is sent again until they have acknowledged it; a broker asks again for a block of

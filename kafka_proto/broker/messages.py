@@ -56,6 +56,11 @@ class Asker:
     """The ghost of the request."""
 
 
+def asker_of(message: Request) -> Asker:
+    """Return who waits for the answer to a request."""
+    return Asker(message.source, message.correlation, message.connection, message.transaction)
+
+
 @attrs.frozen
 class PartitionsDeleted:
     """What the coordinator of groups hears when topics are deleted. Nobody waits for an answer."""

@@ -1,6 +1,6 @@
 """What a broker keeps, role by role: the parts of its state, and what of each survives a crash.
 
-Logs are the affair of the broker's log (`kafka_proto.stack`); what a role knows of its log is derived, and volatile.
+Logs are the affair of the broker's log (`logs`); what a role knows of its log is derived, and volatile.
 """
 
 from __future__ import annotations

@@ -45,16 +45,12 @@ class Effect:
     flush: bool | tuple[Part[Any], ...] = False
     """Whether what changed must be durable before anything leaves, even if nothing is appended."""
 
-    def with_more(self, following: Effect) -> Effect:
-        """Return two effects as one, which are to be carried out one after the other."""
-        return Effect(
-            following.local, (*self.sent, *following.sent), (*self.appends, *following.appends),
-            (*self.awaits, *following.awaits), self.flush or following.flush,
-        )
-
     def then(self, following: Effect) -> Effect:
-        """Return two effects as one; nothing is left to be appended, and `following` begins with this one's state."""
-        return Effect(following.local, (*self.sent, *following.sent), flush=self.flush or following.flush)
+        """Return two effects as one, which are to be carried out in order; `following` begins with this one's state."""
+        return Effect(
+            following.local, self.sent + following.sent, self.appends + following.appends,
+            self.awaits + following.awaits, self.flush or following.flush,
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal
 from harness.record import Recorder, Trail, read_trail
@@ -16,10 +14,6 @@ from kafka_proto.reproduce.judging import JUDGED, shown, violations
 from kafka_proto.reproduce.schedule import Schedule, Step, Unplayable, schedule_of
 
 FAMILY = "exactly-once/"
-MOST_CRASHES = 5
-"""Of librdkafka, after which it is given up. `rd_kafka_txn_set_state` aborts where it meets an order that it takes for
-impossible."""
-T = TypeVar("T")
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
@@ -29,12 +23,12 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     path, (host, port) = Path(arguments[0]), address_of(options["--broker"])
     schedule = _schedule(path, read_trail(path))
     try:
-        from kafka_proto.reproduce.playing import Crashed, play
+        from kafka_proto.reproduce.playing import play
     except ImportError as error:
         raise Refusal(f"playing against a real broker needs the extra `reproduce` ({error.name} is missing): "
                       "pip install 'kafka-proto[reproduce]'") from None
     try:
-        played = _played(partial(play, schedule, host, port, _progress), Crashed)
+        played = play(schedule, host, port, _progress)
     except (OSError, ValueError) as error:
         raise Refusal(f"{host}:{port} does not answer as a broker ({error}); start one, as benchmarks/real_broker.py "
                       "does") from None
@@ -45,17 +39,6 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     lines += [f"the client heard: {line}" for line in played.heard]
     data = {"violated": found, "logs": list(shown(played.logs)), "heard": list(played.heard)}
     return Printed("\n".join(lines), data, 0 if found else 1)
-
-
-def _played(play: Callable[[], T], crashed: type[Refusal]) -> T:
-    """Play again where librdkafka crashes, which its bugs let it do, of late answers among others. Raises Refusal."""
-    for _ in range(MOST_CRASHES):
-        try:
-            return play()
-        except crashed as error:
-            _progress(f"{error}; once more")
-            last = error
-    raise Refusal(f"{last}, {MOST_CRASHES} times; another version of confluent-kafka may do better")
 
 
 def _schedule(path: Path, trail: Trail) -> Schedule:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import attrs
@@ -32,10 +33,13 @@ QUIET_SECONDS = 1.0
 SHORT_MS, LONG_MS = 1_000, 60_000
 """How long librdkafka waits for an answer where the schedule gives a connection up, and where not."""
 DELIVERY_MS = 3_000
+MOST_CRASHES = 5
+"""Of librdkafka, after which it is given up. `rd_kafka_txn_set_state` aborts where it meets an order that it takes for
+impossible."""
 PROGRAM = (sys.executable, "-m", librdkafka.__name__)
 
 
-class Crashed(Refusal):
+class Crashed(Exception):
     """librdkafka has ended while a schedule was played."""
 
 
@@ -162,10 +166,22 @@ class Played:
 
 
 def play(schedule: Schedule, host: str, port: int, progress: Callable[[str], None]) -> Played:
-    """Play a schedule against the broker at an address, in topics of its own; `progress` hears of each event.
+    """Play a schedule against the broker at an address; `progress` hears of each event. Raises Refusal and OSError.
 
-    Raises Crashed, Refusal and OSError.
+    Where librdkafka crashes, which its bugs let it do, of late answers among others, it is played again.
     """
+    for crashes in count(1):
+        try:
+            return _played_once(schedule, host, port, progress)
+        except Crashed as error:
+            if crashes == MOST_CRASHES:
+                raise Refusal(f"{error}, {crashes} times; another version of confluent-kafka may do better") from None
+            progress(f"{error}; once more")
+    raise AssertionError("counting has no end")
+
+
+def _played_once(schedule: Schedule, host: str, port: int, progress: Callable[[str], None]) -> Played:
+    """Play a schedule in topics of its own."""
     with Client(host, port) as client:
         name = f"{new_run(client)}-0"
         run = Situation(client.ask, pauses(), name, wall_clock_ms())

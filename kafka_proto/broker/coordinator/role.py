@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from harness.model import FrozenMap, Local, Message, Value
-from kafka_proto.broker import roles as stack
+from kafka_proto.broker import roles
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions, response
 from kafka_proto.broker.coordinator.coordinator import (
@@ -30,7 +30,7 @@ from kafka_proto.broker.coordinator.outcome import Outcome as RoleOutcome
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import AT_REST, TxnState
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord, ghosts_after, ghosts_of, last_entries
-from kafka_proto.broker.messages import Asker, Request, Response
+from kafka_proto.broker.messages import Asker, Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
 from kafka_proto.broker.placement import Placement
@@ -78,7 +78,7 @@ def block_of(broker: str, placement: Placement, count: int, size: int = BLOCK_SI
     return Block((brokers.index(broker) + count * len(brokers)) * size, size)
 
 
-class TransactionCoordinator(stack.Role):
+class TransactionCoordinator(roles.Role):
     """The coordinator of one broker, of the transactional ids whose partitions it leads."""
 
     def __init__(
@@ -140,7 +140,7 @@ class TransactionCoordinator(stack.Role):
         )
         return self.outcome(self.carry(self.cached(local, p, cache), p, effects, pauses=True), action, who)
 
-    def decided(self, local: Local, message: Request) -> stack.Effect:
+    def decided(self, local: Local, message: Request) -> roles.Effect:
         """Return what is decided about a request."""
         request = message.request
         if request.transactional_id is None:
@@ -148,7 +148,8 @@ class TransactionCoordinator(stack.Role):
         p = self.placement.transaction_partition(request.transactional_id)
         verifies = isinstance(request, AddPartitionsToTxnRequest) and request.verify_only
         if isinstance(request, AddPartitionsToTxnRequest):
-            refused = refused_partitions(request, frozenset(p for p in self.exist if exists(local, p)))
+            there = frozenset(name for name in request.partitions if self.is_there(local, name))
+            refused = refused_partitions(request, there)
             if refused is not None:
                 return self.reply(local, message, refused)
         if known(local, p).leader != self.name:
@@ -159,9 +160,8 @@ class TransactionCoordinator(stack.Role):
             answer = self.version.coordinator.verify_partitions(request, cached)
             return self.reply(local, message, AddPartitionsToTxnResponse(answer))
         local = self.refilled(local, p)
-        token = Asker(message.source, message.correlation, message.connection, message.transaction)
         cache, effects = role.receive(
-            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=token
+            self.version.coordinator, local[COORDINATOR[p]].cache, request, now=now(local), token=asker_of(message)
         )
         return self.carry(self.cached(local, p, cache), p, effects)
 
@@ -177,9 +177,9 @@ class TransactionCoordinator(stack.Role):
         led = (p for p in self.partitions if known(local, p).leader == self.name)
         return list_transactions([local[COORDINATOR[p]].cache for p in led], request, now=now(local))
 
-    def reply(self, local: Local, message: Request, answer: Value) -> stack.Effect:
+    def reply(self, local: Local, message: Request, answer: Value) -> roles.Effect:
         sent = Response(answer, message.correlation, message.connection, source=self.name, dest=message.source)
-        return stack.Effect(local, (sent,))
+        return roles.Effect(local, (sent,))
 
     def refilled(self, local: Local, p: str) -> Local:
         """Return the state with a block of producer ids, which no other broker has and no restart gives again."""
@@ -195,7 +195,7 @@ class TransactionCoordinator(stack.Role):
         block = block_of(self.name, self.placement, count, self.block_size)
         return local.put(BLOCKS, GivenBlocks(count + 1)), block
 
-    def given(self, local: Local, message: Request) -> stack.Effect:
+    def given(self, local: Local, message: Request) -> roles.Effect:
         """Give a producer without transactional id an id, the first of a block: any broker does, and keeps nothing."""
         local, block = self.next_block(local)
         outcome = self.version.coordinator.init_producer_id(
@@ -241,30 +241,30 @@ class TransactionCoordinator(stack.Role):
         mine = local[COORDINATOR[p]]
         return local.put(COORDINATOR[p], attrs.evolve(mine, ghosts=ghosts_after(mine.ghosts, record)))
 
-    def completed(self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback) -> stack.Effect:
+    def completed(self, local: Local, p: str, record: TransactionRecord, callback: EntryCallback) -> roles.Effect:
         """Go on after an entry: its answer, and markers where a transaction is prepared now."""
         cache, effects = role.appended(
             self.version.coordinator, local[COORDINATOR[p]].cache, record.transactional_id, now=now(local)
         )
         return self.carry(self.cached(local, p, cache), p, effects)
 
-    def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> stack.Effect:
+    def failed(self, local: Local, p: str, callback: EntryCallback, error: ErrorCode) -> roles.Effect:
         """Give an entry up and tell the client; Complete* is tried again (`txnLogAppendRetryQueue`)."""
         mine, tid = local[COORDINATOR[p]], callback.transactional_id
         code = Error.NOT_COORDINATOR if error in LEADS_NO_LONGER else Error.COORDINATOR_NOT_AVAILABLE
         if mine.cache.loading:
             if callback.request is None:
-                return stack.Effect(local)
+                return roles.Effect(local)
             answered = Answered(callback.token, callback.request, Answer(Error.NOT_COORDINATOR))
-            return stack.Effect(local, (self.answer(answered),))
+            return roles.Effect(local, (self.answer(answered),))
         entry = mine.cache.waiting[tid].outcome.entry
         if callback.request is None and entry is not None and entry.state in AT_REST:
             again = attrs.evolve(mine, unfinished=(*mine.unfinished, Logged(tid, entry)))
-            return stack.Effect(local.put(COORDINATOR[p], again))
+            return roles.Effect(local.put(COORDINATOR[p], again))
         cache, effects = role.append_failed(mine.cache, tid, code)
         return self.carry(self.cached(local, p, cache), p, effects)
 
-    def carry(self, local: Local, p: str, effects: Sequence[Effect], *, pauses: bool = False) -> stack.Effect:
+    def carry(self, local: Local, p: str, effects: Sequence[Effect], *, pauses: bool = False) -> roles.Effect:
         """Return what the decisions want done: answers and markers are sent, entries go to the log."""
         sent, appends = tuple[Message, ...](), tuple[Append, ...]()
         ahead = deque(effects)
@@ -279,7 +279,7 @@ class TransactionCoordinator(stack.Role):
                 ahead.extend(following)
             else:
                 appends += (self.entry(local[COORDINATOR[p]].cache.waiting[effect.transactional_id], p, effect),)
-        return stack.Effect(local, sent, appends, flush=True)
+        return roles.Effect(local, sent, appends, flush=True)
 
     def answer(self, answered: Answered) -> Message:
         asker: Asker = answered.token
@@ -309,7 +309,11 @@ class TransactionCoordinator(stack.Role):
 
     def takes_markers(self, local: Local, name: str) -> bool:
         """Say whether somebody leads a partition who writes markers; its topic may be deleted."""
-        return name in self.exist and name not in self.partitions and exists(local, name)
+        return name not in self.partitions and self.is_there(local, name)
+
+    def is_there(self, local: Local, name: str) -> bool:
+        """Say whether a partition is there to be part of a transaction."""
+        return name in self.exist and exists(local, name)
 
     def without_leader(self, local: Local, p: str, markers: Markers) -> tuple[Local, tuple[Effect, ...]]:
         """Go on without the partitions that are not there any more."""
@@ -325,5 +329,5 @@ class TransactionCoordinator(stack.Role):
         """Return the state with another cache of a partition."""
         return local.put(COORDINATOR[p], attrs.evolve(local[COORDINATOR[p]], cache=cache))
 
-    def outcome(self, effect: stack.Effect, action: str, who: tuple[str, ...]) -> Outcome:
+    def outcome(self, effect: roles.Effect, action: str, who: tuple[str, ...]) -> Outcome:
         return Outcome(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)

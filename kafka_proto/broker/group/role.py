@@ -68,8 +68,7 @@ class GroupCoordinator(PartitionLeader):
         if isinstance(request, COMMITS) and not (
             request.partition in self.topic_partitions and exists(local, request.partition)
         ):
-            answer = TxnOffsetCommitResponse if isinstance(request, TxnOffsetCommitRequest) else OffsetCommitResponse
-            return self.reply(local, message, answer(Error.UNKNOWN_TOPIC_OR_PARTITION))
+            return self.reply(local, message, commit_response(request, Error.UNKNOWN_TOPIC_OR_PARTITION))
         return handler(local, message, request)
 
     def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
@@ -89,9 +88,7 @@ class GroupCoordinator(PartitionLeader):
 
     def response(self, request: Any, error: Error, offset: int) -> Value:
         if isinstance(request, COMMITS):
-            found = self.version.group.refused_commit(error)
-            is_of_transaction = isinstance(request, TxnOffsetCommitRequest)
-            return TxnOffsetCommitResponse(found) if is_of_transaction else OffsetCommitResponse(found)
+            return commit_response(request, self.version.group.refused_commit(error))
         return super().response(request, error, offset)
 
     def unverified(self, request: Any, error: Error, operation: Operation) -> Value:
@@ -132,13 +129,12 @@ class GroupCoordinator(PartitionLeader):
         if not local[LEADER[OFFSETS_PARTITION]].serves:
             return self.failed(local, OFFSETS_PARTITION, message, Error.NOT_COORDINATOR)
         error = group.check_commit(self.version.group, groups, request)
-        answer = TxnOffsetCommitResponse if isinstance(request, TxnOffsetCommitRequest) else OffsetCommitResponse
         if error is not Error.NONE:
-            return self.reply(local, message, answer(error))
+            return self.reply(local, message, commit_response(request, error))
         local = local.put(GROUPS, GroupState(group.with_group(groups, request.group_id)))
         error = group.metadata_error(request)
         if error is not Error.NONE:
-            return self.reply(local, message, answer(error))
+            return self.reply(local, message, commit_response(request, error))
         batch = group.commit_batch(request, now(local))
         return self.append(local, message, OFFSETS_PARTITION, batch, Origin.COORDINATOR, guard)
 
@@ -146,7 +142,6 @@ class GroupCoordinator(PartitionLeader):
         if not local[LEADER[OFFSETS_PARTITION]].serves:
             return self.reply(local, message, OffsetFetchResponse(Error.NOT_COORDINATOR))
         return self.reply(local, message, group.fetch_offset(local[GROUPS].groups, request))
-
 
     def join_group(self, local: Local, message: Request, request: JoinGroupRequest) -> Effect:
         if not local[LEADER[OFFSETS_PARTITION]].serves:
@@ -184,6 +179,14 @@ class GroupCoordinator(PartitionLeader):
         if isinstance(callback.request, PartitionsDeleted):
             return Effect(local)
         return super().failed(local, p, callback, error)
+
+
+def commit_response(
+    request: TxnOffsetCommitRequest | OffsetCommitRequest, error: Error
+) -> TxnOffsetCommitResponse | OffsetCommitResponse:
+    """Return the answer to a commit, of a transaction or not."""
+    is_of_transaction = isinstance(request, TxnOffsetCommitRequest)
+    return TxnOffsetCommitResponse(error) if is_of_transaction else OffsetCommitResponse(error)
 
 
 def without_groups(local: Local, names: Iterable[str]) -> Local:

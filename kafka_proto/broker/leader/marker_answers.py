@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap, Local
-from kafka_proto.broker.messages import Asker, Request
+from kafka_proto.broker.messages import Request, asker_of
 from kafka_proto.broker.parts import MARKINGS, Marking, Markings
 from kafka_proto.broker.roles import Role
 from kafka_proto.requests import Error
@@ -41,8 +41,3 @@ class MarkerAnswers(Role):
             return local.put(MARKINGS, Markings(under_way[:place] + rest)), errors
         waits = attrs.evolve(known, errors=errors)
         return local.put(MARKINGS, Markings((*under_way[:place], waits, *rest))), None
-
-
-def asker_of(message: Request) -> Asker:
-    """Return who waits for the answer to a request."""
-    return Asker(message.source, message.correlation, message.connection, message.transaction)

@@ -306,5 +306,5 @@ class TopicLeader(PartitionLeader):
             else:
                 unknown = WriteTxnMarkersResponse(FrozenMap({p: Error.UNKNOWN_TOPIC_OR_PARTITION}))
                 effect = self.reply(done.local, one, unknown)
-            done = done.with_more(effect)
+            done = done.then(effect)
         return done

@@ -1,4 +1,4 @@
-"""The log of a broker of the stack: replicas of log partitions, by the rules of KIP-320 and KIP-497.
+"""The log of a broker as replicas of log partitions, by the rules of KIP-320 and KIP-497.
 
 What a replica does is said in `kafka_proto.replication.partition`. A record is produced with `acks=all`; its callback
 runs when the high watermark passes it. Who leads loads a log before it serves, and who is deposed resigns.

@@ -64,7 +64,8 @@ def answer_of(node: Node, request: object) -> Answered:
 
 
 def _add_partitions(node: Node, request: AddPartitionsToTxnRequest) -> tuple[Node, AddPartitionsToTxnResponse]:
-    refused = refused_partitions(request, frozenset((*node.leaders, TRANSACTION_PARTITION)))
+    there = frozenset(p for p in request.partitions if p in node.leaders or p == TRANSACTION_PARTITION)
+    refused = refused_partitions(request, there)
     if refused is not None:
         return node, refused
     if not request.verify_only:
