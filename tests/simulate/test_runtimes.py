@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import signal
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+import trio
 from support.each_kind import each_kind
 from support.on_trio import run_on_trio
 
@@ -27,11 +29,12 @@ from harness.model.faults import RULE_COUNTS
 from harness.record import Recorder
 from harness.simulate import tables as tables_module
 from harness.simulate.nodes import Node
-from harness.simulate.plan import plan_of
+from harness.simulate.plan import everything, plan_of
 from harness.simulate.replay import replay_plain
+from harness.simulate.run import Run
 from harness.simulate.session import run_plain
 from harness.simulate.strategies import NAMES, Strategies
-from harness.simulate.strategy import Strategy
+from harness.simulate.strategy import RandomStrategy, Strategy
 from harness.simulate.tables import Tables
 from harness.simulate.trio_runtime import replay_on_trio
 
@@ -199,3 +202,21 @@ def test_both_runtimes_give_one_digest(scenario: Scenario, runs: int) -> None:
         assert len({run.digest for run in (plain, on_trio, there, back)}) == 1
         assert [run.verdict for run in (on_trio, there, back)] == [plain.verdict] * 3
         assert on_trio.witnessed == there.witnessed == back.witnessed == plain.witnessed
+
+
+def test_signals_are_not_written_to_a_socket_that_trio_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes while trio ends is for its handler alone: Python would tell of the closed socket on stderr."""
+    left: list[int] = []
+
+    def run(main: Callable[[], Awaitable[Run]], run_trio: Callable[..., Run] = trio.run) -> Run:
+        async def noted() -> Run:
+            found = await main()
+            left.append(signal.set_wakeup_fd(-1))
+            return found
+
+        return run_trio(noted)
+
+    monkeypatch.setattr(trio, "run", run)
+    model = find_model(ACTORS).make()
+    run_on_trio(Tables(model), everything(model), RandomStrategy(1))
+    assert left == [-1]
