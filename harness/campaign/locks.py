@@ -69,6 +69,16 @@ def committing(folder: Path, token: str) -> Iterator[None]:
         yield
 
 
+def shut_out(folder: Path) -> None:
+    """As a folder's driver, let whoever still works for it commit nothing from now on. Raises OSError."""
+    with _locked(folder):
+        handle = os.open(folder / DRIVER, os.O_RDWR)
+        try:
+            _rewrite(handle, json.dumps(_driver_of(folder) | {"token": secrets.token_hex(8)}) + "\n")
+        finally:
+            os.close(handle)
+
+
 def is_abandoned(folder: Path) -> bool:
     """Say whether a folder of ours had a driver that was killed, and has none now."""
     try:

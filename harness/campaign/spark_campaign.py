@@ -140,6 +140,7 @@ class SparkCampaign:
             self.heard()
             outcome.interrupted = True
             job.cancel()
+        self.store.end_commits()
         self.store.clear_parts()
         done = self._count({})
         done.found, done.interrupted = outcome.found, outcome.interrupted

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from harness.campaign.cells import Cell
 from harness.campaign.durable_files import MISSING, damage, hidden, make_folder, show, stamp, to_disk
-from harness.campaign.locks import alone, committing
+from harness.campaign.locks import alone, committing, shut_out
 from harness.campaign.schemas import SCHEMAS, write
 from harness.model import Refusal
 from harness.record.files import compact, reason_of, write_atomically
@@ -224,6 +224,14 @@ class CampaignStore:
     def _turn(self) -> AbstractContextManager[None]:
         """Be the only one to commit something, where the folder has a driver."""
         return committing(self.folder, self.token) if self.token else nullcontext()
+
+    def end_commits(self) -> None:
+        """Let no worker commit anything any more, so that what is committed can be counted. Raises Refusal."""
+        try:
+            shut_out(self.folder)
+        except OSError as error:
+            raise Refusal(f"{self.folder} cannot be written to: {reason_of(error)}; make room there and start the "
+                          "campaign again") from None
 
     def clear_parts(self) -> None:
         """Remove what was being written when somebody was killed."""

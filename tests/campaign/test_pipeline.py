@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.command_line import PATIENCE_S, Outcome, call, ended, started, wait_until
-from support.held_workers import in_step_with, one_block_until
+from support.held_workers import in_step_with, one_block_until, second_block_after
 from support.spark_session import need_java, spark
 
 from harness.campaign import judging
@@ -23,7 +24,7 @@ from harness.campaign.cells import cells
 from harness.campaign.checks import CALM, rates, rates_by_faults, rates_by_sweep, reached
 from harness.campaign.clusters import clusters, trail_of
 from harness.campaign.judging import rejudge
-from harness.campaign.store import MARKERS, CampaignStore, Manifest
+from harness.campaign.store import MARKERS, PARTS, Block, CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
 from harness.model import Refusal
 from harness.record import Recorder
@@ -287,6 +288,33 @@ def test_an_interrupt_keeps_what_is_committed(tmp_path: Path, monkeypatch: pytes
     assert not again.interrupted and (again.runs, again.found >= outcome.runs) == (60, True)
     digests = {row["seed"]: row["digest"] for row in rows(folder, "runs")}
     assert digests == {seed: digest for seed, (digest, _) in alone("fencing-battle", runs=60).items()}
+
+
+def test_no_worker_commits_anything_after_an_interrupted_campaign_has_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that is ready while the counts are taken is not committed: what is said is what is there."""
+    folder = tmp_path / "campaign"
+    heard = threading.Event()
+
+    def progress(done: int, planned: int, message: str) -> None:
+        if going.store.committed() and not heard.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def counted(self: CampaignStore, known: Mapping[str, Block] | None = None) -> dict[str, Block]:
+        found = committed(self, known)
+        if heard.is_set():
+            time.sleep(1)  # for the worker that waits for this moment
+        return found
+
+    committed = CampaignStore.committed
+    monkeypatch.setattr(campaigns, "make_blocks", second_block_after(folder / PARTS))
+    monkeypatch.setattr(CampaignStore, "committed", counted)
+    going = campaigns.SparkCampaign(folder, Manifest(cells(["fencing-battle"]), "failing", 0.0, 4), 60, progress,
+                                    heard.set)
+    outcome = going.run(spark(), "2026-01-02")
+    monkeypatch.undo()
+    assert outcome.interrupted and 0 < outcome.runs == len(rows(folder, "runs"))
 
 
 def children_of(number: int) -> list[str]:

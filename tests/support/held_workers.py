@@ -32,6 +32,24 @@ def one_block_until(over: Path) -> MakeBlocks:
     return make
 
 
+def second_block_after(parts: Path) -> MakeBlocks:
+    """Return what makes the first block of each part of a job, and another one as soon as a folder is gone."""
+
+    def make(tasks: Iterable[list[Any]], *rest: Any) -> Iterator[int]:
+        import time
+
+        from harness.campaign.spark_campaign import make_blocks
+
+        for some in tasks:
+            yield from make_blocks([some[:1]], *rest)
+            end = time.monotonic() + PATIENCE_S
+            while parts.exists():
+                assert time.monotonic() < end, "the driver has not cleared away what is half-written"
+            yield from make_blocks([some[1:2]], *rest)
+
+    return make
+
+
 def in_step_with(shown: Path, times: int) -> MakeBlocks:
     """Return what makes blocks, and after each of the first reports waits until its number is a line of a file."""
 
