@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import PATIENCE_S, Outcome, call, ended, started, wait_until
-from support.held_workers import in_step_with, one_block_until, second_block_after
-from support.spark_session import need_java, spark
+from support.command_line import PATIENCE_S, Outcome, call, started, wait_until
+from support.held_workers import in_step_with, one_block_until
+from support.spark_session import spark
 
 from harness.campaign import judging
 from harness.campaign import spark_campaign as campaigns
@@ -24,7 +23,7 @@ from harness.campaign.cells import cells
 from harness.campaign.checks import CALM, rates, rates_by_faults, rates_by_sweep, reached
 from harness.campaign.clusters import clusters, trail_of
 from harness.campaign.judging import rejudge
-from harness.campaign.store import MARKERS, PARTS, Block, CampaignStore, Manifest
+from harness.campaign.store import MARKERS, CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
 from harness.model import Refusal
 from harness.record import Recorder
@@ -288,63 +287,6 @@ def test_an_interrupt_keeps_what_is_committed(tmp_path: Path, monkeypatch: pytes
     assert not again.interrupted and (again.runs, again.found >= outcome.runs) == (60, True)
     digests = {row["seed"]: row["digest"] for row in rows(folder, "runs")}
     assert digests == {seed: digest for seed, (digest, _) in alone("fencing-battle", runs=60).items()}
-
-
-def test_no_worker_commits_anything_after_an_interrupted_campaign_has_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A block that is ready while the counts are taken is not committed: what is said is what is there."""
-    folder = tmp_path / "campaign"
-    heard = threading.Event()
-
-    def progress(done: int, planned: int, message: str) -> None:
-        if going.store.committed() and not heard.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def counted(self: CampaignStore, known: Mapping[str, Block] | None = None) -> dict[str, Block]:
-        found = committed(self, known)
-        if heard.is_set():
-            time.sleep(1)  # for the worker that waits for this moment
-        return found
-
-    committed = CampaignStore.committed
-    monkeypatch.setattr(campaigns, "make_blocks", second_block_after(folder / PARTS))
-    monkeypatch.setattr(CampaignStore, "committed", counted)
-    going = campaigns.SparkCampaign(folder, Manifest(cells(["fencing-battle"]), "failing", 0.0, 4), 60, progress,
-                                    heard.set)
-    outcome = going.run(spark(), "2026-01-02")
-    monkeypatch.undo()
-    assert outcome.interrupted and 0 < outcome.runs == len(rows(folder, "runs"))
-
-
-def children_of(number: int) -> list[str]:
-    """Return the processes that a process has started from its main thread."""
-    return Path(f"/proc/{number}/task/{number}/children").read_text(encoding="utf-8").split()
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see that nothing is left")
-@pytest.mark.parametrize("when", ["Java starts", "blocks are committed"])
-def test_sigterm_to_the_whole_process_group_ends_a_campaign_in_one_sentence(when: str, tmp_path: Path) -> None:
-    """As a service manager ends it: what is committed is kept and counted, and neither Java nor a worker stays."""
-    need_java()
-    out = tmp_path / "campaign"
-    with started("campaign", FLAWED, "--runs", 1_000_000, "--block", 500, "--keep", "failing", "--coverage", 0,
-                 "--out", out) as process:
-        wait_until(lambda: bool(children_of(process.pid)))
-        if when == "blocks are committed":
-            wait_until(lambda: any((out / MARKERS).glob("*.json")))
-        children = children_of(process.pid)
-        os.killpg(process.pid, signal.SIGTERM)
-        outcome = ended(process)
-        wait_until(lambda: not any(Path("/proc", number).exists() for number in children))
-    assert outcome.code == 130 and children
-    if when == "blocks are committed":
-        kept = len(rows(out, "runs"))
-        assert outcome.sentence == (f"interrupted; {kept:,} of 1,000,000 runs are kept in {out}, and the same command "
-                                    "goes on from there")
-        assert outcome.out.startswith(f"{kept:,} runs of {FLAWED}, ")
-    else:
-        assert outcome.sentence == "interrupted; nothing was written"
 
 
 def test_progress_has_numbers_before_the_first_block_is_committed(
