@@ -59,7 +59,10 @@ def call(*arguments: object) -> Outcome:
     """Call the command line in this process."""
     out, err, code = io.StringIO(), io.StringIO(), None
     handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
-    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["", *map(str, arguments)]):
+    with (
+        redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["", *map(str, arguments)]),
+        patch.object(gc, "freeze"),  # what a search leaves to the end of its process is garbage here
+    ):
         try:
             main()
         except SystemExit as done:
@@ -67,7 +70,6 @@ def call(*arguments: object) -> Outcome:
         finally:
             for number, handler in handlers:
                 signal.signal(number, handler)
-            gc.unfreeze()  # what a search leaves to the end of its process is garbage here
     assert isinstance(code, int)
     return Outcome(code, out.getvalue(), err.getvalue())
 
