@@ -14,12 +14,12 @@ from harness.simulate.chance import Seeded
 from kafka_proto.broker.coordinator.transaction import PREPARED
 from kafka_proto.broker.versions import version_of
 from kafka_proto.clients.producer.families import FAMILIES, Family
+from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.conformance.notes import DELIVERED, HELD, REPEATED_UNTIL
 from kafka_proto.conformance.observing import partition, transaction
-from kafka_proto.conformance.playing import PARTITIONS, repeated
-from kafka_proto.conformance.requests import name, request_of, response_fields
+from kafka_proto.conformance.playing import PARTITIONS, answered, repeat
+from kafka_proto.conformance.requests import name
 from kafka_proto.conformance.symbols import Symbols
-from kafka_proto.gateway.node import Node, deliver_held, handle, new_node, next_deadline, pass_time
 from kafka_proto.gateway.offer import ADD_PARTITIONS_TO_TXN, RELEASES, WRITE_TXN_MARKERS
 
 STEPS = 25
@@ -55,7 +55,7 @@ class Drawing:
         self.release, self.level, self.families = release, level, families
         self.family = self.pick(families)
         self.symbols = Symbols()
-        self.node: Node = new_node(version_of(release, level), map(name, PARTITIONS))
+        self.cluster = PlayedCluster(version_of(release, level), tuple(map(name, PARTITIONS)))
         self.given: list[tuple[str, int]] = []
         """Producer ids and epochs that were answered, in order."""
         self.without: list[tuple[str, int]] = []
@@ -115,19 +115,19 @@ class Drawing:
         begin = {"transactional_id": "tid-A", "transaction_timeout": TIMEOUT}
         self.ask("InitProducerId", 1, begin)
         epoch = self.pick(LAST_EPOCHS)
-        self.node = repeated(self.node, epoch)
+        repeat(self.cluster, epoch)
         self.steps.append({"note": f"{REPEATED_UNTIL}{epoch}"})
         self.given.append(("pid1", epoch))
 
     def hold(self) -> None:
         """Hold the markers of a transaction that ends or is aborted, while some requests come."""
-        self.node = attrs.evolve(self.node, holds_markers=True)
+        self.cluster.holds_markers = True
         owner = self.any_owner()
         draw = Drawing.init if self.once_in(4) else Drawing.end
         ended = draw(self, self.any_family(), owner)
         self.ask(*ended)
-        if not self.node.held:
-            self.node = attrs.evolve(self.node, holds_markers=False)
+        if not self.cluster.held:
+            self.cluster.holds_markers = False
             return
         self.steps.append({"note": HELD})
         for _ in range(1 + self.chance.index(6, "how many")):
@@ -138,13 +138,12 @@ class Drawing:
             else:
                 self.one()
         self.steps.append({"note": DELIVERED})
-        self.node, _ = deliver_held(self.node)
+        self.cluster.deliver_held()
 
     def ask(self, api: str, version: int, fields: Fields) -> Fields:
-        self.steps.append({"request": {"api": api, "version": version, "fields": fields}})
-        request = request_of(api, version, fields, self.symbols)
-        self.node, response = handle(self.node, request)
-        shown: Fields = response_fields(api, request, response, self.symbols)
+        asked = {"api": api, "version": version, "fields": fields}
+        self.steps.append({"request": asked})
+        shown = answered(self.cluster, asked, self.symbols)
         if isinstance(shown.get("producer_id"), str):
             owns = self.given if fields["transactional_id"] is not None else self.without
             owns.append((shown["producer_id"], shown["producer_epoch"]))
@@ -165,15 +164,15 @@ class Drawing:
             self.ask(*self.produce(family, owner))
             if self.known("tid-A")["state"] == "Ongoing":
                 self.steps.append({"note": "waited until the coordinator's state is one of ['CompleteAbort']"})
-                while self.known("tid-A")["state"] == "Ongoing":
-                    self.node = pass_time(self.node, next_deadline(self.node) or 0)
+                while self.known("tid-A")["state"] == "Ongoing" and self.cluster.time_out():
+                    pass
         self.ask("InitProducerId", family.init_producer_id, {**begin, "transaction_timeout": TIMEOUT})
 
     def owner(self, tid: str) -> Owner:
         """Return what the coordinator knows of a transactional id; sometimes what it knew, or never did."""
         if self.once_in(60):
             return Owner(self.pick(("", "tid-Z")), *(self.pick(self.given) if self.given else ("pid1", 0)))
-        known = transaction(self.node, tid, self.symbols)
+        known = transaction(self.cluster.coordinator(tid), tid, self.symbols)
         if not isinstance(known, dict):
             return Owner(tid, *self.pick(self.given)) if self.given and self.once_in(2) else Owner(tid, "pid1", 0)
         owner = Owner(tid, known["producer_id"], known["producer_epoch"])
@@ -184,7 +183,7 @@ class Drawing:
         return owner
 
     def known(self, tid: str) -> Mapping[str, Any]:
-        found = transaction(self.node, tid, self.symbols)
+        found = transaction(self.cluster.coordinator(tid), tid, self.symbols)
         return found if isinstance(found, dict) else {"state": "none", "partitions": []}
 
     def init(self, family: Family, owner: Owner) -> tuple[str, int, Fields]:
@@ -228,7 +227,7 @@ class Drawing:
         """Return the next sequence of a producer in a partition; sometimes one again, or too far, or the first."""
         following = 0
         if fields["partition"] in PARTITIONS:
-            seen = partition(self.node.leaders[name(fields["partition"])].log, self.symbols)
+            seen = partition(self.cluster.log(name(fields["partition"])), self.symbols)
             for producer, epoch, last, _ in seen["producers"]:
                 if producer == fields["producer_id"] and epoch == fields["producer_epoch"]:
                     following = int(last) + 1

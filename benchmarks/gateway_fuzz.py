@@ -99,7 +99,9 @@ def mutated(chance: random.Random, frame: bytes) -> bytes:
 
 def has_much(host: Host) -> bool:
     """Say whether a broker has come to keep more than a run of requests should grow by."""
-    return max(map(len, (host.broker.topics, host.broker.groups, host.broker.node.leaders))) > MOST_KEPT
+    cluster = host.cluster
+    groups = (cluster.groups(broker).groups for broker in cluster.brokers)
+    return max(map(len, (cluster.topics, cluster.partitions, *groups))) > MOST_KEPT
 
 
 @attrs.define

@@ -83,6 +83,10 @@ class Broker(Actor[Local]):
         own = ("BrokerRequestTimeout",) if self.asks(local) else ()
         return (*own, *(timer for role in self.roles for timer in role.timers(local)), *self.log.timers(local))
 
+    def deadline(self, local: Local, timer: str) -> int | None:
+        """Return when an armed timer fires, in milliseconds; None where it has no time."""
+        return next((at for role in self.roles if (at := role.deadline(local, timer)) is not None), None)
+
     def timer_fired(self, local: Local, timer: str) -> Iterable[Turn[Local]]:
         """Ask again for what was not answered, or let the log do what it is time for."""
         if timer == "BrokerRequestTimeout":

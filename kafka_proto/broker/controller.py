@@ -91,6 +91,23 @@ class StackController(controller.ElectingController):
             sent += [self.tell(p, q, broker) for broker in notified]
         return Turn("ReceiveBrokerRegistrationRequest", (b,), local, tuple(sent))
 
+    def fenced(self, local: Local, b: str) -> Turn[Local]:
+        """A broker does not answer: it leaves each ISR and office, where it is not the last member of an ISR."""
+        sent = list[Message]()
+        for p in self.partitions:
+            before = local[PARTITION[p]].quorum
+            q = quorum.take_out(before, b)
+            if q is not None:
+                now = self.after_failure(q, self.left(local, p, q) - {b}, b)
+                local = local.put(PARTITION[p], now)
+                sent += [self.tell(p, now.quorum, broker) for broker in self.brokers]
+        return Turn("FenceBroker", (b,), local, tuple(sent))
+
+    def elected(self, local: Local, p: str, b: str) -> Turn[Local]:
+        """Let a member of the ISR lead a partition, in a new epoch where it does so already."""
+        before = local[PARTITION[p]].quorum
+        return self.announced("ElectLeader", (b, p), local, p, quorum.changed(before, b, before.isr))
+
     def after_failure(self, q: Quorum, eligible: Isr, b: str) -> Partition:
         """Elect somebody where nobody leads: a member of the ISR, or (KIP-966) who left it last rather than `b`."""
         if q.leader is None:

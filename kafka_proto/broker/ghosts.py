@@ -22,6 +22,17 @@ REMEMBERED = 1_000
 keep logs of earlier runs in memory, beyond what a driver's tables may use."""
 
 
+@attrs.frozen
+class Written:
+    """A batch's records as a client of the wire sent them, with the ghost of the transaction that they are of."""
+
+    data: bytes
+    transaction: str
+
+    def __str__(self) -> str:
+        return f"{self.transaction}#{len(self.data)}"
+
+
 def record(transaction: str, number: int) -> str:
     """Return the record that an application writes."""
     return f"{transaction}#{number}"
@@ -107,10 +118,11 @@ def spans(log: PartitionLog) -> tuple[Span, ...]:
 def committed_offsets(log: PartitionLog) -> FrozenMap[Key, int]:
     """Return each group's offsets by the replicated part of an offsets log: of the last committed record, by its place.
     """
-    last: dict[Key, tuple[int, int]] = {}
+    last: dict[Key, tuple[int, int | None]] = {}
     staged: dict[int, list[tuple[int, OffsetRecord]]] = {}
     for batch in batches_between(log, 0, log.high_watermark):
-        placed = [(batch.base_offset + n, record) for n, record in enumerate(batch.records)]
+        placed = [(batch.base_offset + n, record) for n, record in enumerate(batch.records)
+                  if isinstance(record, OffsetRecord)]
         if batch.marker is not None:
             placed = staged.pop(batch.producer_id, []) if batch.marker is Marker.COMMIT else []
             if batch.marker is Marker.ABORT:
@@ -120,4 +132,4 @@ def committed_offsets(log: PartitionLog) -> FrozenMap[Key, int]:
             continue
         for at, record in placed:
             last[record.key] = max(last.get(record.key, (-1, -1)), (at, record.offset))
-    return FrozenMap((key, found) for key, (_, found) in last.items())
+    return FrozenMap((key, found) for key, (_, found) in last.items() if found is not None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from harness.model import FrozenMap, Part, Parts, fresh, ordered, persisted, volatile
+from harness.model import FrozenMap, Message, Part, Parts, absent_if_none, fresh, ordered, persisted, volatile
 from kafka_proto.broker.coordinator.coordinator import Coordinator, Effect
 from kafka_proto.broker.ghosts import Ghosts
 from kafka_proto.broker.group.coordinator import GroupCoordinator
@@ -56,9 +56,11 @@ class LeaderState:
 
 @attrs.frozen
 class GroupState:
-    """The coordinator of groups: all that it knows is in the offsets log."""
+    """The coordinator of groups: its offsets and its members are in the offsets log, not who waits for what."""
 
     groups: GroupCoordinator = volatile(default=GroupCoordinator())
+    unsent: tuple[Message, ...] | None = volatile(default=None, metadata=absent_if_none())
+    """To members that waited when the broker resigned: somebody else coordinates their group."""
 
 
 @attrs.frozen

@@ -101,6 +101,10 @@ class Role:
         """Return the names of the timers that are armed, each one's first word its own."""
         return ()
 
+    def deadline(self, local: Local, timer: str) -> int | None:
+        """Return when an armed timer fires, in milliseconds; None where it is not its own, or has no time."""
+        return None
+
     def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
         """Yield what an armed timer makes it do; there is none where the timer is not its own."""
         return ()

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from harness.model import FrozenMap, Process, Value, durable
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.composition import in_turn, replicated, start
+from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, CoordinatorConfig
 from kafka_proto.broker.coordinator.role import BLOCK_SIZE, TransactionCoordinator
 from kafka_proto.broker.coordinator.transaction_log import TransactionRecord
 from kafka_proto.broker.group.role import GroupCoordinator
+from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
-from kafka_proto.broker.leader.role import TopicLeader
+from kafka_proto.broker.leader.role import RecordTimes, TopicLeader
 from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
 from kafka_proto.broker.look_ups import LookUps
 from kafka_proto.broker.other_brokers import OtherBrokers
@@ -24,6 +26,7 @@ from kafka_proto.cluster.epochs import used_up
 def roles_of(
     name: str, version: BrokerVersion, placement: Placement, *, times_out: bool,
     begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(), block_size: int = BLOCK_SIZE,
+    record_times: RecordTimes = written_together, config: CoordinatorConfig = KAFKAS_DEFAULTS,
 ) -> tuple[Role, ...]:
     """Return what a broker is made of; `begun` is what the transaction log holds at the start."""
     others, marker_answers = OtherBrokers(name, placement), MarkerAnswers()
@@ -31,9 +34,10 @@ def roles_of(
     return (
         others,
         TransactionCoordinator(
-            name, version, placement, others, times_out=times_out, begun=begun, block_size=block_size
+            name, version, placement, others, times_out=times_out, begun=begun, block_size=block_size,
+            config=config,
         ),
-        TopicLeader(name, version, placement.partitions, others, marker_answers, (groups,)),
+        TopicLeader(name, version, placement.partitions, others, marker_answers, (groups,), record_times),
         groups,
         marker_answers,
         LookUps(name, placement),

@@ -19,8 +19,11 @@ from kafka_proto.broker.coordinator.outcome import Answer, Outcome
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.group.coordinator import GroupCoordinator
+from kafka_proto.broker.group.group_metadata import GroupMetadata
 from kafka_proto.broker.group.membership import Group
 from kafka_proto.broker.group.offsets import Committed, OffsetRecord, Offsets
+from kafka_proto.broker.group.rebalance import ClassicGroup, Member
+from kafka_proto.broker.group.role import GroupStored
 from kafka_proto.broker.leader.state import Verification
 from kafka_proto.broker.logs.local import Records
 from kafka_proto.broker.placement import Placement
@@ -79,7 +82,8 @@ TYPES: tuple[type, ...] = (
     role.Logged, role.Markers, Outcome, Answer, ProducerIds, Block, CachedTransaction, TransactionMetadata,
     PartitionLog, RecordBatch, Chunks, ProducerState,
     RememberedBatch, AbortedTransaction, EndedTransaction, OpenTransaction, Verification, GroupCoordinator, Group,
-    Offsets, Committed, OffsetRecord,
+    ClassicGroup, Member, GroupMetadata, GroupStored,
+    Offsets, Committed, OffsetRecord, requests.MemberIdentity,
     *(kind for name, kind in vars(requests).items() if name.endswith(("Request", "Response")) and attrs.has(kind)),
 )
 

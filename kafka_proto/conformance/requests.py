@@ -17,6 +17,13 @@ NAMED = {
     "transaction_timeout": "transaction_timeout_ms", "transactional": "is_transactional", "generation": "generation_id",
 }
 """Fields of a record's requests that are called otherwise here."""
+JOIN_AND_SYNC = "JoinGroup+SyncGroup"
+"""A join, with the id that is given where one is asked for, and the sync that follows, as the leader's."""
+JOINING = {
+    "session_timeout_ms": 30_000, "rebalance_timeout_ms": 30_000, "protocol_type": "consumer",
+    "protocols": (("range", b""),),
+}
+"""What a record's member says besides."""
 OF_BATCH = ("records", "base_sequence", "is_transactional", "producer_id", "producer_epoch")
 """Fields of a record's Produce that are about its batch."""
 
@@ -42,6 +49,10 @@ def request_of(api: str, version: int, fields: Mapping[str, Any], symbols: Symbo
     if api == "AddOffsetsToTxn":
         del given["group_id"]
         given["partition"] = OFFSETS_PARTITION
+    if api == JOIN_AND_SYNC:
+        given |= JOINING
+    if api == "LeaveGroup":
+        given["members"] = (kafka.MemberIdentity(given.pop("member_id")),)
     if api == "DescribeTransactions":
         (given["transactional_id"],) = given.pop("transactional_ids")
     return _REQUESTS[api](version=version, **given)
@@ -73,7 +84,7 @@ _REQUESTS: dict[str, Callable[..., object]] = {
     "WriteTxnMarkers": kafka.WriteTxnMarkersRequest, "Fetch": kafka.ConsumerFetchRequest,
     "ListOffsets": kafka.ListOffsetsRequest, "DeleteRecords": kafka.DeleteRecordsRequest,
     "TxnOffsetCommit": kafka.TxnOffsetCommitRequest, "OffsetCommit": kafka.OffsetCommitRequest,
-    "OffsetFetch": kafka.OffsetFetchRequest, "JoinGroup+SyncGroup": kafka.JoinGroupRequest,
+    "OffsetFetch": kafka.OffsetFetchRequest, JOIN_AND_SYNC: kafka.JoinGroupRequest,
     "LeaveGroup": kafka.LeaveGroupRequest, "DescribeTransactions": kafka.DescribeTransactionsRequest,
     "ListTransactions": kafka.ListTransactionsRequest, "CreateTopics": kafka.CreateTopicsRequest,
     "DeleteTopics": kafka.DeleteTopicsRequest,
@@ -99,7 +110,7 @@ def response_fields(api: str, request: Any, response: Any, symbols: Symbols) -> 
 def _shown(field: str, response: Any, symbols: Symbols) -> Any:
     """Return a field of a response as a record has it. The transactional ids of a record are named `tid-X`."""
     match field:
-        case "error" | "partition_error" | "sync_error":
+        case "error" | "partition_error":
             return getattr(response, field).value
         case "errors":
             return {str(partition_index(partition)): error.value for partition, error in response.errors.items()}
@@ -128,7 +139,6 @@ _RESPONSES: dict[str, tuple[str, ...]] = {
     "ListOffsets": ("error", "offset"),
     "DeleteRecords": ("error", "low_watermark"),
     "OffsetFetch": ("error", "partition_error", "committed_offset"),
-    "JoinGroup+SyncGroup": ("error", "generation", "member_id", "sync_error"),
     "DescribeTransactions": ("error", "state"),
     "ListTransactions": ("error", "unknown_state_filters", "mine"),
 }

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
+from kafka_proto.broker.coordinator.transaction import TransactionMetadata
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.node import Node
 from kafka_proto.gateway.observed import (
     Acknowledged,
     Closed,
@@ -24,14 +24,16 @@ from kafka_proto.gateway.observed import (
 from kafka_proto.gateway.records import read_header, split
 from kafka_proto.requests import partition_name
 
+Entries = Mapping[str, TransactionMetadata]
+"""What coordinators have of each transactional id."""
 FENCED = {BY_NAME[name].number: name for name in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")}
 READ_COMMITTED = 1
 
 
-def answered(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+def answered(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
     """Return what is known once a client is sent an answer."""
     look = LOOKS.get(request.api_key)
-    return seen if look is None else look(seen, request, transaction, response, node)
+    return seen if look is None else look(seen, request, transaction, response, entries)
 
 
 def violated(seen: Observed, name: str, reason: str | None) -> Observed:
@@ -41,20 +43,20 @@ def violated(seen: Observed, name: str, reason: str | None) -> Observed:
     return attrs.evolve(seen, broken=seen.broken.set(name, reason))
 
 
-def _produced(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+def _produced(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
     for topic in response["responses"]:
         for partition in topic["partition_responses"]:
             if partition["error_code"] == 0:
                 name = partition_name(topic["name"], partition["index"])
                 heard = Acknowledged(name, partition["base_offset"], transaction)
                 seen = attrs.evolve(seen, acknowledged=seen.acknowledged.add(heard))
-            seen = _fenced(seen, request, partition["error_code"], node)
+            seen = _fenced(seen, request, partition["error_code"], entries)
     return seen
 
 
-def _ended(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+def _ended(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
     if response["error_code"] != 0:
-        return _fenced(seen, request, response["error_code"], node)
+        return _fenced(seen, request, response["error_code"], entries)
     committed = bool(request.message["committed"])
     seen = attrs.evolve(seen, heard=seen.heard.add(Heard(transaction, committed)))
     key = str(request.message["producer_id"])
@@ -63,23 +65,23 @@ def _ended(seen: Observed, request: Request, transaction: str, response: Fields,
     return attrs.evolve(seen, producers=seen.producers.set(key, doing))
 
 
-def _added(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
-    return _fenced(seen, request, response.get("error_code", 0), node)
+def _added(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
+    return _fenced(seen, request, response.get("error_code", 0), entries)
 
 
-def _fenced(seen: Observed, request: Request, error: int, node: Node) -> Observed:
+def _fenced(seen: Observed, request: Request, error: int, entries: Entries) -> Observed:
     """P7: a producer is fenced only where its coordinator has another epoch for its transactional id."""
     if error not in FENCED or (owner := producer_of(request)) is None:
         return seen
     tid, producer_id, epoch = owner
-    entry = node.transaction_log.get(tid)
+    entry = entries.get(tid)
     if entry is None or (entry.producer_id, entry.producer_epoch) != (producer_id, epoch):
         return seen
     return violated(seen, "FencedForAReason", f"{tid} got {FENCED[error]} with producer id {producer_id}, epoch "
                     f"{epoch}, which are those that its coordinator has")
 
 
-def _fetched(seen: Observed, request: Request, transaction: str, response: Fields, node: Node) -> Observed:
+def _fetched(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
     """P4 and P9: what a reader of committed records is sent."""
     if request.message["isolation_level"] != READ_COMMITTED:
         return seen
@@ -128,6 +130,6 @@ def marker_at(ended: Closed) -> int:
     return ended.marker_at
 
 
-LOOKS: dict[int, Callable[[Observed, Request, str, Any, Node], Observed]] = {
+LOOKS: dict[int, Callable[[Observed, Request, str, Any, Entries], Observed]] = {
     offer.PRODUCE: _produced, offer.END_TXN: _ended, offer.ADD_OFFSETS_TO_TXN: _added, offer.FETCH: _fetched,
 }

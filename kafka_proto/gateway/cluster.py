@@ -77,7 +77,8 @@ class Fault:
 class KafkaCluster:
     """Brokers of a release of Kafka: `with KafkaCluster({"orders": 2}) as cluster: ...`.
 
-    `num_partitions` is for topics that clients make without saying how many. `faults` are a plan: verbs, as
+    `num_partitions` is for topics that clients make without saying how many; `replication_factor` is three where
+    nobody says, or as many as there are brokers. `faults` are a plan: verbs, as
     `delay EndTxn for_ms=2500; crash b1 at_ms=500`, faults that are drawn from `seed`, as `delay=2,crash=1`, or those of
     a scenario, as `late-end`. Raises OSError where no port is free, ValueError for a release and level that there is
     not, Refusal for topics, numbers of brokers or of partitions, or a plan that cannot be.
@@ -85,12 +86,18 @@ class KafkaCluster:
 
     def __init__(
         self, topics: Mapping[str, int] | None = None, *, release: str = NEWEST, transaction_version: int | None = None,
-        brokers: int = 1, num_partitions: int = 1, faults: str = "", seed: int = 0,
+        brokers: int = 1, num_partitions: int = 1, replication_factor: int | None = None, min_insync_replicas: int = 1,
+        faults: str = "", seed: int = 0,
     ) -> None:
         level = LEVELS.get(release, (0,))[-1] if transaction_version is None else transaction_version
         _check("brokers", brokers, MOST_BROKERS)
         _check("num_partitions", num_partitions, MOST_OF_A_TOPIC)
-        self._settings = Settings(release, level, ports=(0,) * brokers, num_partitions=num_partitions)
+        factor = min(3, brokers) if replication_factor is None else replication_factor
+        _check("replication_factor", factor, brokers)
+        _check("min_insync_replicas", min_insync_replicas, factor)
+        self._settings = Settings(
+            release, level, ports=(0,) * brokers, num_partitions=num_partitions, replication_factor=factor,
+            min_insync_replicas=min_insync_replicas)
         self._topics = _topics({} if topics is None else topics)
         Host(self._settings, {})  # refuses a release and level that there is not, before anything is started
         self._plan: Iterable[Timed] = read_plan(faults, seed, self._settings) if faults else ()

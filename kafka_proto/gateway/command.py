@@ -43,8 +43,10 @@ def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printe
     first = _number(options["--port"], "--port", 0, 65_536 - brokers)
     host = _host(options["--host"])
     each = _number(options["--num-partitions"], "--num-partitions", 1, MOST_OF_A_TOPIC, lowest=1)
+    factor = _number(options["--replication-factor"], "--replication-factor", min(3, brokers), brokers, lowest=1)
+    in_sync = _number(options["--min-insync-replicas"], "--min-insync-replicas", 1, factor, lowest=1)
     settings = Settings(release, level, host, ports=tuple(first + n if first else 0 for n in range(brokers)),
-                        num_partitions=each)
+                        num_partitions=each, replication_factor=factor, min_insync_replicas=in_sync)
     seed, faults = _number(options["--seed"], "--seed", 0, 10**9 - 1), options["--faults"]
     plan = read_plan(faults, seed, settings) if faults not in (None, FROM_STDIN) else []
     path = Path(options["--trail"]) if options["--trail"] else None
@@ -132,6 +134,9 @@ serve = ProtocolCommand(
         CommandOption("--release", "RELEASE", "The release of Kafka that it is, as 3.9.2."),
         CommandOption("--transaction-version", "N", "The level of the feature; without it, the release's newest."),
         CommandOption("--brokers", "N", "How many brokers there are, each with a port; without it, one."),
+        CommandOption("--replication-factor", "N", "How many brokers have each partition; without it, three, or all."),
+        CommandOption("--min-insync-replicas", "N", "How many of them must be in sync for a write with acks=all; "
+                      "without it, one."),
         CommandOption("--num-partitions", "N", "Partitions of a topic that clients make without saying how many; "
                       "without it, one."),
         CommandOption("--host", "ADDRESS", f"Where it listens, and clients find it; without it, {LOOPBACK}."),

@@ -56,19 +56,6 @@ class Received:
     to_send: bytes = b""
 
 
-@attrs.frozen
-class Kept:
-    """A connection as a value: bytes of a request that is not whole, and frames with the response that waits, if any.
-
-    `next` is the number of the next request.
-    """
-
-    buffer: bytes
-    next: int
-    under_way: tuple[tuple[bytes, bytes | None], ...]
-    is_closed: bool
-
-
 @attrs.define
 class _Answer:
     request: Request
@@ -87,28 +74,6 @@ class Connection:
         self._under_way: deque[_Answer] = deque()
         self._next = 0
         self.is_closed = False
-
-    @classmethod
-    def of(cls, offer: Offer, kept: Kept) -> Connection:
-        """Return a connection from what was kept of it."""
-        made = cls(offer)
-        made._frames = FrameReader(waiting=kept.buffer)
-        made._next, made.is_closed = kept.next, kept.is_closed
-        first = kept.next - len(kept.under_way)
-        made._under_way.extend(_Answer(read_request(offer, frame, first + place), frame, response)
-                               for place, (frame, response) in enumerate(kept.under_way))
-        return made
-
-    @property
-    def kept(self) -> Kept:
-        """Return the connection as a value."""
-        under_way = tuple((answer.frame, answer.response) for answer in self._under_way)
-        return Kept(self._frames.buffer, self._next, under_way, self.is_closed)
-
-    @property
-    def open_requests(self) -> tuple[Request, ...]:
-        """Return the requests that were not answered, in their order."""
-        return tuple(answer.request for answer in self._under_way if answer.response is None)
 
     @property
     def open_frames(self) -> tuple[tuple[int, bytes], ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.gateway.broker import Pair, Token
 from kafka_proto.gateway.inputs import Injected
-from kafka_proto.gateway.links import pair
 
 FOREVER = -1
+Token = tuple[int, int]
+"""A connection and the number of its request: who is answered."""
 
 
 @attrs.frozen
@@ -93,11 +93,6 @@ class Faults:
     def over(self, now: int) -> tuple[int, ...]:
         """Return the numbers of faults of brokers whose time is over."""
         return tuple(fault.number for fault in self._lasting() if until(fault) != FOREVER and until(fault) <= now)
-
-    @property
-    def cut(self) -> frozenset[Pair]:
-        """Return the brokers that do not hear each other."""
-        return frozenset(pair(fault.broker, fault.other) for fault in self.links)
 
     def _lasting(self) -> tuple[Injected, ...]:
         return (*(fault for faults in self.brokers.values() for fault in faults), *self.links)

@@ -14,19 +14,14 @@ LONGEST_FRAME = 16 * 1024 * 1024
 class FrameReader:
     """Bytes as they come, in pieces of any size; at most one frame that is not whole is kept, as far as it is there."""
 
-    def __init__(self, longest: int = LONGEST_FRAME, waiting: bytes = b"") -> None:
+    def __init__(self, longest: int = LONGEST_FRAME) -> None:
         self._longest = longest
-        self._buffer = bytearray(waiting)
+        self._buffer = bytearray()
 
     @property
     def waiting(self) -> int:
         """Return how many bytes wait for the rest of their frame."""
         return len(self._buffer)
-
-    @property
-    def buffer(self) -> bytes:
-        """Return the bytes that wait."""
-        return bytes(self._buffer)
 
     def receive(self, data: bytes) -> Iterator[bytes]:
         """Yield the frames that are whole now. Raises Malformed for a length that no frame may have."""

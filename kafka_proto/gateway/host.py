@@ -7,19 +7,22 @@ request is looked at when the one before is answered.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
+from harness.model import FrozenMap
+from kafka_proto.broker.versions import BrokerVersion, version_of
+from kafka_proto.cluster.running import Replication, RunningCluster
 from kafka_proto.gateway import offer as apis
 from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
-from kafka_proto.gateway.apis.records import served_fetches
-from kafka_proto.gateway.broker import Answer, Broker, Token, asked_at, at, deadline, due, new_broker
-from kafka_proto.gateway.codec import api_name
+from kafka_proto.gateway.apis.records import record_times
 from kafka_proto.gateway.connection import Closed, Connection, Request, read_request
-from kafka_proto.gateway.faults import FOREVER, Faults, Held, Parked, Rule
+from kafka_proto.gateway.context import Context, Reply, Waits
+from kafka_proto.gateway.faults import FOREVER, Faults, Held, Parked, Rule, Token
 from kafka_proto.gateway.inputs import (
+    OF_BROKERS,
     OF_REQUESTS,
     Arrived,
     Close,
@@ -34,12 +37,10 @@ from kafka_proto.gateway.inputs import (
     Started,
     Write,
 )
-from kafka_proto.gateway.links import delivered, with_cut
-from kafka_proto.gateway.node import state_of
-from kafka_proto.gateway.observed import NOBODY, Observed, arrived, handled
+from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, without
 from kafka_proto.gateway.offer import Offer, offer_of
-from kafka_proto.gateway.placement import again_with, moved_on, without
-from kafka_proto.gateway.properties import problems
+from kafka_proto.gateway.properties import Brokers, problems
+from kafka_proto.gateway.under_way import Client, UnderWay, end_of, name_of
 
 __all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
 
@@ -47,37 +48,29 @@ NO_CONNECTION = -1
 """Whose answers nobody gets."""
 
 
-@attrs.define
-class Client:
-    """A connection with its broker and what waits on it."""
-
-    connection: Connection
-    broker: int
-    waiting: deque[Request] = attrs.field(factory=deque)
-    asked: Request | None = None
-    """The request that is looked at, or held back, until it is answered."""
-    ends: str | None = None
-    """Why it will be closed once its requests are answered."""
-    loses: bool = False
-    """Whether it is closed in place of the answer to what is asked."""
-    unsent: bytes = b""
-    """What a broker that is paused has not written."""
-    transactions: dict[int, str] = attrs.field(factory=dict)
-    """Of requests that were not answered, by number."""
-
-
 class Host:
     """Brokers with their clients. `take` is the only way in."""
 
-    def __init__(self, settings: Settings, topics: Mapping[str, int], now: int = 0) -> None:
+    def __init__(
+        self, settings: Settings, topics: Mapping[str, int], now: int = 0, version: BrokerVersion | None = None
+    ) -> None:
         self.offer: Offer = offer_of(settings.release, settings.transaction_version, TABLE)
-        self.broker: Broker = new_broker(settings, topics, now)
+        self.settings = settings
+        self.cluster = RunningCluster(
+            version or version_of(settings.release, settings.transaction_version), (), len(settings.ports), now=now,
+            replication=Replication(settings.replication_factor, settings.min_insync_replicas),
+            record_times=record_times,
+        )
+        for name, partitions in topics.items():
+            self.cluster.create_topic(name, partitions)
         self.observed = Observed()
         self.faults = Faults()
         self.said: list[str] = []
         """What the last input was about, in words."""
         self.clients: dict[int, Client] = {}
+        self._under_way: list[UnderWay] = []
         self._resumed: deque[int] = deque()
+        self._looked = -1
 
     @property
     def connections(self) -> int:
@@ -85,18 +78,30 @@ class Host:
         return len(self.clients)
 
     @property
+    def waiting(self) -> int:
+        """Return how many requests brokers have taken and not answered."""
+        return len(self._under_way)
+
+    @property
     def deadline(self) -> int | None:
         """Return when `Passed` is due, at the latest."""
-        return min((at for at in (deadline(self.broker), self.faults.deadline) if at is not None), default=None)
+        waits = (each.until for each in self._under_way if each.until != FOREVER)
+        return min((at for at in (self.cluster.deadline, self.faults.deadline, *waits) if at is not None), default=None)
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what properties are about."""
+        return Brokers(FrozenMap(self.cluster.served), FrozenMap(self.cluster.entries), self.cluster.marking,
+                       self.cluster.committed_offsets)
 
     def problems(self) -> dict[str, str]:
         """Return the properties that fail on what happened so far, with reasons."""
-        return problems(self.observed, state_of(self.broker.node))
+        return problems(self.observed, self.brokers)
 
     def take(self, given: Input) -> list[Output]:
         """Take what came from outside, and return what is to be done, in this order."""
         self.said = []
-        self.broker = at(self.broker, given.now)
+        self.cluster.pass_time(given.now)
         outputs: list[Output] = []
         if isinstance(given, Opened):
             if self.faults.is_down(given.broker):
@@ -113,12 +118,8 @@ class Host:
         elif isinstance(given, Ended):
             self._end(given.number, outputs)
         self._let_go(given.now, outputs)
-        before = self.broker.node
-        self.broker, answers = due(self.broker, given.now)
-        self.broker = delivered(self.broker)
-        self.observed = handled(self.observed, None, NOBODY, before, self.broker.node)
-        self._answer(answers, outputs)
-        self._serve_fetches(outputs)
+        self.cluster.pass_time(given.now)
+        self._go_on_everywhere(outputs)
         return outputs
 
     def _receive(self, number: int, data: bytes, outputs: list[Output]) -> None:
@@ -148,17 +149,17 @@ class Host:
 
     def _look_at(self, number: int, client: Client, request: Request, outputs: list[Output]) -> None:
         """Let the broker take a request, or what a fault makes of it."""
-        name = _name(request)
+        name = name_of(request)
         self.faults, hits = self.faults.hit(name)
         kinds = {fault.kind: fault for fault in hits}
         transaction = client.transactions.get(request.number, NOBODY)
-        self.said.append(" ".join(filter(None, (name, _end(request), transaction, *kinds))))
+        self.said.append(" ".join(filter(None, (name, end_of(request), transaction, *kinds))))
         if "drop" in kinds:
             outputs.append(Close(number, f"a fault dropped {name}"))
             self._forget(number)
         elif "delay" in kinds:
             fault = kinds["delay"]
-            until = FOREVER if fault.for_ms is None else self.broker.now + fault.for_ms
+            until = FOREVER if fault.for_ms is None else self.cluster.now + fault.for_ms
             held = Held(fault.number, (number, request.number), until)
             self.faults = attrs.evolve(self.faults, held=(*self.faults.held, held))
         else:
@@ -168,28 +169,63 @@ class Host:
                 self._ask(client.broker, request, transaction, (NO_CONNECTION, request.number), outputs)
 
     def _ask(self, broker: int, request: Request, transaction: str, token: Token, outputs: list[Output]) -> None:
-        before = self.broker.node
-        self.broker, answers = TABLE[request.api_key](asked_at(self.broker, broker), request, token)
-        self.observed = handled(self.observed, request, transaction, before, self.broker.node)
-        self._answer(answers, outputs)
+        """Let a broker take a request, and answer it if it can at once."""
+        here = Context(self.settings, self.cluster, broker, transaction)
+        each = UnderWay(token, broker, request, transaction, TABLE[request.api_key](here, request))
+        self._under_way.append(each)
+        self._work(each, None, outputs)
 
-    def _answer(self, answers: Iterable[Answer], outputs: list[Output]) -> None:
-        for answer in answers:
-            number, place = answer.token
-            client = self.clients.get(number)
-            if client is None or client.asked is None or client.asked.number != place:
-                continue
-            transaction = client.transactions.get(place, NOBODY)
-            if client.loses or answer.closes is not None:
-                outputs.append(Close(number, answer.closes or "a fault lost the answer"))
-                self._forget(number)
-                continue
-            if answer.response is not None:
-                self.observed = answered(self.observed, client.asked, transaction, answer.response, self.broker.node)
-            self._write(number, client.connection.send(place, answer.response), outputs)
-            client.transactions.pop(place, None)
-            client.asked = None
-            self._resumed.append(number)
+    def _work(self, each: UnderWay, answers: tuple[object, ...] | None, outputs: list[Output]) -> None:
+        """Go on with a request until it is answered, or waits."""
+        each.asked, each.until = (), FOREVER
+        while True:
+            try:
+                wanted = next(each.handling) if answers is None else each.handling.send(answers)
+            except StopIteration as done:
+                self._under_way.remove(each)
+                self._answer(each, done.value, outputs)
+                return
+            if isinstance(wanted, Waits):
+                each.asked, each.until, each.changes = (), wanted.until, self.cluster.changes
+                return
+            each.asked = tuple(
+                self.cluster.send(one, f"b{each.broker}", f"c{each.token[0]}", each.transaction) for one in wanted)
+            self._look()
+            if not all(number in self.cluster.answers for number in each.asked):
+                return
+            answers = self._taken(each)
+
+    def _taken(self, each: UnderWay) -> tuple[object, ...]:
+        return tuple(self.cluster.answers.pop(number) for number in each.asked)
+
+    def _look(self) -> None:
+        """Note what was committed, and what is gone."""
+        if self._looked == self.cluster.changes:
+            return
+        self._looked = self.cluster.changes
+        if self.cluster.deleted:
+            gone, self.cluster.deleted = frozenset(self.cluster.deleted), []
+            self.observed = without(self.observed, gone)
+        for name, log in self.cluster.served.items():
+            self.observed = logged(self.observed, name, log)
+
+    def _answer(self, each: UnderWay, reply: Reply, outputs: list[Output]) -> None:
+        self._look()
+        number, place = each.token
+        client = self.clients.get(number)
+        if client is None or client.asked is None or client.asked.number != place:
+            return
+        if client.loses or reply.closes is not None:
+            outputs.append(Close(number, reply.closes or "a fault lost the answer"))
+            self._forget(number)
+            return
+        if reply.response is not None:
+            self.observed = answered(self.observed, client.asked, each.transaction, reply.response,
+                                     self.cluster.entries)
+        self._write(number, client.connection.send(place, reply.response), outputs)
+        client.transactions.pop(place, None)
+        client.asked = None
+        self._resumed.append(number)
 
     def _write(self, number: int, data: bytes, outputs: list[Output]) -> None:
         client = self.clients[number]
@@ -198,15 +234,24 @@ class Host:
         elif data:
             outputs.append(Write(number, data))
 
-    def _serve_fetches(self, outputs: list[Output]) -> None:
-        """Answer waiting fetches and go on behind them, until nothing changes."""
+    def _go_on_everywhere(self, outputs: list[Output]) -> None:
+        """Go on with what was answered meanwhile, and with connections behind it, until nothing changes."""
+        self._look()
         while True:
             while self._resumed:
                 self._go_on(self._resumed.popleft(), outputs)
-            self.broker, answers = served_fetches(self.broker)
-            self._answer(answers, outputs)
-            if not answers:
+            ready = next((each for each in self._under_way if self._may_go_on(each)), None)
+            if ready is None:
                 return
+            self._work(ready, self._taken(ready), outputs)
+
+    def _may_go_on(self, each: UnderWay) -> bool:
+        """Say whether what a request waits for has come. One that looks again does so where something happened."""
+        if each.asked:
+            return all(number in self.cluster.answers for number in each.asked)
+        if self.faults.is_stalled(each.broker):
+            return False
+        return each.until <= self.cluster.now or each.changes != self.cluster.changes
 
     def _begin(self, fault: Injected, outputs: list[Output]) -> None:
         """Begin a fault."""
@@ -216,7 +261,9 @@ class Host:
             self.faults = attrs.evolve(self.faults, rules=(*self.faults.rules, Rule(fault)))
             return
         if fault.kind == "elect":
-            self._place(moved_on(self.broker, fault.partition))
+            for p in (fault.partition,) if fault.partition else self.cluster.placement.all_partitions:
+                if p in self.cluster.placement.all_partitions:
+                    self.cluster.elect(p)
             return
         if fault.other:
             self._link((*self.faults.links, fault))
@@ -229,18 +276,25 @@ class Host:
                 self._forget(number)
             parked = tuple(each for each in self.faults.parked if each.broker != fault.broker)
             self.faults = attrs.evolve(self.faults, parked=parked)
-        if fault.kind != "pause":
-            self._place(without(self.broker, fault.broker))
+            self._under_way = [each for each in self._under_way if each.broker != fault.broker]
+        self._silence()
+
+    def _silence(self) -> None:
+        """Let brokers be down, cut off and paused as faults say."""
+        of = {kind: frozenset(f"b{broker}" for broker, faults in self.faults.brokers.items()
+                              if any(fault.kind == kind for fault in faults))
+              for kind in OF_BROKERS}
+        for broker in sorted(of["crash"] - self.cluster.down):
+            self.cluster.crash(broker)
+        self.cluster.isolate(of["partition"])
+        self.cluster.pause(of["pause"])
+        for broker in sorted(self.cluster.down - of["crash"]):
+            self.cluster.start(broker)
 
     def _link(self, cut: tuple[Injected, ...]) -> None:
         """Let faults between brokers be these."""
         self.faults = attrs.evolve(self.faults, links=cut)
-        self._place(with_cut(self.broker, self.faults.cut))
-
-    def _place(self, broker: Broker) -> None:
-        """Let leaders or links be others: markers that waited may arrive."""
-        before, self.broker = self.broker.node, delivered(broker)
-        self.observed = handled(self.observed, None, NOBODY, before, self.broker.node)
+        self.cluster.cut_link(frozenset(frozenset((f"b{fault.broker}", f"b{fault.other}")) for fault in cut))
 
     def _end(self, number: int, outputs: list[Output]) -> None:
         """End a fault, whatever it is."""
@@ -254,8 +308,7 @@ class Host:
                 continue
             brokers = self.faults.brokers.set(broker, left) if left else self.faults.brokers.without(broker)
             self.faults = attrs.evolve(self.faults, brokers=brokers)
-            if broker in self.broker.absent and all(fault.kind == "pause" for fault in left):
-                self._place(again_with(self.broker, broker))
+            self._silence()
             if not left:
                 self._resume(broker, outputs)
         self._release(lambda each: each.number == number, outputs)
@@ -292,13 +345,13 @@ class Host:
             client = self.clients[number]
             assert client.asked is not None
             transaction = client.transactions.get(place, NOBODY)
-            self.said.append(" ".join(filter(None, ("held", _name(client.asked), _end(client.asked), transaction))))
+            self.said.append(" ".join(filter(None, ("held", name_of(client.asked), end_of(client.asked), transaction))))
             self._ask(client.broker, client.asked, transaction, each.token, outputs)
             self._go_on(number, outputs)
         for late in parked:
             for (_, place), frame, transaction in late.requests:
                 request = read_request(self.offer, frame, place)
-                self.said.append(" ".join(filter(None, ("late", _name(request), _end(request), transaction))))
+                self.said.append(" ".join(filter(None, ("late", name_of(request), end_of(request), transaction))))
                 if request.api_key != apis.FETCH:
                     self._ask(late.broker, request, transaction, (NO_CONNECTION, place), outputs)
 
@@ -326,18 +379,5 @@ class Host:
         self.clients.pop(number, None)
         self.faults = attrs.evolve(
             self.faults, held=tuple(each for each in self.faults.held if each.token[0] != number))
-        fetches = self.broker.fetches
-        for token in [token for token in fetches if token[0] == number]:
-            fetches = fetches.without(token)
-        self.broker = attrs.evolve(self.broker, fetches=fetches)
-
-
-def _name(request: Request) -> str:
-    return api_name(request.api_key, request.version)
-
-
-def _end(request: Request) -> str:
-    """Return what an EndTxn asks for."""
-    if request.api_key != apis.END_TXN:
-        return ""
-    return "commit" if request.message["committed"] else "abort"
+        for each in [each for each in self._under_way if each.token[0] == number and each.until != FOREVER]:
+            self._under_way.remove(each)

@@ -32,6 +32,9 @@ class Settings:
     """Of topics that are made without a number: by name, on first use, or with -1."""
     auto_create_topics_enable: bool = True
     max_message_bytes: int = 1_048_588
+    replication_factor: int = 3
+    """Of each partition, as far as there are brokers."""
+    min_insync_replicas: int = 1
 
     @property
     def brokers(self) -> tuple[int, ...]:

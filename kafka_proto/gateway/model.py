@@ -17,7 +17,6 @@ import attrs
 
 from harness.model import (
     Faults,
-    FrozenMap,
     Kind,
     Model,
     Network,
@@ -28,104 +27,51 @@ from harness.model import (
     View,
     canonical_bytes,
 )
+from kafka_proto.broker.ghosts import Cause, Written
 from kafka_proto.broker.group.offsets import OffsetRecord
-from kafka_proto.broker.group.rebalance import ClassicGroup
-from kafka_proto.broker.leader.state import Leader
-from kafka_proto.broker.versions import version_of
 from kafka_proto.gateway import inputs
-from kafka_proto.gateway.broker import Broker, Pair, Token, WaitingFetch
-from kafka_proto.gateway.connection import Connection, Kept
-from kafka_proto.gateway.faults import Faults as HostFaults
-from kafka_proto.gateway.host import Client, Host
+from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Input, Output, Settings, Started
-from kafka_proto.gateway.node import NodeState, running, state_of
 from kafka_proto.gateway.observed import Observed
-from kafka_proto.gateway.properties import properties
+from kafka_proto.gateway.properties import Brokers, properties
+from kafka_proto.log.chunks import NOTHING, Chunks
 
 NAME = "gateway"
-NO_LEADERS: FrozenMap[str, Leader] = FrozenMap()
 DIGITS = 12
 
 
 @attrs.frozen
-class KeptClient:
-    """A connection as a value; `asks` says whether its first open request was looked at."""
-
-    connection: Kept
-    broker: int
-    asks: bool
-    ends: str | None
-    loses: bool
-    unsent: bytes
-    transactions: FrozenMap[str, str]
-
-
-@attrs.frozen
-class Rest:
-    """What of the brokers is in no slot of its own."""
-
-    topics: FrozenMap[str, int] = FrozenMap()
-    member_ids: int = 0
-    fetches: FrozenMap[Token, tuple[int, int]] = FrozenMap()
-    asked: int = 1
-    absent: frozenset[int] = frozenset()
-    moved: FrozenMap[str, int] = FrozenMap()
-    leader_epoch: int = 0
-    cut: frozenset[Pair] = frozenset()
-
-
-@attrs.frozen
 class Slots:
-    """The state of a host, slot by slot."""
+    """The state of a session, slot by slot: what came, of which all the rest is made."""
 
-    settings: Settings | None = None
-    rest: Rest = Rest()
-    leaders: FrozenMap[str, Leader] = NO_LEADERS
-    node: NodeState = NodeState(NO_LEADERS)
-    groups: FrozenMap[str, ClassicGroup] = FrozenMap()
-    clients: FrozenMap[int, KeptClient] = FrozenMap()
-    faults: HostFaults = HostFaults()
+    inputs: Chunks[Input] = NOTHING
     observed: Observed = Observed()
+    brokers: Brokers = Brokers()
 
 
 SLOTS = tuple(field.name for field in attrs.fields(Slots))
 
 
-def slots_of(host: Host) -> Slots:
-    """Return a host as a value."""
-    broker = host.broker
-    fetches = FrozenMap((token, (each.until, each.broker)) for token, each in broker.fetches.items())
-    rest = Rest(broker.topics, broker.member_ids, fetches, broker.asked, broker.absent, broker.moved,
-                broker.leader_epoch, broker.cut)
-    clients = FrozenMap((number, KeptClient(
-        client.connection.kept, client.broker, client.asked is not None, client.ends, client.loses, client.unsent,
-        FrozenMap((str(place), name) for place, name in client.transactions.items())))
-        for number, client in host.clients.items())
-    return Slots(broker.settings, rest, broker.node.leaders, attrs.evolve(state_of(broker.node), leaders=NO_LEADERS),
-                 broker.groups, clients, host.faults, host.observed)
+def slots_of(inputs: Chunks[Input], host: Host) -> Slots:
+    """Return a host that has taken some inputs as a value."""
+    return Slots(inputs, host.observed, host.brokers)
 
 
-def host_of(slots: Slots) -> Host:
-    """Return a host that goes on from a value."""
-    settings, rest = slots.settings, slots.rest
-    assert settings is not None
-    host = Host(settings, {})
-    requests = {}
-    for number, kept in slots.clients.items():
-        connection = Connection.of(host.offer, kept.connection)
-        client = host.clients[number] = Client(
-            connection, kept.broker, ends=kept.ends, loses=kept.loses, unsent=kept.unsent,
-            transactions={int(place): name for place, name in kept.transactions.items()})
-        client.waiting.extend(connection.open_requests)
-        if kept.asks:
-            client.asked = client.waiting.popleft()
-            requests[number, client.asked.number] = client.asked
-    node = running(version_of(settings.release, settings.transaction_version),
-                   attrs.evolve(slots.node, leaders=slots.leaders))
-    fetches = FrozenMap((token, WaitingFetch(requests[token], *each)) for token, each in rest.fetches.items())
-    host.broker = Broker(settings, node, rest.topics, slots.groups, rest.member_ids, fetches, rest.asked, rest.absent,
-                         rest.moved, rest.leader_epoch, rest.cut)
-    host.faults, host.observed = slots.faults, slots.observed
+def started(given: Started) -> Host:
+    """Return the host that a session starts with. Raises Refusal for a release or level that there is not."""
+    try:
+        return Host(given.settings, given.topics, given.now)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+
+
+def host_of(inputs: Chunks[Input]) -> Host:
+    """Return a host that has taken some inputs."""
+    first = inputs[0]
+    assert isinstance(first, Started)
+    host = started(first)
+    for given in inputs.between(1, len(inputs)):
+        host.take(given)
     return host
 
 
@@ -146,32 +92,30 @@ class Gateway(Process):
 
     name = NAME
 
+    def __init__(self) -> None:
+        self._last: tuple[Chunks[Input], Host] = NOTHING, Host(Settings(), {})
+        """A host and what it has taken: a replay goes on with it, where another one has to take all again."""
+
     def outside(self, view: View, value: Value) -> Iterable[Step]:
         """Yield what an input makes of the state; none where the cluster is not started, or is so already."""
-        before = Slots(**{name: view[name] for name in SLOTS})
+        inputs: Chunks[Input] = view["inputs"]
+        if not isinstance(value, typing.get_args(Input)) or (len(inputs) == 0) != isinstance(value, Started):
+            return
         outputs: list[Output] = []
         if isinstance(value, Started):
-            if before.settings is not None:
-                return
-            try:
-                host = Host(value.settings, value.topics, value.now)
-            except ValueError as error:  # a release or level that there is not
-                raise Refusal(str(error)) from None
-        elif before.settings is None or not isinstance(value, typing.get_args(Input)):
-            return
+            host = started(value)
         else:
-            host = host_of(before)
+            host = self._last[1] if self._last[0] is inputs else host_of(inputs)
             outputs = host.take(value)
-        after = slots_of(host)
-        writes = tuple((name, getattr(after, name)) for name in SLOTS if getattr(after, name) != getattr(before, name))
+        after = slots_of(inputs.add(value), host)
+        self._last = after.inputs, host
+        writes = tuple((name, getattr(after, name)) for name in SLOTS if getattr(after, name) != view[name])
         action, args = step_name(value, outputs)
         yield Step(action, args, writes, detail=", ".join(host.said), kind=Kind.INPUT)
 
 
-def _look(view: View) -> tuple[Observed, NodeState]:
-    observed: Observed = view["observed"]
-    node: NodeState = view["node"]
-    return observed, attrs.evolve(node, leaders=view["leaders"])
+def _look(view: View) -> tuple[Observed, Brokers]:
+    return view["observed"], view["brokers"]
 
 
 def build(
@@ -181,7 +125,7 @@ def build(
     start = Slots()
     return Model(
         NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(_look),
-        sizes=sizes, settings=settings, types=types_in(Slots, OffsetRecord, *typing.get_args(Input)),
+        sizes=sizes, settings=settings, types=types_in(Slots, OffsetRecord, Written, Cause, *typing.get_args(Input)),
     )
 
 

@@ -2,7 +2,8 @@
 
 A client finishes one transaction before it begins the next, and what it sends comes here in that order, before any
 fault delays it. So a request belongs to its producer's transaction when it arrives: `app#3` is the third one of the
-transactional id `app`. A marker is caused by the transaction whose end, or whose time-out, was decided.
+transactional id `app`. It goes with the request as its ghost: brokers note which transaction a batch is of, and which
+caused a marker.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.coordinator.transaction import TransactionMetadata, TxnState
+from kafka_proto.broker.ghosts import Written
+from kafka_proto.broker.group.offsets import OffsetRecord
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.node import Node
 from kafka_proto.gateway.records import BadBatch, read_header, split
 from kafka_proto.log import Marker, PartitionLog
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
@@ -71,6 +72,8 @@ class Ledger:
 
     open: FrozenMap[str, tuple[Noted, ...]] = FrozenMap()
     ended: Chunks[Closed] = NOTHING
+    end: int = 0
+    """The offset up to which the partition was looked at."""
 
 
 @attrs.frozen
@@ -97,10 +100,6 @@ class Observed:
     producers: FrozenMap[str, tuple[Doing, ...]] = FrozenMap()
     counts: FrozenMap[str, int] = FrozenMap()
     """By transactional id, how many transactions it began."""
-    added: FrozenMap[str, str] = FrozenMap()
-    """By producer id, the transaction of which the coordinator or a log took something last."""
-    causes: FrozenMap[str, str] = FrozenMap()
-    """By producer id, the transaction whose end, or whose time-out, was decided last."""
     ledgers: FrozenMap[str, Ledger] = FrozenMap()
     acknowledged: Chunks[Acknowledged] = NOTHING
     heard: Chunks[Heard] = NOTHING
@@ -165,64 +164,34 @@ def header_of(data: bytes | None) -> Any:
         return None
 
 
-def handled(seen: Observed, request: Request | None, transaction: str, before: Node, after: Node) -> Observed:
-    """Return what is known after the brokers took a request, or after time passed: what was appended, and why."""
-    if before is after:
+def logged(seen: Observed, name: str, log: PartitionLog) -> Observed:
+    """Note the batches of a partition that were committed since it was looked at."""
+    ledger = seen.ledgers.get(name, Ledger())
+    if log.high_watermark <= ledger.end:
         return seen
-    owner = None if request is None else producer_of(request)
-    ends = request is not None and request.api_key == offer.END_TXN
-    if owner is not None and not ends and transaction:
-        seen = attrs.evolve(seen, added=seen.added.set(str(owner[1]), transaction))
-    if before.coordinator.transactions is not after.coordinator.transactions:
-        seen = _decided(seen, transaction if ends else NOBODY, before, after)
-    if before.leaders is not after.leaders:
-        for name, leader in after.leaders.items():
-            known = before.leaders.get(name)
-            start = 0 if known is None else known.log.log_end_offset
-            if leader is not known and leader.log.log_end_offset > start:
-                seen = _appended(seen, name, leader.log, start, transaction)
-        gone = [name for name in before.leaders if name not in after.leaders]
-        return _without(seen, gone) if gone else seen
-    return seen
+    first = log.batches.first_after(ledger.end - 1, key=base_offset)
+    for batch in log.batches.between(first, len(log.batches)):
+        if batch.base_offset >= log.high_watermark:
+            break
+        key, ghost = str(batch.producer_id), batch.records[0]
+        if batch.marker is not None:
+            batches = ledger.open.get(key, ())
+            if batches:
+                ended = Closed(batch.producer_id, batch.base_offset, batch.marker is Marker.COMMIT, ghost.transaction,
+                               batches)
+                ledger = attrs.evolve(ledger, open=ledger.open.without(key), ended=ledger.ended.add(ended))
+        elif batch.is_transactional and batch.producer_id != NO_PRODUCER_ID:
+            transaction = ghost.transaction if isinstance(ghost, Written | OffsetRecord) else None
+            noted = (*ledger.open.get(key, ()), Noted(batch.base_offset, transaction or NOBODY))
+            ledger = attrs.evolve(ledger, open=ledger.open.set(key, noted))
+    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, attrs.evolve(ledger, end=log.high_watermark)))
 
 
-def _without(seen: Observed, gone: Collection[str]) -> Observed:
+def without(seen: Observed, gone: Collection[str]) -> Observed:
     """Forget partitions of a topic that was deleted: another of its name may come."""
     ledgers = FrozenMap((name, ledger) for name, ledger in seen.ledgers.items() if name not in gone)
     kept = chunks(each for each in seen.acknowledged if each.partition not in gone)
     return attrs.evolve(seen, ledgers=ledgers, acknowledged=kept)
-
-
-def _decided(seen: Observed, cause: str, before: Node, after: Node) -> Observed:
-    """Note which transactions' ends were decided."""
-    for tid, cached in after.coordinator.transactions.items():
-        known = before.coordinator.transactions.get(tid)
-        if known is not None and known is not cached and _ended(known.metadata, cached.metadata):
-            key = str(known.metadata.producer_id)
-            seen = attrs.evolve(seen, causes=seen.causes.set(key, cause or seen.added.get(key, NOBODY)))
-    return seen
-
-
-def _ended(before: TransactionMetadata, after: TransactionMetadata) -> bool:
-    return before.state is TxnState.ONGOING and after.state is not TxnState.ONGOING
-
-
-def _appended(seen: Observed, name: str, log: PartitionLog, start: int, transaction: str) -> Observed:
-    """Note the batches of a log from an offset on."""
-    ledger = seen.ledgers.get(name, Ledger())
-    first = log.batches.first_after(start - 1, key=base_offset)
-    for batch in log.batches.between(first, len(log.batches)):
-        key = str(batch.producer_id)
-        if batch.marker is not None:
-            batches = ledger.open.get(key, ())
-            if batches:
-                ended = Closed(batch.producer_id, batch.base_offset, batch.marker is Marker.COMMIT,
-                               seen.causes.get(key, NOBODY), batches)
-                ledger = Ledger(ledger.open.without(key), ledger.ended.add(ended))
-        elif batch.is_transactional and batch.producer_id != NO_PRODUCER_ID:
-            noted = (*ledger.open.get(key, ()), Noted(batch.base_offset, transaction))
-            ledger = attrs.evolve(ledger, open=ledger.open.set(key, noted))
-    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, ledger))
 
 
 def base_offset(batch: RecordBatch) -> int:

@@ -1,6 +1,6 @@
 """P1 to P11 on what happened behind the wire; each answers with who and where, or nothing.
 
-The node is at rest between requests, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes
+Brokers are at rest between inputs, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes
 what they violate.
 """
 
@@ -8,15 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from harness.model import Property, Reason, View, always
-from kafka_proto.broker.coordinator.transaction import PREPARED, TxnState
-from kafka_proto.broker.group.offsets import load
-from kafka_proto.gateway.node import NodeState
+import attrs
+
+from harness.model import FrozenMap, Property, Reason, View, always
+from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
+from kafka_proto.broker.group.offsets import Committed, Key, load
 from kafka_proto.gateway.observed import Closed, Observed
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION
 
-Check = Callable[[Observed, NodeState], Reason]
+
+@attrs.frozen
+class Brokers:
+    """What properties are about besides what was observed."""
+
+    logs: FrozenMap[str, PartitionLog] = FrozenMap()
+    """Of each partition that is served, as its leader has it."""
+    entries: FrozenMap[str, TransactionMetadata] = FrozenMap()
+    """What coordinators have of each transactional id."""
+    waiting: frozenset[str] = frozenset()
+    """Transactional ids whose markers are on their way."""
+    offsets: FrozenMap[Key, Committed] = FrozenMap()
+    """What the coordinator of groups has committed."""
+
+
+Check = Callable[[Observed, Brokers], Reason]
 
 
 def _ended(seen: Observed) -> Iterator[tuple[str, Closed]]:
@@ -29,7 +45,7 @@ def _end(ended: Closed) -> str:
     return "commit" if ended.committed else "abort"
 
 
-def marker_attribution(seen: Observed, node: NodeState) -> Reason:
+def marker_attribution(seen: Observed, brokers: Brokers) -> Reason:
     """P1: a marker closes only what is of the transaction whose end, or time-out, caused it."""
     for name, ended in _ended(seen):
         for noted in ended.batches:
@@ -39,7 +55,7 @@ def marker_attribution(seen: Observed, node: NodeState) -> Reason:
     return None
 
 
-def atomicity(seen: Observed, node: NodeState) -> Reason:
+def atomicity(seen: Observed, brokers: Brokers) -> Reason:
     """P2: of a transaction's acknowledged batches all are committed or none."""
     acknowledged = {(each.partition, each.offset) for each in seen.acknowledged}
     ends: dict[str, dict[str, str]] = {}
@@ -53,7 +69,7 @@ def atomicity(seen: Observed, node: NodeState) -> Reason:
     return None
 
 
-def outcome(seen: Observed, node: NodeState) -> Reason:
+def outcome(seen: Observed, brokers: Brokers) -> Reason:
     """P3: what a client heard is committed is not aborted, and what it heard is aborted is never committed."""
     heard = {each.transaction: each.committed for each in seen.heard}
     acknowledged = {(each.partition, each.offset) for each in seen.acknowledged}
@@ -70,12 +86,12 @@ def outcome(seen: Observed, node: NodeState) -> Reason:
     return None
 
 
-def hanging(seen: Observed, node: NodeState) -> Reason:
+def hanging(seen: Observed, brokers: Brokers) -> Reason:
     """P5: a transaction that is open in a partition is under way at its coordinator, which lists the partition."""
-    entries = node.transaction_log.values()
-    for name, leader in node.leaders.items():
-        for open_ in leader.log.open:
-            epoch = leader.log.producer(open_.producer_id).producer_epoch
+    entries = brokers.entries.values()
+    for name, log in brokers.logs.items():
+        for open_ in log.open:
+            epoch = log.producer(open_.producer_id).producer_epoch
             if not any(entry.producer_id == open_.producer_id and name in entry.partitions and (
                     entry.producer_epoch == epoch if entry.state is TxnState.ONGOING else entry.state in PREPARED)
                     for entry in entries):
@@ -84,11 +100,11 @@ def hanging(seen: Observed, node: NodeState) -> Reason:
     return None
 
 
-def once(seen: Observed, node: NodeState) -> Reason:
+def once(seen: Observed, brokers: Brokers) -> Reason:
     """P6: what an idempotent producer wrote is in its partition once, and what was acknowledged is there."""
-    for name, leader in node.leaders.items():
+    for name, log in brokers.logs.items():
         at: dict[tuple[int, int, int], int] = {}
-        for batch in leader.log.batches:
+        for batch in log.batches:
             key = batch.producer_id, batch.producer_epoch, batch.base_sequence
             if batch.marker is not None or batch.producer_id < 0 or batch.base_sequence < 0:
                 continue
@@ -97,33 +113,33 @@ def once(seen: Observed, node: NodeState) -> Reason:
                         f"{batch.producer_epoch}, is in {name} twice, at the offsets {at[key]} and {batch.base_offset}")
             at[key] = batch.base_offset
     for heard in seen.acknowledged:
-        if heard.partition in node.leaders and heard.offset >= node.leaders[heard.partition].log.log_end_offset:
+        if heard.partition in brokers.logs and heard.offset >= brokers.logs[heard.partition].log_end_offset:
             return f"offset {heard.offset} of {heard.partition} was acknowledged, but is not there"
     return None
 
 
-def completed(seen: Observed, node: NodeState) -> Reason:
+def completed(seen: Observed, brokers: Brokers) -> Reason:
     """P8 at rest: what is prepared is completed, unless markers of its own are held."""
-    held = {markers.transactional_id for markers in node.held if node.holds_markers}
-    for tid, entry in node.transaction_log.items():
-        if entry.state in PREPARED and tid not in held:
+    for tid, entry in brokers.entries.items():
+        if entry.state in PREPARED and tid not in brokers.waiting:
             return f"{tid} stays in {entry.state}"
     return None
 
 
-def offsets(seen: Observed, node: NodeState) -> Reason:
+def offsets(seen: Observed, brokers: Brokers) -> Reason:
     """P10: the offsets of groups are those that their log gives when it is read again."""
-    leader = node.leaders.get(OFFSETS_PARTITION)
-    again = load(leader.log.batches if leader is not None else ())
-    for key, known in node.groups.offsets.committed.items():
+    if OFFSETS_PARTITION not in brokers.logs:
+        return None
+    again = load(brokers.logs[OFFSETS_PARTITION].batches)
+    for key, known in brokers.offsets.items():
         if again.committed.get(key) != known:
             return f"group {key[0]} has offset {known.offset} of {key[1]}, but its log says another one"
     return None
 
 
-def grows(seen: Observed, node: NodeState) -> Reason:
+def grows(seen: Observed, brokers: Brokers) -> Reason:
     """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older."""
-    return next((why for name, leader in node.leaders.items() if (why := _older(name, leader.log))), None)
+    return next((why for name, log in brokers.logs.items() if (why := _older(name, log))), None)
 
 
 def _older(name: str, log: PartitionLog) -> Reason:
@@ -155,14 +171,15 @@ OF_ANSWERS = {"NoIntermediateRead": "P4", "FencedForAReason": "P7", "ReadBound":
 NAMES = tuple(sorted((*CHECKS, *OF_ANSWERS)))
 
 
-def problems(seen: Observed, node: NodeState) -> dict[str, str]:
+def problems(seen: Observed, brokers: Brokers) -> dict[str, str]:
     """Return the properties that fail, with reasons, P1 first."""
-    found = {number: (name, why) for name, (number, check) in CHECKS.items() if (why := check(seen, node)) is not None}
+    found = {number: (name, why) for name, (number, check) in CHECKS.items()
+             if (why := check(seen, brokers)) is not None}
     found |= {OF_ANSWERS[name]: (name, why) for name, why in seen.broken.items()}
     return dict(found[number] for number in sorted(found, key=lambda number: int(number[1:])))
 
 
-def properties(look: Callable[[View], tuple[Observed, NodeState]]) -> tuple[Property, ...]:
+def properties(look: Callable[[View], tuple[Observed, Brokers]]) -> tuple[Property, ...]:
     """Return them as properties of a state that is looked at so."""
 
     def of_state(check: Check) -> Callable[[View], Reason]:

@@ -32,7 +32,8 @@ LEFT: pytest.StashKey[list[str]] = pytest.StashKey()
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
     config.addinivalue_line("markers", f"{FIXTURE}(topics=..., release=..., brokers=..., num_partitions=..., "
-                            "faults=..., seed=...): the cluster that the test gets")
+                            "replication_factor=..., min_insync_replicas=..., faults=..., seed=...): "
+                            "the cluster that the test gets")
 
 
 @pytest.fixture

@@ -1,8 +1,4 @@
-"""What consumers and producers ask of a group coordinator, and what it answers: one partition's offset at a time.
-
-The group protocol is not modelled: `JoinGroupRequest` stands for a join with the sync that follows, which completes a
-rebalance at once.
-"""
+"""What consumers and producers ask of a group coordinator about offsets: one partition's at a time."""
 
 from __future__ import annotations
 
@@ -10,9 +6,7 @@ import attrs
 
 from harness.model import absent_if_none
 from kafka_proto.requests.error import Error
-
-NO_GENERATION = -1
-UNKNOWN_MEMBER = ""
+from kafka_proto.requests.groups import NO_GENERATION, UNKNOWN_MEMBER
 
 
 @attrs.frozen
@@ -72,31 +66,3 @@ class OffsetFetchResponse:
     committed_offset: int = -1
     leader_epoch: int | None = attrs.field(default=None, metadata=absent_if_none())
     metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
-
-
-@attrs.frozen
-class JoinGroupRequest:
-    version: int
-    group_id: str
-    member_id: str = UNKNOWN_MEMBER
-    group_instance_id: str | None = None
-
-
-@attrs.frozen
-class JoinGroupResponse:
-    error: Error
-    generation: int = NO_GENERATION
-    member_id: str = UNKNOWN_MEMBER
-    sync_error: Error = Error.NONE
-
-
-@attrs.frozen
-class LeaveGroupRequest:
-    version: int
-    group_id: str
-    member_id: str
-
-
-@attrs.frozen
-class LeaveGroupResponse:
-    error: Error

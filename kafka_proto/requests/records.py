@@ -10,6 +10,7 @@ from enum import StrEnum
 import attrs
 
 from harness.model import FrozenMap, absent_if_none
+from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.log.transactions import AbortedTransaction
 from kafka_proto.requests.error import Error
@@ -38,6 +39,21 @@ class ProduceResponse:
     error: Error
     base_offset: int = -1
     log_start_offset: int | None = attrs.field(default=None, metadata=absent_if_none())
+
+
+@attrs.frozen
+class DescribeProducersRequest:
+    """Whom a partition knows as its producers (KIP-664)."""
+
+    version: int
+    partition: str
+
+
+@attrs.frozen
+class DescribeProducersResponse:
+    error: Error
+    producers: FrozenMap[int, ProducerState] = FrozenMap()
+    """By producer id."""
 
 
 @attrs.frozen

@@ -25,9 +25,9 @@ NOT_ENOUGH_REPLICAS, COORDINATOR_LOAD_IN_PROGRESS, CONCURRENT_TRANSACTIONS = (
 
 
 @contextmanager
-def started(**settings: Any) -> Iterator[tuple[KafkaCluster, Scripted, int, int]]:
+def started(tid: str = "app", **settings: Any) -> Iterator[tuple[KafkaCluster, Scripted, int, int]]:
     """Yield brokers, a producer, and partitions that its coordinator leads and does not lead."""
-    with KafkaCluster({"t": 3}, brokers=3, **settings) as cluster, Scripted(cluster.bootstrap_servers) as producer:
+    with KafkaCluster({"t": 3}, brokers=3, **settings) as cluster, Scripted(cluster.bootstrap_servers, tid) as producer:
         assert producer.init() == 0
         here = producer.leaders.index(producer.coordinator)
         yield cluster, producer, here, (here + 1) % 3
@@ -88,15 +88,15 @@ def test_a_release_that_does_not_ask_takes_the_batch() -> None:
 
 def test_offsets_of_a_group_wait_for_their_marker_and_are_verified() -> None:
     """TxnOffsetCommit is refused while the group's coordinator does not reach that of the transaction."""
-    with started() as (cluster, producer, *_):
+    with started("app-2") as (cluster, producer, *_):
         names = [f"g{n}" for n in range(9)]
         group, at = next((name, broker) for name in names if (broker := producer.ask(
             1, offer.FIND_COORDINATOR, 3, {"key": name, "key_type": 0})["node_id"]) != producer.coordinator)
 
         def commit() -> int:
             got = producer.ask(at, offer.TXN_OFFSET_COMMIT, 3, {
-                "transactional_id": "app", "group_id": group, **producer.owner, "generation_id_or_member_epoch": -1,
-                "generation_id": -1, "member_id": "", "topics": (
+                "transactional_id": producer.tid, "group_id": group, **producer.owner,
+                "generation_id_or_member_epoch": -1, "generation_id": -1, "member_id": "", "topics": (
                     {"name": "t", "partitions": ({"partition_index": 0, "committed_offset": 7},)},)})
             return int(got["topics"][0]["partitions"][0]["error_code"])
 
@@ -106,7 +106,7 @@ def test_offsets_of_a_group_wait_for_their_marker_and_are_verified() -> None:
             return int(got["topics"][0]["partitions"][0]["committed_offset"])
 
         added = producer.ask(producer.coordinator, offer.ADD_OFFSETS_TO_TXN, 3, {
-            "transactional_id": "app", **producer.owner, "group_id": group})
+            "transactional_id": producer.tid, **producer.owner, "group_id": group})
         assert added["error_code"] == 0
         cut = cluster.partition(f"b{at}", f"b{producer.coordinator}")
         assert commit() == COORDINATOR_LOAD_IN_PROGRESS
@@ -127,19 +127,19 @@ def test_a_transaction_that_times_out_is_ended_as_far_as_its_coordinator_reaches
         cluster.partition(*link(producer, there))
         assert producer.state() == "Ongoing"
         clock.pass_ms(301)
-        producer.until("PrepareAbort")
+        producer.until("PrepareAbort", clock)
         described = {"topics": ({"name": "t", "partition_indexes": (there,)},)}
         open_from = [broker["active_producers"][0]["current_txn_start_offset"] for broker in producer.ask(
             producer.leaders[there], offer.DESCRIBE_PRODUCERS, 0, described)["topics"][0]["partitions"]]
         assert (producer.read(here), open_from) == ([], [0])
         cluster.elect(f"t-{there}")
-        assert producer.state() == "CompleteAbort"
+        producer.until("CompleteAbort", clock)
     assert cluster.verdict() is None
 
 
 def test_two_links_are_two_faults_and_brokers_are_named(clock: SetClock) -> None:
     """A link that two faults cut is back when both are over; a broker is not cut off from itself."""
-    with started() as (cluster, producer, _, there):
+    with started(replication_factor=1) as (cluster, producer, _, there):
         assert producer.write(there, b"b") == 0
         first = cluster.partition(*link(producer, there))
         second = cluster.partition(*reversed(link(producer, there)), for_ms=400)

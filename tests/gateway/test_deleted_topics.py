@@ -15,8 +15,7 @@ from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.node import Node, state_of
-from kafka_proto.gateway.properties import problems
+from kafka_proto.gateway.properties import Brokers, problems
 from kafka_proto.log.records import NO_PRODUCER_ID
 
 DELETED = {"topic_names": ("t",), "timeout": 1_000}
@@ -30,15 +29,14 @@ def begun() -> tuple[Talk, Producer]:
     return clients, producer
 
 
-def ended_and_held() -> tuple[Talk, Node]:
-    """Return clients of a node whose transaction was ended while markers are held, and that node, which is in order."""
+def ended_and_held() -> tuple[Talk, Brokers]:
+    """Return clients of brokers whose transaction was ended while markers are held, and those, which are in order."""
     clients, producer = begun()
-    node = attrs.evolve(clients.host.broker.node, holds_markers=True)
-    clients.host.broker = attrs.evolve(clients.host.broker, node=node)
+    clients.host.cluster.holds_markers = True
     producer.end(True)
-    node = clients.host.broker.node
-    assert problems(clients.host.observed, state_of(node)) == {}
-    return clients, node
+    brokers = clients.host.brokers
+    assert problems(clients.host.observed, brokers) == {}
+    return clients, brokers
 
 
 def state(clients: Talk, me: int) -> str:
@@ -84,19 +82,18 @@ def test_markers_that_wait_for_a_link_go_on_without_a_deleted_topic() -> None:
 @pytest.mark.parametrize("lost", [False, True])
 def test_p8_accuses_one_transaction_while_markers_of_another_are_held(lost: bool) -> None:
     """A transaction is prepared and its markers are nowhere; in the twin they are held, as those of the other one."""
-    clients, node = ended_and_held()
-    (held,) = node.held
-    other = attrs.evolve(node.transaction_log["app"], producer_id=NO_PRODUCER_ID, state=TxnState.PREPARE_ABORT)
-    node = attrs.evolve(node, transaction_log=node.transaction_log.set("other", other))
+    clients, brokers = ended_and_held()
+    assert brokers.waiting == {"app"}
+    other = attrs.evolve(brokers.entries["app"], producer_id=NO_PRODUCER_ID, state=TxnState.PREPARE_ABORT)
+    brokers = attrs.evolve(brokers, entries=brokers.entries.set("other", other))
     if not lost:
-        node = attrs.evolve(node, held=(held, attrs.evolve(held, transactional_id="other")))
-    found = problems(clients.host.observed, state_of(node))
+        brokers = attrs.evolve(brokers, waiting=brokers.waiting | {"other"})
+    found = problems(clients.host.observed, brokers)
     assert found == ({"PreparedIsCompleted": "other stays in PrepareAbort"} if lost else {})
 
 
 def test_p8_accuses_what_is_on_its_way_to_nobody() -> None:
     """Nothing holds the markers, and yet they did not arrive; before they were held, that was no violation."""
     clients, held = ended_and_held()
-    stuck = attrs.evolve(held, holds_markers=False)
-    assert problems(clients.host.observed, state_of(stuck)) == {
-        "PreparedIsCompleted": "app stays in PrepareCommit"}
+    stuck = attrs.evolve(held, waiting=frozenset())
+    assert problems(clients.host.observed, stuck) == {"PreparedIsCompleted": "app stays in PrepareCommit"}

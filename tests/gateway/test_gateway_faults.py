@@ -79,11 +79,11 @@ def test_requests_are_dropped_lost_doubled_and_delayed_for_a_time() -> None:
             clients.ask(me, offer.PRODUCE, 9, plain)
         (closed,) = clients.outputs[-1]
         assert isinstance(closed, Close)
-        ends.append(clients.host.broker.node.leaders["t-0"].log.log_end_offset)
+        ends.append(clients.host.cluster.log("t-0").log_end_offset)
     me = clients.connect()
     for _ in range(2):
         clients.one(me, offer.PRODUCE, 9, plain)
-        ends.append(clients.host.broker.node.leaders["t-0"].log.log_end_offset)
+        ends.append(clients.host.cluster.log("t-0").log_end_offset)
     assert ends == [0, 1, 2, 4]
     assert clients.ask(me, offer.PRODUCE, 9, plain) == {}
     assert clients.host.deadline == clients.now + 700
@@ -116,10 +116,11 @@ def test_brokers_crash_are_cut_off_and_elected() -> None:
     closed = inject(clients, 1, "crash", broker=down)
     assert [type(output) for output in closed] == [Close] * sum(down == broker for broker in (1, 2, third))
     brokers, now, epoch = leaders(clients, asked)
-    assert (down in brokers, down in now, epoch) == (False, False, 1)
+    assert (down in brokers, down in now) == (False, False) and epoch > before[2]
     assert [type(each) for each in clients.give(Opened(99, clients.now, down))] == [Close]
     clients.give(Ended(1, clients.now))
-    assert leaders(clients, asked) == (before[0], before[1], 2)
+    again = leaders(clients, asked)
+    assert again[:2] == before[:2] and again[2] > epoch
     inject(clients, 2, "elect", partition="t-0")
     assert leaders(clients, asked)[1][0] != down
     wrong = {"topics": ({"name": "t", "partitions": ({"partition_index": 0, "timestamp": -1},)},)}

@@ -103,7 +103,7 @@ def test_who_is_silent_is_dropped_and_the_rest_goes_on() -> None:
     assert clients.one(one, offer.HEARTBEAT, 4, naming(first, 2))["error_code"] == AGAIN
     joined = clients.one(one, offer.JOIN_GROUP, 9, joining(first))
     assert (joined["generation_id"], [m["member_id"] for m in joined["members"]]) == (3, [first])
-    assert second not in clients.host.broker.groups["g"].members
+    assert second not in clients.host.cluster.groups("b1").groups["g"].members
 
 
 def test_two_who_are_silent_are_dropped_at_once_where_the_first_ends_a_rebalance() -> None:
@@ -113,7 +113,7 @@ def test_two_who_are_silent_are_dropped_at_once_where_the_first_ends_a_rebalance
     three = clients.connect()
     third, _ = new_member(clients, three)
     clients.wait(REBALANCE)
-    assert list(clients.host.broker.groups["g"].members) == [third]
+    assert list(clients.host.cluster.groups("b1").groups["g"].members) == [third]
 
 
 def test_who_does_not_join_again_in_time_is_left_behind() -> None:

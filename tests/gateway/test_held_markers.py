@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import attrs
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
@@ -16,7 +15,6 @@ from kafka_proto.conformance import Verdict, default_files, judge, load
 from kafka_proto.gateway.conforming import left_out
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.node import deliver_held
 from kafka_proto.gateway.situations import Situation
 from kafka_proto.requests import partition_index
 
@@ -34,23 +32,19 @@ class Markers:
         self.answers: dict[str, str] = {}
 
     def hold(self) -> None:
-        self._take(attrs.evolve(self.host.broker.node, holds_markers=True))
+        self.host.cluster.holds_markers = True
 
     def is_holding(self) -> bool:
-        return bool(self.host.broker.node.held)
+        return bool(self.host.cluster.held)
 
     def deliver(self) -> None:
         if not self.loses:
-            self.versions = [markers.request.version for markers in self.host.broker.node.held]
-            node, answers = deliver_held(self.host.broker.node)
-            self.answers = {str(partition_index(name)): error.value for name, error in answers}
-            self._take(node)
+            self.versions = list(self.host.cluster.held_versions)
+            self.answers = {str(partition_index(name)): error.value
+                            for name, error in self.host.cluster.deliver_held()}
 
     def answered(self) -> tuple[int | None, dict[str, str]]:
         return max(self.versions, default=None), self.answers
-
-    def _take(self, node: Any) -> None:
-        self.host.broker = attrs.evolve(self.host.broker, node=node)
 
 
 def verdict(record: dict[str, Any], loses: bool = False) -> Verdict:

@@ -11,7 +11,6 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.wire import Talk, request_bytes
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.broker import with_topic
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Passed, Write
 from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import Record, read_header, read_records, split, write_batch
@@ -124,7 +123,7 @@ def test_bad_batches_and_refused_partitions_are_answered_by_their_codes() -> Non
 def test_a_partition_below_0_is_none() -> None:
     """`t` at -1 is not `t-` at 1, nor anything else, however low the number; each is answered where it was asked."""
     clients = talk()
-    clients.host.broker = with_topic(clients.host.broker, "t-", 2)
+    clients.host.cluster.create_topic("t-", 2)
     me = clients.connect()
     indexes = (-1, -(2**31))
     topics = ({"name": "t", "partitions": indexes, "partition_indexes": indexes},)
@@ -236,9 +235,9 @@ def test_connections_end_when_their_requests_are_answered() -> None:
     clients.now += 500
     answer, closed = clients.give(Passed(clients.now))
     assert isinstance(answer, Write) and isinstance(closed, Close) and closed.connection == answer.connection == me
-    assert (len(clients.host.broker.fetches), clients.host.connections) == (1, 1)
+    assert (clients.host.waiting, clients.host.connections) == (1, 1)
     clients.give(Gone(other, clients.now))
-    assert (len(clients.host.broker.fetches), clients.host.connections) == (0, 0)
+    assert (clients.host.waiting, clients.host.connections) == (0, 0)
 
 
 def test_the_same_inputs_give_the_same_outputs() -> None:
@@ -249,4 +248,4 @@ def test_the_same_inputs_give_the_same_outputs() -> None:
     clients.wait(2000)
     again = Host(Settings(), {"t": 2}, 1_000_000)
     assert [again.take(given) for given in clients.inputs] == clients.outputs
-    assert again.broker == clients.host.broker
+    assert again.brokers == clients.host.brokers and again.observed == clients.host.observed

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
@@ -16,6 +15,7 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.paths import RECORDED
 from support.wire import Talk
 
+from kafka_proto.broker.ghosts import Written
 from kafka_proto.conformance import command as conformance
 from kafka_proto.conformance import judge, load
 from kafka_proto.gateway import offer
@@ -24,7 +24,6 @@ from kafka_proto.gateway.codec import write_message
 from kafka_proto.gateway.conforming import record_at
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
-from kafka_proto.gateway.node import handle
 from kafka_proto.gateway.records import Record, write_batch
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import ProduceRequest
@@ -123,8 +122,8 @@ def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:
     led = next(row["partition_index"] for row in topic["partitions"] if row["leader_id"] == 1)
     owner = {"producer_id": 7, "producer_epoch": 0}
     data = write_batch([Record(None, b"open")], base_timestamp=5, is_transactional=True, base_sequence=0, **owner)
-    clients.host.broker = attrs.evolve(clients.host.broker, node=handle(clients.host.broker.node, ProduceRequest(
-        9, "tid", -1, f"t-{led}", RecordBatch((data,), 7, 0, 0, is_transactional=True)))[0])
+    written = RecordBatch((Written(data, ""),), 7, 0, 0, is_transactional=True)
+    clients.host.cluster.send(ProduceRequest(9, "tid", -1, f"t-{led}", written), "b1", "c9")
 
     def read(replica: int) -> tuple[int, int]:
         wanted = {"partition": led, "fetch_offset": 0, "partition_max_bytes": 1_000}

@@ -11,9 +11,9 @@ pytest.importorskip("kio", reason="needs the extra `gateway`")
 from support.wire import Talk, request_bytes
 
 from kafka_proto.gateway import offer
-from kafka_proto.gateway.broker import code
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
+from kafka_proto.gateway.context import code
 from kafka_proto.gateway.host import Arrived, Close, Host
 from kafka_proto.gateway.inputs import Settings
 from kafka_proto.gateway.records import Record, write_batch
@@ -65,7 +65,7 @@ def test_an_error_closes_a_connection_without_acks(rows: tuple[tuple[int, bytes]
     outputs = clients.give(Arrived(me, request_bytes(offer.PRODUCE, 9, produced(*rows, acks=0)), clients.now))
     assert [type(output) for output in outputs] == [Close] * closes
     assert (me in clients.host.clients) is not closes
-    assert clients.host.broker.node.leaders["t-0"].log.log_end_offset == ((0, GOOD) in rows)
+    assert clients.host.cluster.log("t-0").log_end_offset == ((0, GOOD) in rows)
 
 
 def test_a_client_hears_of_a_closed_connection_and_makes_another() -> None:
@@ -88,7 +88,7 @@ def test_a_partition_twice_in_a_request_has_what_came_last() -> None:
                                       (GOOD, b"", "INVALID_RECORD", 4), (GOOD, BAD, "CORRUPT_MESSAGE", 4)):
         answer = clients.one(me, offer.PRODUCE, 9, produced((0, first), (0, second)))
         assert errors(answer) == [(0, code(error))]
-        assert clients.host.broker.node.leaders["t-0"].log.log_end_offset == end
+        assert clients.host.cluster.log("t-0").log_end_offset == end
 
 
 @pytest.mark.parametrize(("release", "error"), [("3.5.2", "NONE"), ("3.9.2", "INVALID_PRODUCER_ID_MAPPING"),
@@ -108,7 +108,7 @@ def test_internal_topics_are_not_written_to(topic: str) -> None:
     clients, me = talk()
     answer = clients.one(me, offer.PRODUCE, 9, produced((0, GOOD), (9, GOOD), topic=topic))
     assert errors(answer) == [(0, code("INVALID_TOPIC_EXCEPTION")), (9, code("UNKNOWN_TOPIC_OR_PARTITION"))]
-    assert clients.host.broker.node.leaders["__consumer_offsets-0"].log.log_end_offset == 0
+    assert clients.host.cluster.log("__consumer_offsets-0").log_end_offset == 0
 
 
 @pytest.mark.parametrize(("release", "error"), [("3.9.2", "NONE"), ("4.0.0", "INVALID_TIMESTAMP"),

@@ -32,6 +32,7 @@ from kafka_proto.gateway.host import Ended, Host, Opened
 from kafka_proto.gateway.inputs import Settings, Started
 from kafka_proto.gateway.model import slots_of
 from kafka_proto.gateway.recording import Recording
+from kafka_proto.log.chunks import chunks
 
 SESSION = ROOT / "tests" / "data" / "gateway" / "librdkafka.trail.jsonl.gz"
 
@@ -82,7 +83,9 @@ def test_a_session_with_faults_replays_to_the_same_state(tmp_path: Path) -> None
     first, again = replayed(trail), replayed(trail)
     assert first == again and first[2].ok
     tables = Tables(trail.build())
-    live = {name: getattr(slots_of(clients.host), name) for name in tables.slots}
+    types = {each.__name__: each for each in trail.build().types}
+    taken = chunks(chosen.input.decoded(types) for chosen in trail.choices if chosen.input is not None)
+    live = {name: getattr(slots_of(taken, clients.host), name) for name in tables.slots}
     node = tables.start(0)
     for chosen in trail.choices:
         assert chosen.input is not None

@@ -21,15 +21,16 @@ from harness.simulate.replay import Replay
 from harness.simulate.tables import Tables
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import read_response, request_bytes
+from kafka_proto.gateway.context import number_of
 from kafka_proto.gateway.frames import SIZE
 from kafka_proto.gateway.host import Arrived, Close, Ended, Gone, Host, Injected, Opened, Passed, Write
 from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, Input, Output, Settings, Started
 from kafka_proto.gateway.model import SLOTS, slots_of, step_name
 from kafka_proto.gateway.offer import LEVELS
-from kafka_proto.gateway.placement import coordinator_of, leader_of
 from kafka_proto.gateway.recording import Recording
 from kafka_proto.gateway.records import Record, write_batch
-from kafka_proto.requests import partition_name
+from kafka_proto.log.chunks import NOTHING, Chunks
+from kafka_proto.requests import OFFSETS_PARTITION, partition_name
 
 CONNECTIONS = 30
 TOPICS = {"t": 12, "u": 2}
@@ -57,6 +58,7 @@ class DrawnSession:
         self.host = Host(started.settings, started.topics, started.now)
         self.recording = Recording(self.host, started)
         self.digest = Digest()
+        self.inputs: Chunks[Input] = NOTHING
         self.see(started, [])
         self.now = START_MS
         self.numbers = self.chance.sample(range(10_000), 10_000)
@@ -93,7 +95,8 @@ class DrawnSession:
 
     def see(self, given: Input, outputs: list[Output]) -> None:
         """Add a step and what the host keeps after it to the digest."""
-        self.digest.see(Step(*step_name(given, outputs)).name, partial(getattr, slots_of(self.host)))
+        self.inputs = self.inputs.add(given)
+        self.digest.see(Step(*step_name(given, outputs)).name, partial(getattr, slots_of(self.inputs, self.host)))
 
     def heard(self, connection: int, data: bytes) -> None:
         """Take note of what a client is answered."""
@@ -112,7 +115,7 @@ class DrawnSession:
     def open(self) -> None:
         number = self.numbers.pop()
         self.asked[number] = []
-        self.give(Opened(number, self.now, self.pick(self.host.broker.settings.brokers)))
+        self.give(Opened(number, self.now, self.pick(self.host.settings.brokers)))
 
     def forget(self, number: int) -> None:
         if self.asked.pop(number, None) is not None:
@@ -143,7 +146,7 @@ class DrawnSession:
     def fault(self) -> None:
         self.faults += 1
         kind = self.pick((*OF_REQUESTS, *OF_BROKERS, *OF_BROKERS, "elect"))
-        brokers = self.host.broker.settings.brokers
+        brokers = self.host.settings.brokers
         what: Fields = {"for_ms": self.pick((None, 0, 300, 5_000))}
         if kind in OF_REQUESTS:
             what |= {"request": self.pick(HIT), "nth": self.pick((0, 1, 2))}
@@ -163,8 +166,10 @@ class DrawnSession:
         api, about, place, message = self.request()
         number = self.pick(list(self.asked))
         if self.chance.random() < 0.9:
-            broker = self.host.broker
-            right = leader_of(broker, place) if place in broker.node.leaders else coordinator_of(broker, place)
+            cluster = self.host.cluster
+            led = place if place in cluster.placement.all_partitions else cluster.placement.transaction_partition(place)
+            led = OFFSETS_PARTITION if place in GROUPS else led
+            right = number_of(cluster.leader(led))
             number = self.pick([each for each in self.asked if self.host.clients[each].broker == right] or [number])
         data = self.cut_off.pop(number, b"")
         for _ in range(self.pick((1, 1, 1, 2))):

@@ -12,6 +12,7 @@ from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client, request_bytes
 from kafka_proto.gateway.records import Record, read_header, read_records, split, write_batch
 from support.command_line import PATIENCE_S
+from support.set_clock import SetClock
 
 TRANSACTION = 1
 """The type of key that FindCoordinator has for a transactional id."""
@@ -101,13 +102,16 @@ class Scripted:
             "transactional_ids": (self.tid,)})["transaction_states"]
         return str(found["transaction_state"])
 
-    def until(self, state: str) -> None:
-        """Wait until the coordinator has a state of the transaction. Raises TimeoutError."""
+    def until(self, state: str, clock: SetClock | None = None) -> None:
+        """Wait until the coordinator has a state of the transaction; a set clock goes on. Raises TimeoutError."""
         end = time.monotonic() + PATIENCE_S
         while self.state() != state:
             if time.monotonic() > end:
                 raise TimeoutError(f"{self.tid} stays in {self.state()}")
-            time.sleep(0.02)
+            if clock is None:
+                time.sleep(0.02)
+            else:
+                clock.pass_ms(100)
 
     def read(self, partition: int) -> list[bytes | None]:
         """Return the records that a reader of committed records gets: it leaves out what is aborted."""

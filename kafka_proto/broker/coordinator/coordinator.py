@@ -66,6 +66,9 @@ class CoordinatorConfig:
     transactional_id_expiration_ms: int = 604_800_000
 
 
+KAFKAS_DEFAULTS = CoordinatorConfig()
+
+
 @attrs.frozen
 class Waiting:
     """An append under way, and who is answered when it is done. Nobody is where the coordinator acted of itself."""

@@ -16,6 +16,7 @@ from kafka_proto.broker import roles
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.answers import describe, list_transactions, refused_partitions, response
 from kafka_proto.broker.coordinator.coordinator import (
+    KAFKAS_DEFAULTS,
     Answered,
     Coordinator,
     CoordinatorConfig,
@@ -35,7 +36,7 @@ from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import BLOCKS, COORDINATOR, CoordinatorState, GivenBlocks
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.roles import Append, Outcome
-from kafka_proto.broker.state import exists, known, now
+from kafka_proto.broker.state import METADATA, exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.errors import ErrorCode
 from kafka_proto.requests import (
@@ -57,6 +58,7 @@ from kafka_proto.requests import (
 ROLE = "coordinator"
 BLOCK_SIZE = 10
 TRANSACTION_TIMEOUT = "TransactionTimeout"
+EXPIRATION = "TransactionalIdExpiration"
 REQUESTS = (InitProducerIdRequest, AddOffsetsToTxnRequest, EndTxnRequest, AddPartitionsToTxnRequest)
 LOOKS = (DescribeTransactionsRequest, ListTransactionsRequest)
 LEADS_NO_LONGER = ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
@@ -84,6 +86,7 @@ class TransactionCoordinator(roles.Role):
     def __init__(
         self, name: str, version: BrokerVersion, placement: Placement, others: OtherBrokers, *, times_out: bool,
         begun: Mapping[str, tuple[TransactionRecord, ...]] = FrozenMap(), block_size: int = BLOCK_SIZE,
+        config: CoordinatorConfig = KAFKAS_DEFAULTS,
     ) -> None:
         self.name = name
         self.version = version
@@ -93,6 +96,7 @@ class TransactionCoordinator(roles.Role):
         self.begun = begun
         """What its partitions hold at the start; the producer ids there are of its first block."""
         self.block_size = block_size
+        self.config = config
         self.partitions = placement.transaction_partitions
         self.exist = frozenset((*placement.partitions, OFFSETS_PARTITION, TRANSACTION_PARTITION))
         self.parts = (*(COORDINATOR[p] for p in self.partitions), BLOCKS)
@@ -111,8 +115,7 @@ class TransactionCoordinator(roles.Role):
         records = tuple(records)
         cache, effects = load(
             self.version.coordinator, last_entries(records), known(local, p).leader_epoch, ProducerIds(),
-            CoordinatorConfig(),
-            now=now(local),
+            self.config, now=now(local),
         )
         return local.put(COORDINATOR[p], CoordinatorState(cache, effects, ghosts_of(records)))
 
@@ -200,7 +203,7 @@ class TransactionCoordinator(roles.Role):
         local, block = self.next_block(local)
         outcome = self.version.coordinator.init_producer_id(
             message.request, None, producer_id=block.first, now=now(local),
-            max_timeout_ms=CoordinatorConfig().transaction_max_timeout_ms, fences=self.version.coordinator.fence,
+            max_timeout_ms=self.config.transaction_max_timeout_ms, fences=self.version.coordinator.fence,
         )
         assert isinstance(outcome, RoleOutcome)
         return self.reply(local, message, response(message.request, outcome.answer))
@@ -220,17 +223,35 @@ class TransactionCoordinator(roles.Role):
                 yield self.outcome(self.carry(after, p, (effect,)), action, who)
 
     def timers(self, local: Local) -> tuple[str, ...]:
-        """Transactions that are open may have been so for too long."""
+        """Transactions that are open may have been so for too long; where there is a clock, so may ids at rest."""
         if not self.times_out:
             return ()
+        rests = () if local[METADATA].clock is None else AT_REST
+        kinds = {TxnState.ONGOING: TRANSACTION_TIMEOUT, **dict.fromkeys(rests, EXPIRATION)}
         return tuple(
-            f"{TRANSACTION_TIMEOUT} {tid}" for p in self.partitions
+            f"{kinds[cached.metadata.state]} {tid}" for p in self.partitions
             for tid, cached in local[COORDINATOR[p]].cache.transactions.items()
-            if cached.metadata.state is TxnState.ONGOING and cached.pending_state is None
+            if cached.metadata.state in kinds and cached.pending_state is None
         )
+
+    def deadline(self, local: Local, timer: str) -> int | None:
+        """Return when an open transaction times out, once it is open for longer than it may be, or an id is forgotten.
+        """
+        kind, _, tid = timer.partition(" ")
+        if kind not in (TRANSACTION_TIMEOUT, EXPIRATION):
+            return None
+        cache: Coordinator = local[COORDINATOR[self.placement.transaction_partition(tid)]].cache
+        metadata = cache.transactions[tid].metadata
+        if kind == EXPIRATION:
+            return metadata.last_update_timestamp + cache.config.transactional_id_expiration_ms
+        return metadata.start_timestamp + metadata.timeout_ms + 1
 
     def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
         kind, _, tid = timer.partition(" ")
+        if kind == EXPIRATION:
+            p = self.placement.transaction_partition(tid)
+            cache, effects = role.expire(local[COORDINATOR[p]].cache, tid, now=now(local))
+            yield self.outcome(self.carry(self.cached(local, p, cache), p, effects), kind, (self.name, tid))
         if kind == TRANSACTION_TIMEOUT:
             p = self.placement.transaction_partition(tid)
             local = self.refilled(local, p)

@@ -7,20 +7,15 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.group.membership import CommitRequest, Group, join, leave, refused_join
+from kafka_proto.broker.group import group_metadata
+from kafka_proto.broker.group.group_metadata import GroupMetadata
+from kafka_proto.broker.group.membership import CommitRequest, Group, Membership
 from kafka_proto.broker.group.offsets import Key, OffsetRecord, Offsets, replay
+from kafka_proto.broker.group.rebalance import ClassicGroup, heard
 from kafka_proto.broker.leader.verification import OF_COORDINATORS
 from kafka_proto.log.records import RecordBatch
 from kafka_proto.requests.error import Error
-from kafka_proto.requests.offsets import (
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    TxnOffsetCommitRequest,
-)
+from kafka_proto.requests.offsets import OffsetFetchRequest, OffsetFetchResponse, TxnOffsetCommitRequest
 
 LONGEST_METADATA = 4096
 """Kafka's `offset.metadata.max.bytes`, which are characters."""
@@ -35,7 +30,7 @@ def with_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCoord
 class GroupDecisions:
     """What a group coordinator decides. A version of a broker lists them."""
 
-    check_group: Callable[[Group | None, CommitRequest], Error]
+    check_group: Callable[[Membership | None, CommitRequest], Error]
     refused_commit: Callable[[Error], Error]
     """What a client is told of offsets that could not be verified or appended."""
     before_check: Callable[[GroupCoordinator, str], GroupCoordinator]
@@ -48,10 +43,23 @@ class GroupDecisions:
 class GroupCoordinator:
     """The leader of a partition of the offsets log: its groups, and the offsets that the log makes."""
 
-    groups: FrozenMap[str, Group] = FrozenMap()
+    groups: FrozenMap[str, Group | ClassicGroup] = FrozenMap()
     offsets: Offsets = Offsets()
     members: int = 0
     """How many member ids were made."""
+
+    def classic(self, group_id: str) -> ClassicGroup:
+        """Return the members of a group, and what goes on among them; none where nobody has joined."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else ClassicGroup()
+
+    def is_classic(self, group_id: str) -> bool:
+        """Say whether somebody has joined a group."""
+        return isinstance(self.groups.get(group_id), ClassicGroup)
+
+    def with_classic(self, group_id: str, group: ClassicGroup) -> GroupCoordinator:
+        """Return a coordinator whose group is another one."""
+        return attrs.evolve(self, groups=self.groups.set(group_id, group))
 
 
 def check_commit(decisions: GroupDecisions, state: GroupCoordinator, request: CommitRequest) -> Error:
@@ -59,11 +67,12 @@ def check_commit(decisions: GroupDecisions, state: GroupCoordinator, request: Co
     return decisions.check_group(state.groups.get(request.group_id), request)
 
 
-def commit_batch(request: CommitRequest, now: int) -> RecordBatch:
+def commit_batch(request: CommitRequest, now: int, transaction: str | None = None) -> RecordBatch:
     """Return the batch of the offsets log that a commit is; a transaction's has its producer's id, and no sequence."""
     record = OffsetRecord(request.group_id, request.partition, request.offset, request.leader_epoch, request.metadata)
     if not isinstance(request, TxnOffsetCommitRequest):
         return RecordBatch((record,), timestamp=now)
+    record = attrs.evolve(record, transaction=transaction)
     return RecordBatch((record,), request.producer_id, request.producer_epoch, is_transactional=True, timestamp=now)
 
 
@@ -73,9 +82,13 @@ def metadata_error(request: CommitRequest) -> Error:
     return Error.OFFSET_METADATA_TOO_LARGE if length > LONGEST_METADATA else Error.NONE
 
 
-def deletion_batch(keys: Iterable[Key], now: int) -> RecordBatch:
-    """Return the batch of the offsets log that deletes offsets: a tombstone for each (`onPartitionsDeleted`)."""
-    return RecordBatch(tuple(OffsetRecord(*key, None) for key in keys), timestamp=now)
+def deletion_batch(keys: Iterable[Key], now: int, groups: Iterable[str] = ()) -> RecordBatch:
+    """Return the batch of the offsets log that deletes offsets, and groups: a tombstone for each.
+
+    `onPartitionsDeleted`, `cleanupGroupMetadata`.
+    """
+    offsets, gone = (OffsetRecord(*key, None) for key in keys), (GroupMetadata(group_id, None) for group_id in groups)
+    return RecordBatch((*offsets, *gone), timestamp=now)
 
 
 def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
@@ -83,6 +96,17 @@ def with_group(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
     if group_id in state.groups:
         return state
     return attrs.evolve(state, groups=state.groups.set(group_id, Group()))
+
+
+def after_commit(state: GroupCoordinator, request: CommitRequest, now: int) -> GroupCoordinator:
+    """Return a coordinator that has taken a commit: there is its group, and a member's session begins anew.
+
+    A transaction's commits say nothing of its consumer.
+    """
+    classic = state.classic(request.group_id)
+    if isinstance(request, TxnOffsetCommitRequest) or request.member_id not in classic.members:
+        return with_group(state, request.group_id)
+    return state.with_classic(request.group_id, heard(classic, request.member_id, now))
 
 
 def as_it_is(state: GroupCoordinator, group_id: str) -> GroupCoordinator:
@@ -103,8 +127,20 @@ def without_unused(before: GroupCoordinator, after: GroupCoordinator) -> GroupCo
 def replayed(state: GroupCoordinator, batch: RecordBatch) -> GroupCoordinator:
     """Return a coordinator after a batch of its offsets log; a group of which there is a commit exists."""
     for record in batch.records if batch.marker is None else ():
-        state = with_group(state, record.group_id)
+        if isinstance(record, OffsetRecord):
+            state = with_group(state, record.group_id)
     return attrs.evolve(state, offsets=replay(state.offsets, batch))
+
+
+def loaded(records: Iterable[RecordBatch], now: int) -> GroupCoordinator:
+    """Return the coordinator that an offsets log makes: offsets, and groups with their members."""
+    records, state = tuple(records), GroupCoordinator()
+    for batch in records:
+        state = replayed(state, batch)
+    for group_id, group in group_metadata.loaded(records, now).items():
+        if group is not None:
+            state = state.with_classic(group_id, group)
+    return state
 
 
 def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -116,26 +152,6 @@ def fetch_offset(state: GroupCoordinator, request: OffsetFetchRequest) -> Offset
     if known is None:
         return OffsetFetchResponse(Error.NONE)
     return OffsetFetchResponse(Error.NONE, Error.NONE, known.offset, known.leader_epoch, known.metadata)
-
-
-def join_group(state: GroupCoordinator, request: JoinGroupRequest) -> tuple[GroupCoordinator, JoinGroupResponse]:
-    """Let a member join its group, under a new id if it has none."""
-    if not request.group_id:
-        return state, refused_join(request, Error.INVALID_GROUP_ID)
-    fresh = f"member-{state.members + 1}"
-    group, response = join(state.groups.get(request.group_id, Group()), request, fresh)
-    if response.error is not Error.NONE:
-        return state, response
-    made = state.members + (response.member_id == fresh)
-    return attrs.evolve(state, groups=state.groups.set(request.group_id, group), members=made), response
-
-
-def leave_group(state: GroupCoordinator, request: LeaveGroupRequest) -> tuple[GroupCoordinator, LeaveGroupResponse]:
-    """Let a member leave its group. Who does not know a group does not make it."""
-    group, error = leave(state.groups.get(request.group_id, Group()), request.member_id)
-    if error is not Error.NONE:
-        return state, LeaveGroupResponse(error)
-    return attrs.evolve(state, groups=state.groups.set(request.group_id, group)), LeaveGroupResponse(error)
 
 
 COMMIT_ERRORS = {

@@ -24,6 +24,8 @@ class OffsetRecord:
     """Of the record before the offset, as the client knows it (KIP-320)."""
     metadata: str | None = attrs.field(default=None, metadata=absent_if_none())
     """What the client keeps with the offset."""
+    transaction: str | None = attrs.field(default=None, metadata=absent_if_none())
+    """The ghost: the application's transaction that it is part of."""
 
     @property
     def key(self) -> Key:
@@ -68,7 +70,8 @@ def replay(offsets: Offsets, batch: RecordBatch, *, by_record: bool = True) -> O
     if batch.marker is not None:
         return _materialised(offsets, batch.producer_id, batch.marker, by_record)
     for place, record in enumerate(batch.records):
-        offsets = _replayed(offsets, batch, record, batch.base_offset + place)
+        if isinstance(record, OffsetRecord):
+            offsets = _replayed(offsets, batch, record, batch.base_offset + place)
     return offsets
 
 

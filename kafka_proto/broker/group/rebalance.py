@@ -1,13 +1,15 @@
 """The classic group protocol: members join, a leader assigns, all of them sync; who is silent for too long is dropped.
 
 A group is a frozen value; a request goes in with the time and a token, what comes out are answers by token, some of
-them to requests that came long before (`GroupCoordinator`, `GroupMetadata` of Kafka 3.x). The initial delay of a
+them to requests that came long before (`GroupCoordinator`, `GroupMetadata` of Kafka 3.x). What a leader assigns is told
+once it is stored: `sync` waits for that, `assigned` goes on. The initial delay of a
 rebalance (`group.initial.rebalance.delay.ms`) is 0.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from enum import StrEnum
 
 import attrs
@@ -15,6 +17,7 @@ import attrs
 from harness.model import FrozenMap, Value
 from kafka_proto.broker.group.membership import Group, unknown_member
 from kafka_proto.requests.error import Error
+from kafka_proto.requests.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 
 SHORTEST_SESSION_MS, LONGEST_SESSION_MS = 6_000, 1_800_000
 """Kafka's `group.min.session.timeout.ms` and `group.max.session.timeout.ms`."""
@@ -28,58 +31,10 @@ class GroupState(StrEnum):
 
 
 @attrs.frozen
-class Join:
-    """A JoinGroup request. Protocols are names with what the member says for each, the preferred one first."""
-
-    version: int
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    protocol_type: str
-    protocols: tuple[tuple[str, bytes], ...]
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-
-
-@attrs.frozen
-class Sync:
-    """A SyncGroup request; the leader's has everybody's assignment."""
-
-    generation_id: int
-    member_id: str
-    group_instance_id: str | None
-    protocol_type: str | None
-    protocol_name: str | None
-    assignments: tuple[tuple[str, bytes], ...]
-
-
-@attrs.frozen
-class Joined:
-    error: str
-    member_id: str = ""
-    generation_id: int = -1
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    leader: str = ""
-    members: tuple[tuple[str, str | None, bytes], ...] = ()
-    """Of the leader's answer: id, instance and what each said for the chosen protocol."""
-    skip_assignment: bool = False
-    """Whether a leader that has come back is to assign nothing (KIP-814)."""
-
-
-@attrs.frozen
-class Synced:
-    error: str
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    assignment: bytes = b""
-
-
-@attrs.frozen
 class Member:
     """A member; `joining` and `syncing` are the tokens of requests of its that wait for an answer."""
 
-    join: Join
+    join: JoinGroupRequest
     silent_until: int
     """When its session ends, unless it waits for an answer."""
     assignment: bytes = b""
@@ -102,6 +57,11 @@ class ClassicGroup:
     rebalance_until: int = 0
 
     @property
+    def awaits_leader(self) -> bool:
+        """Whether a rebalance has ended and the leader has not assigned yet."""
+        return self.state is GroupState.COMPLETING_REBALANCE
+
+    @property
     def protocol_type(self) -> str | None:
         return next((member.join.protocol_type for member in self.members.values()), None)
 
@@ -110,25 +70,27 @@ class ClassicGroup:
         return next((known for known, m in self.members.items() if m.join.group_instance_id == instance), None)
 
 
-Answers = tuple[tuple[Value, Joined | Synced], ...]
+Assignments = tuple[tuple[str, bytes], ...]
+"""Of members by id."""
+Answers = tuple[tuple[Value, JoinGroupResponse | SyncGroupResponse], ...]
+NO_ANSWERS: Answers = ()
 Step = tuple[ClassicGroup, Answers]
-REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
 
 
 def as_fenced(group: ClassicGroup) -> Group:
     """Return what a commit of offsets is fenced by."""
     members = FrozenMap((known, m.join.group_instance_id) for known, m in group.members.items())
-    return Group(group.generation, members, group.state is GroupState.COMPLETING_REBALANCE)
+    return Group(group.generation, members, group.awaits_leader)
 
 
-def join(group: ClassicGroup, request: Join, fresh: str, token: Value, now: int) -> Step:
+def join(group: ClassicGroup, request: JoinGroupRequest, fresh: str, token: Value, now: int) -> Step:
     """Take a JoinGroup; its answer waits until everybody has joined. `fresh` is an id for who has none."""
     instance = request.group_instance_id
     if instance is not None and request.member_id in group.promised:  # as a broker that runs into an exception
-        return group, ((token, Joined("UNKNOWN_SERVER_ERROR")),)
+        return group, ((token, JoinGroupResponse(Error.UNKNOWN_SERVER_ERROR)),)
     refused = _refused_join(group, request)
     if refused is not None:
-        return group, ((token, Joined(refused, request.member_id)),)
+        return group, ((token, JoinGroupResponse(refused, request.member_id)),)
     if request.member_id:
         return _join_known(group, request, token, now)
     former = None if instance is None else group.member_of(instance)
@@ -136,22 +98,27 @@ def join(group: ClassicGroup, request: Join, fresh: str, token: Value, now: int)
         return _replace(group, former, request, fresh, token, now)
     if instance is None and request.version >= 4:
         promised = group.promised.set(fresh, now + request.session_timeout_ms)
-        return attrs.evolve(group, promised=promised), ((token, Joined("MEMBER_ID_REQUIRED", fresh)),)
+        return attrs.evolve(group, promised=promised), ((token, JoinGroupResponse(Error.MEMBER_ID_REQUIRED, fresh)),)
     return _add(group, fresh, request, token, now)
 
 
-def _refused_join(group: ClassicGroup, request: Join) -> str | None:
-    if not SHORTEST_SESSION_MS <= request.session_timeout_ms <= LONGEST_SESSION_MS:
-        return "INVALID_SESSION_TIMEOUT"
+def has_session(request: JoinGroupRequest) -> bool:
+    """Say whether a member's session is of a length that it may have."""
+    return SHORTEST_SESSION_MS <= request.session_timeout_ms <= LONGEST_SESSION_MS
+
+
+def _refused_join(group: ClassicGroup, request: JoinGroupRequest) -> Error | None:
+    if not has_session(request):
+        return Error.INVALID_SESSION_TIMEOUT
     if not _supports(group, request):
-        return "INCONSISTENT_GROUP_PROTOCOL"
+        return Error.INCONSISTENT_GROUP_PROTOCOL
     if not request.member_id or request.member_id in group.promised:
         return None
     error = check(group, request.member_id, request.group_instance_id, None)
-    return None if error == "NONE" else error
+    return None if error is Error.NONE else error
 
 
-def _supports(group: ClassicGroup, request: Join) -> bool:
+def _supports(group: ClassicGroup, request: JoinGroupRequest) -> bool:
     """Say whether a member's protocols are of the group's type, and all members know one (`supportsProtocols`)."""
     if not request.protocols or not request.protocol_type:
         return False
@@ -166,25 +133,27 @@ def _common(members: FrozenMap[str, Member]) -> list[str]:
     return sorted(set.intersection(*known)) if known else []
 
 
-def _join_known(group: ClassicGroup, request: Join, token: Value, now: int) -> Step:
+def _join_known(group: ClassicGroup, request: JoinGroupRequest, token: Value, now: int) -> Step:
     known = group.members.get(request.member_id)
     if known is None:
         return _add(group, request.member_id, request, token, now)
     is_same = known.join.protocols == request.protocols
     is_leader = request.member_id == group.leader
-    if group.state is GroupState.COMPLETING_REBALANCE and is_same:
+    if group.awaits_leader and is_same:
         return group, ((token, _joined(group, request.member_id)),)
     if group.state is GroupState.STABLE and is_same and not is_leader:
-        return _heard(group, request.member_id, now), ((token, _joined(group, request.member_id)),)
+        return heard(group, request.member_id, now), ((token, _joined(group, request.member_id)),)
     request = attrs.evolve(request, group_instance_id=known.join.group_instance_id)
-    left = () if known.joining is None else ((known.joining, Joined("UNKNOWN_MEMBER_ID", request.member_id)),)
+    left: Answers = ()
+    if known.joining is not None:
+        left = ((known.joining, JoinGroupResponse(Error.UNKNOWN_MEMBER_ID, request.member_id)),)
     member = attrs.evolve(known, join=request, joining=token)
     group = attrs.evolve(group, members=group.members.set(request.member_id, member))
     group, answers = _rebalance(group, now)
     return group, left + answers
 
 
-def _replace(group: ClassicGroup, former: str, request: Join, fresh: str, token: Value, now: int) -> Step:
+def _replace(group: ClassicGroup, former: str, request: JoinGroupRequest, fresh: str, token: Value, now: int) -> Step:
     """Let a static instance take the place of its former self (KIP-345).
 
     Where the group is stable and goes on with its protocol there is no rebalance. A leader shall not assign anew then:
@@ -193,9 +162,9 @@ def _replace(group: ClassicGroup, former: str, request: Join, fresh: str, token:
     known = group.members[former]
     fenced: Answers = ()
     if known.joining is not None:
-        fenced += ((known.joining, Joined("FENCED_INSTANCE_ID", former)),)
+        fenced += ((known.joining, JoinGroupResponse(Error.FENCED_INSTANCE_ID, former)),)
     if known.syncing is not None:
-        fenced += ((known.syncing, Synced("FENCED_INSTANCE_ID")),)
+        fenced += ((known.syncing, SyncGroupResponse(Error.FENCED_INSTANCE_ID)),)
     member = Member(request, now + request.session_timeout_ms, known.assignment)
     members = group.members.without(former).set(fresh, member)
     goes_on = group.state is GroupState.STABLE and _voted(members) == group.protocol_name
@@ -213,7 +182,7 @@ def _replace(group: ClassicGroup, former: str, request: Join, fresh: str, token:
     return group, fenced + answers
 
 
-def _add(group: ClassicGroup, member_id: str, request: Join, token: Value, now: int) -> Step:
+def _add(group: ClassicGroup, member_id: str, request: JoinGroupRequest, token: Value, now: int) -> Step:
     member = Member(request, now + request.session_timeout_ms, joining=token)
     promised = group.promised.without(member_id) if member_id in group.promised else group.promised
     group = attrs.evolve(group, members=group.members.set(member_id, member), order=(*group.order, member_id),
@@ -225,14 +194,9 @@ def _rebalance(group: ClassicGroup, now: int) -> Step:
     """Begin a rebalance unless one is under way, and complete it if nobody is missing (`maybePrepareRebalance`)."""
     answers: Answers = ()
     if group.state is not GroupState.PREPARING_REBALANCE:
-        waiting = tuple(member.syncing for member in group.members.values() if member.syncing is not None)
-        answers = tuple((token, Synced(REBALANCE_IN_PROGRESS)) for token in waiting)
-        members = FrozenMap(
-            (known, attrs.evolve(member, syncing=None, silent_until=_renewed(member, now) if member.syncing is not None
-                                 else member.silent_until)) for known, member in group.members.items())
+        group, answers = _answer_syncs(group, lambda _: SyncGroupResponse(Error.REBALANCE_IN_PROGRESS), now)
         longest = max((member.join.rebalance_timeout_ms for member in group.members.values()), default=0)
-        group = attrs.evolve(group, state=GroupState.PREPARING_REBALANCE, members=members,
-                             rebalance_until=now + longest)
+        group = attrs.evolve(group, state=GroupState.PREPARING_REBALANCE, rebalance_until=now + longest)
     group, more = _complete_join(group, now)
     return group, answers + more
 
@@ -269,7 +233,7 @@ def _voted(members: FrozenMap[str, Member]) -> str:
     return max(sorted(votes), key=lambda name: votes[name])
 
 
-def _joined(group: ClassicGroup, member_id: str) -> Joined:
+def _joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
     """Return a member's answer to its join; the leader's has what everybody said."""
     everybody: tuple[tuple[str, str | None, bytes], ...] = ()
     if member_id == group.leader:
@@ -277,86 +241,118 @@ def _joined(group: ClassicGroup, member_id: str) -> Joined:
             (known, group.members[known].join.group_instance_id,
              dict(group.members[known].join.protocols)[group.protocol_name or ""]) for known in group.order)
     kind, name = group.protocol_type, group.protocol_name
-    return Joined("NONE", member_id, group.generation, kind, name, group.leader, everybody)
+    return JoinGroupResponse(Error.NONE, member_id, group.generation, kind, name, group.leader, everybody)
 
 
-def check(group: ClassicGroup, member_id: str, instance: str | None, generation_id: int | None) -> str:
+def check(group: ClassicGroup, member_id: str, instance: str | None, generation_id: int | None) -> Error:
     """Say whether a request comes from a member, and of this generation."""
     error = unknown_member(group, member_id, instance)
     if error is not Error.NONE:
-        return error.value
+        return error
     if generation_id is not None and generation_id != group.generation:
-        return "ILLEGAL_GENERATION"
-    return "NONE"
+        return Error.ILLEGAL_GENERATION
+    return Error.NONE
 
 
-def sync(group: ClassicGroup, request: Sync, token: Value, now: int) -> Step:
-    """Take a SyncGroup; the answers of all wait for the leader's (`doSyncGroup`)."""
+def sync(group: ClassicGroup, request: SyncGroupRequest, token: Value, now: int) -> Step:
+    """Take a SyncGroup; the answers of all wait until what the leader assigns is stored (`doSyncGroup`)."""
     error = check(group, request.member_id, request.group_instance_id, request.generation_id)
-    if error == "NONE" and (request.protocol_type not in (None, group.protocol_type)
+    if error is Error.NONE and (request.protocol_type not in (None, group.protocol_type)
                             or request.protocol_name not in (None, group.protocol_name)):
-        error = "INCONSISTENT_GROUP_PROTOCOL"
-    if error == "NONE" and group.state is GroupState.PREPARING_REBALANCE:
-        error = REBALANCE_IN_PROGRESS
-    if error != "NONE":
-        return group, ((token, Synced(error)),)
-    group = _heard(group, request.member_id, now)
+        error = Error.INCONSISTENT_GROUP_PROTOCOL
+    if error is Error.NONE and group.state is GroupState.PREPARING_REBALANCE:
+        error = Error.REBALANCE_IN_PROGRESS
+    if error is not Error.NONE:
+        return group, ((token, SyncGroupResponse(error)),)
+    group = heard(group, request.member_id, now)
     if group.state is GroupState.STABLE:
         return group, ((token, _synced(group, group.members[request.member_id])),)
     member = attrs.evolve(group.members[request.member_id], syncing=token)
-    group = attrs.evolve(group, members=group.members.set(request.member_id, member))
-    if request.member_id != group.leader:
-        return group, ()
-    given = dict(request.assignments)
+    return attrs.evolve(group, members=group.members.set(request.member_id, member)), ()
+
+
+def assigns(group: ClassicGroup, request: SyncGroupRequest, token: Value) -> bool:
+    """Say whether a SyncGroup that waits now is the leader's, whose assignments are to be stored."""
+    leader = group.members.get(group.leader)
+    return request.member_id == group.leader and leader is not None and leader.syncing == token
+
+
+def assigned(group: ClassicGroup, assignments: Assignments, now: int) -> Step:
+    """Tell all members that wait what they are assigned (`setAndPropagateAssignment`)."""
+    given = dict(assignments)
     members = {known: attrs.evolve(m, assignment=given.get(known, b"")) for known, m in group.members.items()}
-    answers = tuple((m.syncing, _synced(group, m)) for m in members.values() if m.syncing is not None)
-    rested = FrozenMap((known, m if m.syncing is None else attrs.evolve(m, syncing=None, silent_until=_renewed(m, now)))
-                       for known, m in members.items())
-    return attrs.evolve(group, state=GroupState.STABLE, members=rested), answers
+    group = attrs.evolve(group, state=GroupState.STABLE, members=FrozenMap(members))
+    return _answer_syncs(group, lambda member: _synced(group, member), now)
 
 
-def _synced(group: ClassicGroup, member: Member) -> Synced:
-    return Synced("NONE", group.protocol_type, group.protocol_name, member.assignment)
+def not_assigned(group: ClassicGroup, error: Error, now: int) -> Step:
+    """Tell all members that wait why nothing could be stored, and rebalance (`resetAndPropagateAssignmentError`)."""
+    group, answers = _answer_syncs(group, lambda _: SyncGroupResponse(error), now)
+    group, more = _rebalance(group, now)
+    return group, answers + more
 
 
-def _heard(group: ClassicGroup, member_id: str, now: int) -> ClassicGroup:
+def _answer_syncs(group: ClassicGroup, answer: Callable[[Member], SyncGroupResponse], now: int) -> Step:
+    waiting = {known: member for known, member in group.members.items() if member.syncing is not None}
+    rested = {known: attrs.evolve(m, syncing=None, silent_until=_renewed(m, now)) for known, m in waiting.items()}
+    answers = tuple((member.syncing, answer(member)) for member in waiting.values())
+    return attrs.evolve(group, members=group.members.update(rested)), answers
+
+
+def unloaded(group: ClassicGroup) -> Answers:
+    """Return what members are told that wait at a coordinator which is none any more (`onGroupUnloaded`)."""
+    answers: Answers = ()
+    for known, member in group.members.items():
+        if member.joining is not None:
+            answers += ((member.joining, JoinGroupResponse(Error.NOT_COORDINATOR, known)),)
+        if member.syncing is not None:
+            answers += ((member.syncing, SyncGroupResponse(Error.NOT_COORDINATOR)),)
+    return answers
+
+
+def _synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+    return SyncGroupResponse(Error.NONE, group.protocol_type, group.protocol_name, member.assignment)
+
+
+def heard(group: ClassicGroup, member_id: str, now: int) -> ClassicGroup:
+    """Return a group in which a member's session begins anew."""
     member = group.members[member_id]
     return attrs.evolve(group, members=group.members.set(member_id, attrs.evolve(
         member, silent_until=_renewed(member, now))))
 
 
 def heartbeat(group: ClassicGroup, member_id: str, instance: str | None, generation_id: int,
-              now: int) -> tuple[ClassicGroup, str]:
+              now: int) -> tuple[ClassicGroup, Error]:
     """Take a Heartbeat, and say whether the member has to join again (`handleHeartbeat`)."""
     error = check(group, member_id, instance, generation_id)
-    if error != "NONE":
+    if error is not Error.NONE:
         return group, error
-    group = _heard(group, member_id, now)
-    return group, REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else "NONE"
+    group = heard(group, member_id, now)
+    return group, Error.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else Error.NONE
 
 
-def leave(group: ClassicGroup, member_id: str, instance: str | None, now: int) -> tuple[ClassicGroup, str, Answers]:
+def leave(group: ClassicGroup, member_id: str, instance: str | None, now: int) -> tuple[ClassicGroup, Error, Answers]:
     """Let a member go, by its id or by its instance alone; the others rebalance (`handleLeaveGroup`)."""
     if member_id in group.promised:
         left = attrs.evolve(group, promised=group.promised.without(member_id))
         left, answers = _complete_join(left, now) if left.state is GroupState.PREPARING_REBALANCE else (left, ())
-        return left, "NONE", answers
+        return left, Error.NONE, answers
     if not member_id and instance is not None:
         member_id = group.member_of(instance) or ""
     error = check(group, member_id, instance, None)
-    if error != "NONE":
+    if error is not Error.NONE:
         return group, error, ()
     group, answers = _without(group, member_id, now)
-    return group, "NONE", answers
+    return group, Error.NONE, answers
 
 
 def _without(group: ClassicGroup, member_id: str, now: int) -> Step:
     member = group.members[member_id]
     answers: Answers = ()
     if member.joining is not None:
-        answers += ((member.joining, Joined("UNKNOWN_MEMBER_ID", member_id)),)
+        answers += ((member.joining, JoinGroupResponse(Error.UNKNOWN_MEMBER_ID, member_id)),)
     if member.syncing is not None:
-        answers += ((member.syncing, Synced("UNKNOWN_MEMBER_ID")),)
+        answers += ((member.syncing, SyncGroupResponse(Error.UNKNOWN_MEMBER_ID)),)
     order = tuple(known for known in group.order if known != member_id)
     leader = (order[0] if order else "") if group.leader == member_id else group.leader
     group = attrs.evolve(group, members=group.members.without(member_id), order=order, leader=leader)

@@ -1,25 +1,30 @@
 """The coordinator of groups as a role of a broker: the leader of the offsets partition, which takes commits itself.
 
-All that it knows is in the offsets log: it is loaded when it is committed, and a commit counts when it is.
+Offsets and groups at rest are in the offsets log: it is loaded when it is committed, and a commit counts when it is.
+Who waits for a rebalance asks the next coordinator again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
 
-from harness.model import FrozenMap, Local, Value
+from harness.model import FrozenMap, Local, Message, Value
 from kafka_proto.broker.group import coordinator as group
+from kafka_proto.broker.group import group_metadata, rebalance
+from kafka_proto.broker.group.coordinator import GroupCoordinator as Groups
+from kafka_proto.broker.group.group_metadata import GroupMetadata
+from kafka_proto.broker.group.rebalance import Answers, Assignments, ClassicGroup
 from kafka_proto.broker.leader.marker_answers import MarkerAnswers
 from kafka_proto.broker.leader.role import Handler, PartitionLeader
 from kafka_proto.broker.leader.state import NO_GUARD, Operation, Origin
-from kafka_proto.broker.messages import PartitionsDeleted, Request
+from kafka_proto.broker.messages import PartitionsDeleted, Request, Response, asker_of
 from kafka_proto.broker.other_brokers import OtherBrokers
 from kafka_proto.broker.parts import GROUPS, LEADER, GroupState, LeaderState
-from kafka_proto.broker.roles import Effect
-from kafka_proto.broker.state import exists, now
+from kafka_proto.broker.roles import Append, Effect, Outcome
+from kafka_proto.broker.state import exists, known, now
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.errors import ErrorCode
 from kafka_proto.log import RecordBatch
@@ -27,19 +32,46 @@ from kafka_proto.log.records import NO_SEQUENCE
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
     Error,
+    HeartbeatRequest,
+    HeartbeatResponse,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
+    MemberResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
 
 COMMITS = (TxnOffsetCommitRequest, OffsetCommitRequest)
+GroupRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+GROUP_TIMEOUT = "GroupTimeout"
+MOST_GROUPS = 10_000
+STORE_ERRORS = {
+    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+    Error.REQUEST_TIMED_OUT: Error.REBALANCE_IN_PROGRESS,
+}
+"""What members are told of a group that could not be stored (`storeGroup`)."""
+
+
+@attrs.frozen
+class GroupStored:
+    """What is done once a group is in the offsets log: members are told what is assigned, or that they are in it."""
+
+    group_id: str
+    generation: int
+    assignments: Assignments | None = None
+    answers: Answers = ()
 
 
 class GroupCoordinator(PartitionLeader):
@@ -50,14 +82,17 @@ class GroupCoordinator(PartitionLeader):
 
     def __init__(
         self, name: str, version: BrokerVersion, topic_partitions: tuple[str, ...], others: OtherBrokers,
-        marker_answers: MarkerAnswers,
+        marker_answers: MarkerAnswers, most_groups: int = MOST_GROUPS,
     ) -> None:
         super().__init__(name, version, (OFFSETS_PARTITION,), others, marker_answers)
         self.topic_partitions = frozenset(topic_partitions)
+        self.most_groups = most_groups
+        """Nobody makes another one by joining it."""
         self.parts = (*self.parts, GROUPS)
         self.of_groups: dict[type, Handler] = {
             TxnOffsetCommitRequest: self.txn_offset_commit, OffsetCommitRequest: self.offset_commit,
             OffsetFetchRequest: self.offset_fetch, JoinGroupRequest: self.join_group,
+            SyncGroupRequest: self.sync_group, HeartbeatRequest: self.heartbeat,
             LeaveGroupRequest: self.leave_group, PartitionsDeleted: self.partitions_deleted,
         }
 
@@ -72,24 +107,28 @@ class GroupCoordinator(PartitionLeader):
         return handler(local, message, request)
 
     def loaded(self, local: Local, p: str, records: Iterable[RecordBatch]) -> Local:
-        """Return the state with the offsets that the log makes, all of it committed."""
+        """Return the state with the offsets and groups that the log makes, all of it committed."""
         records = tuple(records)
-        local = super().loaded(local, p, records).put(GROUPS, GroupState())
+        local = super().loaded(local, p, records)
         for record in records:
-            local = self.committed(local, p, record)
-        return local
+            local = super().committed(local, p, record)
+        return with_groups(local, group.loaded(records, now(local)))
 
     def resigned(self, local: Local, p: str) -> Local:
-        return super().resigned(local, p).put(GROUPS, GroupState())
+        """Return the state without groups; members that wait are to look for another coordinator."""
+        mine = local[GROUPS]
+        waiting = (rebalance.unloaded(each) for each in mine.groups.groups.values() if isinstance(each, ClassicGroup))
+        unsent = (*(mine.unsent or ()), *(message for answers in waiting for message in self.answers(answers)))
+        return super().resigned(local, p).put(GROUPS, GroupState(unsent=unsent or None))
 
     def committed(self, local: Local, p: str, record: RecordBatch) -> Local:
         groups = group.replayed(local[GROUPS].groups, record)
-        return super().committed(local, p, record).put(GROUPS, GroupState(groups))
+        return with_groups(super().committed(local, p, record), groups)
 
-    def response(self, request: Any, error: Error, offset: int) -> Value:
+    def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
         if isinstance(request, COMMITS):
             return commit_response(request, self.version.group.refused_commit(error))
-        return super().response(request, error, offset)
+        return super().response(request, error, offset, start)
 
     def unverified(self, request: Any, error: Error, operation: Operation) -> Value:
         is_commit = isinstance(request, COMMITS)
@@ -103,7 +142,7 @@ class GroupCoordinator(PartitionLeader):
         if not local[where].serves:
             return self.failed(local, OFFSETS_PARTITION, message, Error.NOT_COORDINATOR)
         groups = self.version.group.before_check(local[GROUPS].groups, request.group_id)
-        local = local.put(GROUPS, GroupState(groups))
+        local = with_groups(local, groups)
         operation = decisions.operation("TxnOffsetCommit", request.version)
         if operation is None:
             return self.verified_append(local, message, NO_GUARD)
@@ -131,11 +170,11 @@ class GroupCoordinator(PartitionLeader):
         error = group.check_commit(self.version.group, groups, request)
         if error is not Error.NONE:
             return self.reply(local, message, commit_response(request, error))
-        local = local.put(GROUPS, GroupState(group.with_group(groups, request.group_id)))
+        local = with_groups(local, group.after_commit(groups, request, now(local)))
         error = group.metadata_error(request)
         if error is not Error.NONE:
             return self.reply(local, message, commit_response(request, error))
-        batch = group.commit_batch(request, now(local))
+        batch = group.commit_batch(request, now(local), message.transaction or None)
         return self.append(local, message, OFFSETS_PARTITION, batch, Origin.COORDINATOR, guard)
 
     def offset_fetch(self, local: Local, message: Request, request: OffsetFetchRequest) -> Effect:
@@ -143,17 +182,143 @@ class GroupCoordinator(PartitionLeader):
             return self.reply(local, message, OffsetFetchResponse(Error.NOT_COORDINATOR))
         return self.reply(local, message, group.fetch_offset(local[GROUPS].groups, request))
 
+    def refused(self, local: Local, request: GroupRequest) -> Error:
+        """Say whether a group has a name, and its coordinator is here."""
+        if not request.group_id:
+            return Error.INVALID_GROUP_ID
+        return Error.NONE if local[LEADER[OFFSETS_PARTITION]].serves else Error.NOT_COORDINATOR
+
     def join_group(self, local: Local, message: Request, request: JoinGroupRequest) -> Effect:
-        if not local[LEADER[OFFSETS_PARTITION]].serves:
-            return self.reply(local, message, JoinGroupResponse(Error.NOT_COORDINATOR))
-        groups, answer = group.join_group(local[GROUPS].groups, request)
-        return self.reply(local.put(GROUPS, GroupState(groups)), message, answer)
+        """Let a member join; it is answered once the generation is complete."""
+        groups, group_id = local[GROUPS].groups, request.group_id
+        error, is_new = self.refused(local, request), group_id not in groups.groups
+        if error is Error.NONE and is_new and len(groups.groups) >= self.most_groups:
+            error = Error.INVALID_GROUP_ID
+        if error is not Error.NONE:
+            return self.reply(local, message, JoinGroupResponse(error, request.member_id))
+        epoch, number = known(local, OFFSETS_PARTITION).leader_epoch, groups.members + 1
+        fresh = f"{request.group_instance_id or request.client_id}-{epoch}-{number:08d}"
+        after, answers = rebalance.join(
+            groups.classic(group_id), request, fresh, asker_of(message), now(local)
+        )
+        if not request.member_id and rebalance.has_session(request):  # whom nobody knows does not make a group
+            local = with_groups(local, attrs.evolve(group.with_group(groups, group_id), members=number))
+        return self.moved(local, group_id, after, answers)
+
+    def sync_group(self, local: Local, message: Request, request: SyncGroupRequest) -> Effect:
+        """Store what the leader assigns, and tell all members then."""
+        error = self.refused(local, request)
+        if request.version >= 5 and None in (request.protocol_type, request.protocol_name):
+            error = Error.INCONSISTENT_GROUP_PROTOCOL
+        if error is not Error.NONE:
+            return self.reply(local, message, SyncGroupResponse(error))
+        token = asker_of(message)
+        after, answers = rebalance.sync(local[GROUPS].groups.classic(request.group_id), request, token, now(local))
+        effect = self.moved(local, request.group_id, after, answers)
+        if not rebalance.assigns(after, request, token):
+            return effect
+        stable, _ = rebalance.assigned(after, request.assignments, now(local))
+        callback = GroupStored(request.group_id, stable.generation, request.assignments)
+        return self.store(effect.local, stable, callback)
+
+    def heartbeat(self, local: Local, message: Request, request: HeartbeatRequest) -> Effect:
+        error = self.refused(local, request)
+        if error is not Error.NONE:
+            return self.reply(local, message, HeartbeatResponse(error))
+        after, error = rebalance.heartbeat(
+            local[GROUPS].groups.classic(request.group_id), request.member_id, request.group_instance_id,
+            request.generation_id, now(local),
+        )
+        return self.reply(self.with_classic(local, request.group_id, after), message, HeartbeatResponse(error))
 
     def leave_group(self, local: Local, message: Request, request: LeaveGroupRequest) -> Effect:
-        if not local[LEADER[OFFSETS_PARTITION]].serves:
-            return self.reply(local, message, LeaveGroupResponse(Error.NOT_COORDINATOR))
-        groups, answer = group.leave_group(local[GROUPS].groups, request)
-        return self.reply(local.put(GROUPS, GroupState(groups)), message, answer)
+        """Let members go, each with its own error."""
+        error = self.refused(local, request)
+        if error is not Error.NONE:
+            return self.reply(local, message, LeaveGroupResponse(error))
+        after, answers, left = local[GROUPS].groups.classic(request.group_id), rebalance.NO_ANSWERS, []
+        for who in request.members:
+            after, error, more = rebalance.leave(after, who.member_id, who.group_instance_id, now(local))
+            answers += more
+            left.append(MemberResponse(who.member_id, who.group_instance_id, error))
+        response = LeaveGroupResponse(Error.NONE, tuple(left)) if request.version >= 3 else LeaveGroupResponse(error)
+        effect = self.moved(local, request.group_id, after, answers)
+        return effect.then(self.reply(effect.local, message, response))
+
+    def moved(self, local: Local, group_id: str, after: ClassicGroup, answers: Answers) -> Effect:
+        """Return the state with another group, and its answers; what its next coordinator has to know is stored."""
+        before = local[GROUPS].groups.classic(group_id)
+        local = self.with_classic(local, group_id, after)
+        if not group_metadata.changed(before, after):
+            return Effect(local, self.answers(answers))
+        if after.members:
+            return self.store(local, after, GroupStored(group_id, after.generation, answers=answers))
+        effect = self.store(local, after, GroupStored(group_id, after.generation))
+        return attrs.evolve(effect, sent=self.answers(answers))
+
+    def with_classic(self, local: Local, group_id: str, after: ClassicGroup) -> Local:
+        """Return the state with another group; one that is as before does not come into being."""
+        groups = local[GROUPS].groups
+        return local if after == groups.classic(group_id) else with_groups(local, groups.with_classic(group_id, after))
+
+    def answers(self, answers: Answers) -> tuple[Message, ...]:
+        """Return the responses to members, each to who asked."""
+        return tuple(
+            Response(response, asker.correlation, asker.connection, source=self.name, dest=asker.client)
+            for asker, response in answers
+        )
+
+    def store(self, local: Local, stored: ClassicGroup, callback: GroupStored) -> Effect:
+        """Append a group to the offsets log (`storeGroup`)."""
+        record = GroupMetadata(callback.group_id, group_metadata.stored(stored))
+        end_offset = local[LEADER[OFFSETS_PARTITION]].log.log_end_offset
+        batch = RecordBatch((record,), base_offset=end_offset, timestamp=now(local))
+        return Effect(local, appends=(Append(OFFSETS_PARTITION, batch, callback),))
+
+    def stored(self, local: Local, callback: GroupStored, error: Error) -> Effect:
+        """Go on once a group is stored, or is not: answer who waited for that."""
+        after = local[GROUPS].groups.classic(callback.group_id)
+        if callback.assignments is None:
+            refused = ((asker, JoinGroupResponse(error)) for asker, _ in callback.answers)
+            return Effect(local, self.answers(callback.answers if error is Error.NONE else tuple(refused)))
+        if not after.awaits_leader or after.generation != callback.generation:  # somebody has joined meanwhile
+            return Effect(local)
+        if error is not Error.NONE:
+            return self.moved(local, callback.group_id, *rebalance.not_assigned(after, error, now(local)))
+        after, answers = rebalance.assigned(after, callback.assignments, now(local))
+        return Effect(self.with_classic(local, callback.group_id, after), self.answers(answers))
+
+    def timers(self, local: Local) -> tuple[str, ...]:
+        """Sessions may end, and rebalances that somebody is late for."""
+        groups = local[GROUPS].groups.groups
+        return tuple(
+            f"{GROUP_TIMEOUT} {group_id}" for group_id, members in groups.items()
+            if isinstance(members, ClassicGroup) and rebalance.next_deadline(members) is not None
+        )
+
+    def deadline(self, local: Local, timer: str) -> int | None:
+        """Return when the first session of a group, or its rebalance, ends."""
+        kind, _, group_id = timer.partition(" ")
+        return rebalance.next_deadline(local[GROUPS].groups.classic(group_id)) if kind == GROUP_TIMEOUT else None
+
+    def timer_fired(self, local: Local, timer: str) -> Iterable[Outcome]:
+        """Let a group's time pass up to its deadline, or up to now if there is a clock that is beyond it."""
+        due = self.deadline(local, timer)
+        if due is None:
+            return
+        kind, _, group_id = timer.partition(" ")
+        step = rebalance.pass_time(local[GROUPS].groups.classic(group_id), max(due, now(local)))
+        yield self.outcome(self.moved(local, group_id, *step), kind, (self.name, group_id))
+
+    def step(self, local: Local, may_append: Callable[[str], bool]) -> Iterable[Outcome]:
+        """Tell members that waited when the broker resigned."""
+        mine = local[GROUPS]
+        if mine.unsent is not None:
+            effect = Effect(local.put(GROUPS, attrs.evolve(mine, unsent=None)), mine.unsent)
+            yield self.outcome(effect, "UnloadGroups", (self.name,))
+
+    def outcome(self, effect: Effect, action: str, who: tuple[str, ...]) -> Outcome:
+        return Outcome(effect.local, effect.sent, effect.appends, flush=True, action=action, who=who)
 
     def partitions_deleted(self, local: Local, message: Request, request: PartitionsDeleted) -> Effect:
         """Append a tombstone for each offset of partitions that are gone (`onPartitionsDeleted`)."""
@@ -165,20 +330,30 @@ class GroupCoordinator(PartitionLeader):
         after = group.replayed(before, batch)
         kept = self.version.group.after_deletion(before, after).groups
         unused = tuple(group_id for group_id in after.groups if group_id not in kept)
-        if not keys:
+        batch = group.deletion_batch(keys, now(local), filter(before.is_classic, unused))
+        if not batch.records:
             return Effect(without_groups(local, unused))
         told = attrs.evolve(message, request=attrs.evolve(request, unused=unused))
         return self.append(local, told, OFFSETS_PARTITION, batch, Origin.COORDINATOR, NO_GUARD)
 
-    def completed(self, local: Local, p: str, record: RecordBatch, callback: Request) -> Effect:
+    def completed(self, local: Local, p: str, record: RecordBatch, callback: Request | GroupStored) -> Effect:
+        if isinstance(callback, GroupStored):
+            return self.stored(local, callback, Error.NONE)
         if isinstance(callback.request, PartitionsDeleted):
             return Effect(without_groups(local, callback.request.unused))
         return super().completed(local, p, record, callback)
 
-    def failed(self, local: Local, p: str, callback: Request, error: ErrorCode) -> Effect:
+    def failed(self, local: Local, p: str, callback: Request | GroupStored, error: ErrorCode) -> Effect:
+        if isinstance(callback, GroupStored):
+            return self.stored(local, callback, STORE_ERRORS.get(Error(error.value), Error(error.value)))
         if isinstance(callback.request, PartitionsDeleted):
             return Effect(local)
         return super().failed(local, p, callback, error)
+
+
+def with_groups(local: Local, groups: Groups) -> Local:
+    """Return the state with other groups and offsets."""
+    return local.put(GROUPS, attrs.evolve(local[GROUPS], groups=groups))
 
 
 def commit_response(
@@ -194,4 +369,4 @@ def without_groups(local: Local, names: Iterable[str]) -> Local:
     groups = local[GROUPS].groups
     gone = frozenset(names)
     left = FrozenMap(item for item in groups.groups.items() if item[0] not in gone or item[1].members)
-    return local.put(GROUPS, GroupState(attrs.evolve(groups, groups=left)))
+    return with_groups(local, attrs.evolve(groups, groups=left))

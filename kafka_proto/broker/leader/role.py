@@ -35,6 +35,8 @@ from kafka_proto.requests import (
     ConsumerFetchResponse,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
     Error,
     IsolationLevel,
     ListOffsetsRequest,
@@ -47,11 +49,13 @@ from kafka_proto.requests import (
 )
 
 Handler = Callable[[Local, Request, Any], Effect | None]
+RecordTimes = Callable[[RecordBatch], Iterable[int]]
 
 
 REFUSALS: dict[type, Callable[[Error], Value]] = {
     ProduceRequest: ProduceResponse, ConsumerFetchRequest: ConsumerFetchResponse,
     ListOffsetsRequest: ListOffsetsResponse, DeleteRecordsRequest: DeleteRecordsResponse,
+    DescribeProducersRequest: DescribeProducersResponse,
 }
 """What is answered to requests about a partition that is not there."""
 
@@ -64,17 +68,19 @@ class PartitionLeader(Role):
 
     def __init__(
         self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers,
-        marker_answers: MarkerAnswers,
+        marker_answers: MarkerAnswers, record_times: RecordTimes = fetching.written_together,
     ) -> None:
         self.name = name
         self.version = version
         self.partitions = partitions
         self.others = others
         self.marker_answers = marker_answers
+        self.record_times = record_times
+        """The time stamps of a batch's records."""
         self.parts = tuple(LEADER[p] for p in partitions)
         self.handlers: dict[type, Handler] = {
             ProduceRequest: self.produce, ConsumerFetchRequest: self.fetch, ListOffsetsRequest: self.list_offsets,
-            DeleteRecordsRequest: self.delete_records,
+            DeleteRecordsRequest: self.delete_records, DescribeProducersRequest: self.describe_producers,
         }
 
     def started(self, local: Local) -> Local:
@@ -105,16 +111,17 @@ class PartitionLeader(Role):
         return local.put(LEADER[p], attrs.evolve(mine, log=with_high_watermark(mine.log, record.last_offset + 1)))
 
     def completed(self, local: Local, p: str, record: RecordBatch, callback: Request) -> Effect:
-        return self.reply(local, callback, self.response(callback.request, Error.NONE, record.base_offset))
+        start = local[LEADER[p]].log.log_start_offset
+        return self.reply(local, callback, self.response(callback.request, Error.NONE, record.base_offset, start))
 
     def failed(self, local: Local, p: str, callback: Request, error: ErrorCode) -> Effect:
         return self.reply(local, callback, self.response(callback.request, Error(error.value), -1))
 
-    def response(self, request: Any, error: Error, offset: int) -> Value:
-        """Return what is answered to who wanted something appended."""
+    def response(self, request: Any, error: Error, offset: int, start: int | None = None) -> Value:
+        """Return what is answered to who wanted something appended; `start` is where the log begins that took it."""
         if isinstance(request, WriteTxnMarkersRequest):
             return WriteTxnMarkersResponse(FrozenMap({request.partitions[0]: error}))
-        return ProduceResponse(error, offset)
+        return ProduceResponse(error, offset, start)
 
     def reply(self, local: Local, message: Request, response: Value) -> Effect:
         if isinstance(response, WriteTxnMarkersResponse):
@@ -212,11 +219,12 @@ class PartitionLeader(Role):
 
     def checked(self, local: Local, message: Request, p: str, batch: RecordBatch, found: Checked) -> Effect:
         log = local[LEADER[p]].log
+        start = log.log_start_offset
         if found.error is not Error.NONE:
-            return self.failed(local, p, message, found.error)
+            return self.reply(local, message, self.response(message.request, found.error, -1, start))
         if found.duplicate_at is not None:
             if found.duplicate_at < log.high_watermark:
-                return self.reply(local, message, self.response(message.request, Error.NONE, found.duplicate_at))
+                return self.reply(local, message, self.response(message.request, Error.NONE, found.duplicate_at, start))
             place = next(n for n, known in enumerate(log.batches) if known.base_offset == found.duplicate_at)
             return Effect(local, awaits=(Await(p, place, message),))
         placed = attrs.evolve(batch, base_offset=log.log_end_offset)
@@ -241,7 +249,14 @@ class PartitionLeader(Role):
         mine = local[LEADER[request.partition]]
         if not mine.serves:
             return self.reply(local, message, ListOffsetsResponse(Error.NOT_LEADER_OR_FOLLOWER))
-        return self.reply(local, message, fetching.list_offsets(mine.log, request))
+        return self.reply(local, message, fetching.list_offsets(
+            mine.log, request, self.version.leader.check_time, self.record_times))
+
+    def describe_producers(self, local: Local, message: Request, request: DescribeProducersRequest) -> Effect:
+        mine = local[LEADER[request.partition]]
+        if not mine.serves:
+            return self.reply(local, message, DescribeProducersResponse(Error.NOT_LEADER_OR_FOLLOWER))
+        return self.reply(local, message, DescribeProducersResponse(Error.NONE, mine.log.producers))
 
     def fetch(self, local: Local, message: Request, request: ConsumerFetchRequest) -> Effect | None:
         """Answer a fetch, or let it wait where there is nothing new (`DelayedFetch`)."""
@@ -276,8 +291,9 @@ class TopicLeader(PartitionLeader):
     def __init__(
         self, name: str, version: BrokerVersion, partitions: tuple[str, ...], others: OtherBrokers,
         marker_answers: MarkerAnswers, leaders: Iterable[PartitionLeader],
+        record_times: RecordTimes = fetching.written_together,
     ) -> None:
-        super().__init__(name, version, partitions, others, marker_answers)
+        super().__init__(name, version, partitions, others, marker_answers, record_times)
         self.leaders = {p: leader for leader in (self, *leaders) for p in leader.partitions}
         """Whose each partition is, the offsets partition included."""
 

@@ -62,6 +62,15 @@ class LocalLog(Log):
                 local = self.loaded(local, p, records, len(records))
         return local
 
+    def elected(self, local: Local, p: str) -> Local:
+        """Return the state in which a broker leads a partition in a new epoch: its role begins anew from the log."""
+        log, metadata = local[RECORDS[p]], local[METADATA]
+        epoch = log.leader_epoch + 1
+        learned = metadata.known.set(p, LeaderAndEpoch(epoch, self.name))
+        local = self.roles[p].resigned(local, p).put(RECORDS[p], attrs.evolve(log, leader_epoch=epoch))
+        local = local.put(METADATA, attrs.evolve(metadata, known=learned))
+        return self.loaded(local, p, log.committed, len(log.committed)) if self.roles[p].loads_at_once else local
+
     def step(self, local: Local) -> Iterable[Turn[Local]]:
         """Load a log after a start, and commit the oldest record that is under way."""
         for p in self.led:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.apis import groups, offsets, records, topics, transactions
-from kafka_proto.gateway.broker import Api
+from kafka_proto.gateway.context import Api
 
 TABLE: dict[int, Api] = {
     offer.PRODUCE: records.produce,

@@ -1,17 +1,27 @@
-"""Produce, Fetch, ListOffsets, DeleteRecords: batches stay the bytes that producers sent, with offset and epoch set."""
+"""Produce, Fetch, ListOffsets and DeleteRecords: batches are kept as the bytes that came."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import attrs
 
-from kafka_proto.gateway import node as nodes
-from kafka_proto.gateway.apis.asking import NO_ERROR, answered, ask, each, named, number, wrong_place
-from kafka_proto.gateway.broker import Answer, Broker, Token, Turn, WaitingFetch, asked_at, code
+from kafka_proto.broker.ghosts import Written
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.context import (
+    NO_ERROR,
+    Context,
+    Handling,
+    Reply,
+    Waits,
+    code,
+    each,
+    named,
+    number,
+    wrong_place,
+)
 from kafka_proto.gateway.observed import produced
 from kafka_proto.gateway.records import (
     HEADER,
@@ -47,7 +57,7 @@ LEADER_EPOCH = 0
 """Of what is stored: clients do not compare it, as OffsetForLeaderEpoch is not offered."""
 
 
-def produce(broker: Broker, request: Request, token: Token) -> Turn:
+def produce(here: Context, request: Request) -> Handling:
     """Append a batch to each partition; where acks is 0 nothing is answered, but an error closes the connection.
 
     A partition that is named twice has the batch that came last (`KafkaApis.handleProduceRequest` keeps a map).
@@ -58,7 +68,7 @@ def produce(broker: Broker, request: Request, token: Token) -> Turn:
     is_short = False
     for topic, index, data in produced(message):
         found.setdefault((topic, index), {})
-        wrong = _wrong_place(broker, topic, index)
+        wrong = _wrong_place(here, topic, index)
         try:
             if wrong == NO_ERROR:
                 taken[topic, index] = check_request(data, request.version)
@@ -67,20 +77,21 @@ def produce(broker: Broker, request: Request, token: Token) -> Turn:
         except BadBatch as bad:
             is_short = is_short or isinstance(bad, ShortBatch)
             found[topic, index] = _not_appended(index, code(bad.error), str(bad))
-    looks = broker.node.version.leader.operation("Produce", request.version) is not None
+    looks = here.cluster.version.leader.operation("Produce", request.version) is not None
     if (refused := _refused(message, taken.values(), looks, is_short)) is not None:
         taken, found = {}, {key: _not_appended(key[1], refused) for key in found}
-    for (topic, index), (data, header) in taken.items():
-        broker, fields = _appended(broker, request, topic, index, data, header)
-        found[topic, index] = found[topic, index] or fields
+    batches = {key: _batch(here, request, *key, *given) for key, given in taken.items()}
+    answers = (yield tuple(asked for asked, _ in batches.values())) if batches else ()
+    for (key, (asked, reason)), response in zip(batches.items(), answers, strict=True):
+        found[key] = found[key] or _appended(here, key, asked, reason, response)
     if message["acks"] == 0:
         errors = [fields["error_code"] for fields in found.values() if fields["error_code"] != NO_ERROR]
         closes = f"acks is 0, and the error {errors[0]} cannot be told" if errors else None
-        return broker, (Answer(token, None, closes),)
+        return Reply(None, closes)
     topics: dict[str, list[Fields]] = {}
     for (topic, _), fields in found.items():
         topics.setdefault(topic, []).append(fields)
-    return answered(broker, token, {"responses": tuple(
+    return Reply({"responses": tuple(
         {"name": topic, "partition_responses": tuple(results)} for topic, results in topics.items())})
 
 
@@ -88,9 +99,9 @@ def _not_appended(index: int, error: int, reason: str | None = None) -> Fields:
     return {"index": index, "error_code": error, "base_offset": -1, "error_message": reason}
 
 
-def _wrong_place(broker: Broker, topic: str, index: int) -> int:
+def _wrong_place(here: Context, topic: str, index: int) -> int:
     """Return the error code for a partition that is not to be written to here; 0 for one of an internal topic."""
-    return NO_ERROR if named(topic, index) in INTERNAL_PARTITIONS else wrong_place(broker, topic, index)
+    return NO_ERROR if named(topic, index) in INTERNAL_PARTITIONS else wrong_place(here, topic, index)
 
 
 def _refused(
@@ -114,52 +125,49 @@ def _refused(
     return code("INVALID_PRODUCER_ID_MAPPING") if len(producers) > 1 else None
 
 
-def _appended(
-    broker: Broker, request: Request, topic: str, index: int, data: bytes, header: BatchHeader
-) -> tuple[Broker, Fields]:
-    """Let the node take the batch of a partition, or refuse its bytes when they would be appended."""
-    error, reason, decisions = Error.NONE, None, broker.node.version.leader
+def _batch(
+    here: Context, request: Request, topic: str, index: int, data: bytes, header: BatchHeader
+) -> tuple[ProduceRequest, str | None]:
+    """Return what is asked about the batch of a partition; its bytes are refused when they would be appended."""
+    error, reason, decisions = Error.NONE, None, here.cluster.version.leader
     ahead = decisions.timestamp_after_max_ms
     try:
-        check_batch(data, header, broker.settings.max_message_bytes, None if ahead is None else broker.now + ahead,
+        check_batch(data, header, here.settings.max_message_bytes, None if ahead is None else here.now + ahead,
                     decisions.takes_append_time)
     except BadBatch as bad:
         error, reason = Error(bad.error), str(bad)
     batch = RecordBatch(
-        (data,), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch, header.base_sequence,
-        header.is_transactional, timestamp=header.max_timestamp, last_offset_delta=header.last_offset_delta,
+        (Written(data, here.transaction),), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch,
+        header.base_sequence, header.is_transactional, timestamp=header.max_timestamp,
+        last_offset_delta=header.last_offset_delta,
     )
     message = request.message
-    broker, response = ask(broker, ProduceRequest(
-        request.version, message["transactional_id"], message["acks"], partition_name(topic, index), batch, error))
-    return broker, {"index": index, "error_code": number(response.error), "base_offset": response.base_offset,
-                    "error_message": reason if response.error is error else None,
-                    "log_append_time": -1,
-                    "log_start_offset": -1 if response.log_start_offset is None else response.log_start_offset}
+    return ProduceRequest(
+        request.version, message["transactional_id"], message["acks"], partition_name(topic, index), batch, error
+    ), reason
 
 
-def fetch(broker: Broker, request: Request, token: Token) -> Turn:
+def _appended(
+    here: Context, key: tuple[str, int], asked: ProduceRequest, reason: str | None, response: Any
+) -> Fields:
+    start = response.log_start_offset
+    return {"index": key[1], "error_code": number(response.error), "base_offset": response.base_offset,
+            "error_message": reason if response.error is asked.refused else None, "log_append_time": -1,
+            "log_start_offset": -1 if start is None else start}
+
+
+def fetch(here: Context, request: Request) -> Handling:
     """Read each partition; with less than the bytes asked for the answer waits, for as long as the client says."""
-    fields, size, is_final = read(broker, request)
-    wait = request.message["max_wait"]
-    if is_final or size >= request.message["min_bytes"] or wait <= 0:
-        return answered(broker, token, fields)
-    waiting = WaitingFetch(request, broker.now + wait, broker.asked)
-    return attrs.evolve(broker, fetches=broker.fetches.set(token, waiting)), ()
+    message = request.message
+    until = here.now + message["max_wait"]
+    while True:
+        fields, size, is_final = yield from read(here, request)
+        if is_final or size >= message["min_bytes"] or until <= here.now:
+            return Reply(fields)
+        yield Waits(until)
 
 
-def served_fetches(broker: Broker) -> Turn:
-    """Answer the fetches that wait and have enough now, or have waited long enough."""
-    answers: tuple[Answer, ...] = ()
-    for token, waiting in broker.fetches.items():
-        fields, size, is_final = read(asked_at(broker, waiting.broker), waiting.request)
-        if is_final or size >= waiting.request.message["min_bytes"] or waiting.until <= broker.now:
-            answers += (Answer(token, fields),)
-            broker = attrs.evolve(broker, fetches=broker.fetches.without(token))
-    return broker, answers
-
-
-def read(broker: Broker, request: Request) -> tuple[Fields, int, bool]:
+def read(here: Context, request: Request) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int, bool]]:
     """Return what a fetch finds, how many bytes of records that is, and whether an error ends its waiting."""
     message = request.message
     level = IsolationLevel.READ_COMMITTED if message["isolation_level"] == 1 else IsolationLevel.READ_UNCOMMITTED
@@ -169,7 +177,7 @@ def read(broker: Broker, request: Request) -> tuple[Fields, int, bool]:
         results = []
         for wanted in topic["partitions"]:
             bound = min(left, wanted["partition_max_bytes"])
-            fields, found = _read_partition(broker, request, topic["topic"], wanted, level, bound, size == 0)
+            fields, found = yield from _partition(here, request, topic["topic"], wanted, level, bound, size == 0)
             size += found
             left = max(0, left - found)
             is_final = is_final or fields["error_code"] != NO_ERROR
@@ -178,12 +186,12 @@ def read(broker: Broker, request: Request) -> tuple[Fields, int, bool]:
     return {"responses": tuple(topics), "session_id": 0}, size, is_final
 
 
-def _read_partition(
-    broker: Broker, request: Request, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
-) -> tuple[Fields, int]:
+def _partition(
+    here: Context, request: Request, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
+) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
     index, replica = wanted["partition"], request.message["replica_id"]
-    wrong = wrong_place(broker, topic, index)
-    if wrong == NO_ERROR and replica >= 0 and (replica == broker.asked or replica not in broker.settings.brokers):
+    wrong = wrong_place(here, topic, index)
+    if wrong == NO_ERROR and replica >= 0 and (replica == here.asked or replica not in here.settings.brokers):
         wrong = code("NOT_LEADER_OR_FOLLOWER")  # it is no follower of this leader
     if wrong:
         aborted: tuple[Fields, ...] | None = () if wrong == code("UNKNOWN_TOPIC_OR_PARTITION") else None
@@ -191,8 +199,9 @@ def _read_partition(
                 "aborted_transactions": aborted}, 0
     # No batch is shorter than its header, so no more of them than this fit.
     asked = ConsumerFetchRequest(request.version, partition_name(topic, index), wanted["fetch_offset"], level,
-                                 replica, max_batches=bound // HEADER.size + 1)
-    response: ConsumerFetchResponse = ask(broker, asked)[1]
+                                 replica, max_batches=bound // HEADER.size + 1, min_bytes=0)
+    response: ConsumerFetchResponse
+    (response,) = yield (asked,)
     out, kept = bytearray(), 0
     for batch in response.batches:
         data = as_bytes(batch)
@@ -201,7 +210,7 @@ def _read_partition(
         out += data
         kept += 1
     if 0 < kept < len(response.batches):
-        response = ask(broker, attrs.evolve(asked, max_batches=kept))[1]
+        (response,) = yield (attrs.evolve(asked, max_batches=kept),)
     listed = response.aborted_transactions
     return {
         "partition_index": index, "error_code": number(response.error), "high_watermark": response.high_watermark,
@@ -217,9 +226,14 @@ def as_bytes(batch: RecordBatch) -> bytes:
     if batch.marker is not None:
         return write_marker(batch.marker is Marker.COMMIT, batch.producer_id, batch.producer_epoch,
                             batch.coordinator_epoch, batch.base_offset, batch.timestamp)
-    (data,) = batch.records
-    assert isinstance(data, bytes)
-    return at_offset(data, batch.base_offset, LEADER_EPOCH)
+    return at_offset(data_of(batch), batch.base_offset, LEADER_EPOCH)
+
+
+def data_of(batch: RecordBatch) -> bytes:
+    """Return the bytes of a batch as a client wrote them."""
+    (written,) = batch.records
+    assert isinstance(written, Written)
+    return written.data
 
 
 def record_times(batch: RecordBatch) -> Iterator[int]:
@@ -227,8 +241,7 @@ def record_times(batch: RecordBatch) -> Iterator[int]:
     if batch.marker is not None:
         yield batch.timestamp
         return
-    (data,) = batch.records
-    assert isinstance(data, bytes)
+    data = data_of(batch)
     header = read_header(data)
     if header.codec in UNREAD:
         yield from (header.max_timestamp for _ in range(header.count))
@@ -236,37 +249,40 @@ def record_times(batch: RecordBatch) -> Iterator[int]:
     yield from (header.base_timestamp + record.timestamp_delta for record in read_records(data, header))
 
 
-def list_offsets(broker: Broker, request: Request, token: Token) -> Turn:
+def list_offsets(here: Context, request: Request) -> Handling:
     """Look up the earliest, the latest, or the first offset with a time stamp in each partition."""
     committed = request.message.get("isolation_level", 0) == 1
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
-    def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
+    def one(topic: str, partition: Any) -> object:
+        if wrong := wrong_place(here, topic, partition["partition_index"]):
+            return {"partition_index": partition["partition_index"], "error_code": wrong}
+        return ListOffsetsRequest(
+            request.version, partition_name(topic, partition["partition_index"]), partition["timestamp"], level,
+            request.message["replica_id"])
+
+    def fields(topic: str, partition: Any, response: Any) -> Fields:
         index = partition["partition_index"]
-        if wrong := wrong_place(broker, topic, index):
-            return broker, {"partition_index": index, "error_code": wrong}
-        asked = ListOffsetsRequest(request.version, partition_name(topic, index), partition["timestamp"], level,
-                                   request.message["replica_id"])
-        response = nodes.list_offsets(broker.node, asked, record_times)
-        return broker, {"partition_index": index, "error_code": number(response.error), "offset": response.offset,
-                        "timestamp": response.timestamp,
-                        "leader_epoch": broker.leader_epoch if response.offset >= 0 else -1}
+        epoch = here.cluster.known(here.name, partition_name(topic, index)).leader_epoch
+        return {"partition_index": index, "error_code": number(response.error), "offset": response.offset,
+                "timestamp": response.timestamp, "leader_epoch": epoch if response.offset >= 0 else -1}
 
-    broker, found = each(broker, request.message["topics"], "partitions", one)
-    return answered(broker, token, {"topics": tuple({"name": t, "partitions": results} for t, results in found)})
+    found = yield from each(request.message["topics"], "partitions", one, fields)
+    return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})
 
 
-def delete_records(broker: Broker, request: Request, token: Token) -> Turn:
+def delete_records(here: Context, request: Request) -> Handling:
     """Delete what is before an offset in each partition."""
 
-    def one(broker: Broker, topic: str, partition: Any) -> tuple[Broker, Fields]:
-        index = partition["partition_index"]
-        if wrong := wrong_place(broker, topic, index):
-            return broker, {"partition_index": index, "error_code": wrong, "low_watermark": -1}
-        asked = DeleteRecordsRequest(request.version, partition_name(topic, index), partition["offset"])
-        broker, response = ask(broker, asked)
-        return broker, {"partition_index": index, "error_code": number(response.error),
-                        "low_watermark": response.low_watermark}
+    def one(topic: str, partition: Any) -> object:
+        if wrong := wrong_place(here, topic, partition["partition_index"]):
+            return {"partition_index": partition["partition_index"], "error_code": wrong, "low_watermark": -1}
+        return DeleteRecordsRequest(
+            request.version, partition_name(topic, partition["partition_index"]), partition["offset"])
 
-    broker, found = each(broker, request.message["topics"], "partitions", one)
-    return answered(broker, token, {"topics": tuple({"name": t, "partitions": results} for t, results in found)})
+    def fields(topic: str, partition: Any, response: Any) -> Fields:
+        return {"partition_index": partition["partition_index"], "error_code": number(response.error),
+                "low_watermark": response.low_watermark}
+
+    found = yield from each(request.message["topics"], "partitions", one, fields)
+    return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from support.node import Node, elect, handle, holding, new_node, next_deadline, pass_time
 from support.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
@@ -36,7 +37,6 @@ from kafka_proto.broker.versions import (
     KIP_890_PART_1,
     BrokerVersion,
 )
-from kafka_proto.gateway.node import Node, elect, handle, new_node, next_deadline, pass_time
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.log.producer_state import ProducerState
 from kafka_proto.log.records import MAX_EPOCH
@@ -184,8 +184,8 @@ def test_idle_transactional_id_is_forgotten_by_a_tombstone() -> None:
     assert "tid" in pass_time(node, 400).transaction_log
     node = pass_time(node, 600)
     assert dict(node.transaction_log) == dict(node.coordinator.transactions) == {}
-    late = AddPartitionsToTxnRequest(3, "tid", made.producer_id, 0, ("T-0",))  # type: ignore[attr-defined]
-    assert handle(node, late)[1].errors["T-0"] is Error.INVALID_PRODUCER_ID_MAPPING  # type: ignore[attr-defined]
+    late = AddPartitionsToTxnRequest(3, "tid", made.producer_id, 0, ("T-0",))
+    assert handle(node, late)[1].errors["T-0"] is Error.INVALID_PRODUCER_ID_MAPPING
     open_ = coordinator(ONGOING, config=CoordinatorConfig(transactional_id_expiration_ms=1))
     assert role.expire(open_, "tid", now=10_000) == (open_, ())
 
@@ -193,34 +193,32 @@ def test_idle_transactional_id_is_forgotten_by_a_tombstone() -> None:
 def begun(version: BrokerVersion, epoch: int = 0) -> Node:
     """Return a node on which a producer has written to T-0 in a transaction at some epoch."""
     node, _ = handle(new_node(version, ("T-0",)), INIT)
-    cached = node.coordinator.transactions["tid"]
-    cached = attrs.evolve(cached, metadata=attrs.evolve(cached.metadata, producer_epoch=epoch))
-    node = attrs.evolve(node, coordinator=attrs.evolve(node.coordinator, transactions=FrozenMap({"tid": cached})))
+    node.cluster.with_epoch("tid", epoch)
     node, _ = handle(node, AddPartitionsToTxnRequest(3, "tid", 0, epoch, ("T-0",)))
     node, made = handle(node, ProduceRequest(11, "tid", -1, "T-0", batch(epoch, producer=0)))
-    assert made.error is Error.NONE  # type: ignore[attr-defined]
+    assert made.error is Error.NONE
     return node
 
 
 def test_new_coordinator_completes_what_is_prepared_with_its_epoch() -> None:
     """The markers that its predecessor did not bring are written again; an old coordinator's are fenced then."""
-    node = attrs.evolve(begun(KIP_890_4_4), holds_markers=True)
+    node = holding(begun(KIP_890_4_4))
     node, _ = handle(node, EndTxnRequest(5, "tid", 0, 0, True))
-    node = elect(attrs.evolve(node, holds_markers=False))
+    node = elect(holding(node, holds=False))
     log = node.leaders["T-0"].log
     assert node.transaction_log["tid"].state is TxnState.COMPLETE_COMMIT and log.last_stable_offset == 2
     assert log.producer(0).coordinator_epoch == 1
     old = WriteTxnMarkersRequest(2, 0, 1, 0, False, ("T-0",), 0)
-    assert handle(node, old)[1].errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED  # type: ignore[attr-defined]
+    assert handle(node, old)[1].errors["T-0"] is Error.TRANSACTION_COORDINATOR_FENCED
 
 
 @pytest.mark.parametrize(("version", "producer_id", "epoch"), [(KIP_890, 0, MAX_EPOCH), (KIP_890_4_4, 1, 0)])
 def test_kafka_20310_election_while_epochs_run_out(version: BrokerVersion, producer_id: int, epoch: int) -> None:
     """The entry of 4.0 does not say which producer id comes next: the client that was promised it is not known."""
-    node = attrs.evolve(begun(version, LAST_EPOCH), holds_markers=True)
+    node = holding(begun(version, LAST_EPOCH))
     node, ended = handle(node, EndTxnRequest(5, "tid", 0, LAST_EPOCH, True))
-    assert (ended.producer_id, ended.producer_epoch) == (1, 0)  # type: ignore[attr-defined]
-    node = elect(attrs.evolve(node, holds_markers=False))
+    assert (ended.producer_id, ended.producer_epoch) == (1, 0)
+    node = elect(holding(node, holds=False))
     known = node.transaction_log["tid"]
     assert (known.state, known.producer_id, known.producer_epoch) == (TxnState.COMPLETE_COMMIT, producer_id, epoch)
 
@@ -285,7 +283,7 @@ def test_idempotent_producer_needs_no_verification(version: BrokerVersion) -> No
                                     (3, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)):
         asked = ProduceRequest(9, None, -1, "T-0", RecordBatch(("x",), 7, 0, sequence))
         node, made = handle(node, asked)
-        assert (made.error, made.base_offset) == (error, offset)  # type: ignore[attr-defined]
+        assert (made.error, made.base_offset) == (error, offset)
     assert len(node.leaders["T-0"].log.batches) == 2
 
 
@@ -320,11 +318,11 @@ def test_tx_13_deleted_records_make_a_producer_unknown_up_to_2_3() -> None:
         plain = RecordBatch(("x",), 7, 0, 0)
         node, _ = handle(node, ProduceRequest(7, None, -1, "T-0", plain))
         node, deleted = handle(node, DeleteRecordsRequest(1, "T-0", -1))
-        assert (deleted.error, deleted.low_watermark) == (Error.NONE, 1)  # type: ignore[attr-defined]
+        assert (deleted.error, deleted.low_watermark) == (Error.NONE, 1)
         follows = attrs.evolve(plain, base_sequence=1)
-        assert handle(node, ProduceRequest(7, None, -1, "T-0", follows))[1].error is error  # type: ignore[attr-defined]
+        assert handle(node, ProduceRequest(7, None, -1, "T-0", follows))[1].error is error
         beyond = handle(node, DeleteRecordsRequest(1, "T-0", 9))[1]
-        assert beyond.error is Error.OFFSET_OUT_OF_RANGE  # type: ignore[attr-defined]
+        assert beyond.error is Error.OFFSET_OUT_OF_RANGE
 
 
 def test_kafka_5247_transaction_does_not_replace_a_later_plain_commit() -> None:

@@ -1,24 +1,17 @@
-"""Guard by guard: who may join, leave and commit, and what a group's offsets are."""
+"""Guard by guard: who may commit, and what a group's offsets are."""
 
 from __future__ import annotations
 
 import attrs
 import pytest
+from support.node import handle, new_node, without_topic
 
 from harness.model import FrozenMap
-from kafka_proto.broker.group.coordinator import (
-    GroupCoordinator,
-    commit_batch,
-    fetch_offset,
-    join_group,
-    leave_group,
-    with_group,
-)
-from kafka_proto.broker.group.membership import Group, check_group, check_known_group, join, leave
+from kafka_proto.broker.group.coordinator import GroupCoordinator, commit_batch, fetch_offset
+from kafka_proto.broker.group.membership import Group, check_group, check_known_group
 from kafka_proto.broker.group.offsets import Committed, OffsetRecord, Offsets, load
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890, KIP_890_PART_1
 from kafka_proto.broker.versions.broker_version import BrokerVersion
-from kafka_proto.gateway.node import handle, new_node, without_topic
 from kafka_proto.log import EMPTY_LOG, Marker, RecordBatch, append, marker_batch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
@@ -26,10 +19,6 @@ from kafka_proto.requests import (
     EndTxnRequest,
     Error,
     InitProducerIdRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
@@ -80,33 +69,6 @@ def test_commit_of_a_group_that_is_not_there() -> None:
         assert handle(node, attrs.evolve(PLAIN, group_id=""))[1] == OffsetCommitResponse(E.NONE)
         asked = attrs.evolve(IN_TRANSACTION, group_id="")
         assert handle(node, asked)[1] == TxnOffsetCommitResponse(E.INVALID_GROUP_ID)
-
-
-def test_joining_and_leaving() -> None:
-    """A new generation each time, but not for a static member that comes back under its instance."""
-    def ask(member: str = "", instance: str | None = None) -> tuple[Group, JoinGroupResponse]:
-        return join(GROUP, JoinGroupRequest(5, "G", member, instance), "fresh")
-    assert ask() == (Group(3, GROUP.members.set("fresh", None)), JoinGroupResponse(E.NONE, 3, "fresh"))
-    assert ask("m1") == (Group(3, GROUP.members), JoinGroupResponse(E.NONE, 3, "m1"))
-    assert ask("m9") == (GROUP, JoinGroupResponse(E.UNKNOWN_MEMBER_ID, -1, "m9", E.UNKNOWN_MEMBER_ID))
-    assert ask("m1", "i9") == (GROUP, JoinGroupResponse(E.UNKNOWN_MEMBER_ID, -1, "m1", E.UNKNOWN_MEMBER_ID))
-    assert ask("m2") == (Group(3, GROUP.members), JoinGroupResponse(E.NONE, 3, "m2"))  # it stays the instance
-    assert ask("m1", "i2") == (GROUP, JoinGroupResponse(E.FENCED_INSTANCE_ID, -1, "m1", E.FENCED_INSTANCE_ID))
-    back = Group(2, FrozenMap({"m1": None, "fresh": "i2"}))
-    assert ask("", "i2") == (back, JoinGroupResponse(E.NONE, 2, "fresh"))
-    assert leave(GROUP, "m1") == (Group(3, FrozenMap({"m2": "i2"})), E.NONE)
-    assert leave(GROUP, "m9") == (GROUP, E.UNKNOWN_MEMBER_ID)
-    state = GroupCoordinator()
-    assert join_group(state, JoinGroupRequest(5, "")) == (
-        state, JoinGroupResponse(E.INVALID_GROUP_ID, sync_error=E.INVALID_GROUP_ID))
-    assert join_group(state, JoinGroupRequest(5, "G", "m9"))[0] is state  # who is not known makes no group
-    assert leave_group(state, LeaveGroupRequest(3, "G", "m9")) == (state, LeaveGroupResponse(E.UNKNOWN_MEMBER_ID))
-    for number in (1, 2):
-        state, joined = join_group(state, JoinGroupRequest(5, "G"))
-        assert (joined.member_id, joined.generation) == (f"member-{number}", number)
-    state, left = leave_group(state, LeaveGroupRequest(3, "G", "member-1"))
-    assert left.error is E.NONE and list(state.groups["G"].members) == ["member-2"]
-    assert with_group(state, "G") is state and with_group(state, "H").groups["H"] == Group()
 
 
 @pytest.mark.parametrize(("version", "goes"), [(KIP_360, True), (KIP_890_PART_1, True), (KIP_890, False)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from support.node import handle, new_node
 
 from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
 from kafka_proto.broker.leader.appending import (
@@ -18,7 +19,6 @@ from kafka_proto.broker.leader.fetching import delete, fetch, forget_nothing, li
 from kafka_proto.broker.leader.state import NO_GUARD, Leader, Operation, Origin, Verification, has_open_transaction
 from kafka_proto.broker.leader.verification import start
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4, KIP_890_PART_1
-from kafka_proto.gateway.node import handle, new_node
 from kafka_proto.log import (
     EMPTY_LOG,
     Marker,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.node import handle, new_node
 
 from kafka_proto.broker.group.coordinator import refused_commit, refused_commit_as_few_replicas
 from kafka_proto.broker.leader.state import Operation
 from kafka_proto.broker.leader.verification import unverified_produce, unverified_produce_but_unreached
 from kafka_proto.broker.versions import KIP_890_PART_1_3_6, KIP_890_PART_1_3_7, version_of
-from kafka_proto.gateway.node import handle, new_node
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
     AddPartitionsToTxnRequest,
@@ -25,7 +25,7 @@ BATCH = RecordBatch(("x",), 0, 0, 0, True)
 
 def error_in(answer: object) -> Error:
     """Return the code of a response, that of the one partition where it has several."""
-    found: Error = answer.errors["T-0"] if hasattr(answer, "errors") else answer.error  # type: ignore[attr-defined]
+    found: Error = answer.errors["T-0"] if hasattr(answer, "errors") else answer.error
     return found
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.node import Node, deliver_held, elect, handle, holding, new_node, next_deadline, pass_time
 
 from kafka_proto.broker.coordinator.transaction import VALID_PREVIOUS, TxnState
 from kafka_proto.broker.group.offsets import load
@@ -25,7 +25,6 @@ from kafka_proto.broker.versions import (
     BrokerVersion,
     version_of,
 )
-from kafka_proto.gateway.node import Node, deliver_held, elect, handle, new_node, next_deadline, pass_time
 from kafka_proto.log import RecordBatch, rebuild
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
@@ -78,17 +77,17 @@ def moved(node: Node, move: Move, sequences: dict[Any, int]) -> Node:
     """Take a move, and keep the sequence that follows where a batch was taken."""
     kind = move[0]
     if kind == "hold":
-        return attrs.evolve(node, holds_markers=True)
+        return holding(node)
     if kind == "deliver":
         return deliver_held(node)[0]
     if kind == "wait":
         return pass_time(node, next_deadline(node) or node.now)
     if kind == "elect":
-        return elect(attrs.evolve(node, holds_markers=False))
+        return elect(holding(node, holds=False))
     sequences["offset"] = sequences.get("offset", 0) + 1
     request = request_of(node, move, sequences)
     node, response = handle(node, request)
-    if isinstance(request, ProduceRequest) and response.error is Error.NONE:  # type: ignore[attr-defined]
+    if isinstance(request, ProduceRequest) and response.error is Error.NONE:
         key = (request.batch.producer_id, request.batch.producer_epoch, request.partition)
         sequences[key] = sequences.get(key, 0) + 1
     return node

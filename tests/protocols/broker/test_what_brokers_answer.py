@@ -1,4 +1,4 @@
-"""What brokers answer to requests that models do not send: unknown partitions, several at once, lists, groups.
+"""What brokers answer to requests that models do not send: unknown partitions, several at once, lists.
 
 The same on one broker that leads for good and on three with replicated logs.
 """
@@ -9,7 +9,7 @@ import pytest
 
 from harness.model import FrozenMap
 from kafka_proto.broker.versions import KIP_360, KIP_890_4_4
-from kafka_proto.conformance.cluster import Cluster
+from kafka_proto.conformance.cluster import PlayedCluster
 from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.requests import (
     OFFSETS_PARTITION,
@@ -21,12 +21,9 @@ from kafka_proto.requests import (
     Error,
     InitProducerIdRequest,
     InitProducerIdResponse,
-    JoinGroupRequest,
-    LeaveGroupRequest,
     ListOffsetsRequest,
     ListTransactionsRequest,
     OffsetCommitRequest,
-    OffsetFetchRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
@@ -38,13 +35,13 @@ PLAIN = RecordBatch(("a", "b"))
 
 
 @pytest.fixture(params=(1, 3), ids=("local log", "replicated logs"))
-def cluster(request: pytest.FixtureRequest) -> Cluster:
+def cluster(request: pytest.FixtureRequest) -> PlayedCluster:
     """Return brokers of 4.4 with two partitions."""
     brokers: int = request.param
-    return Cluster(KIP_890_4_4, ("T-0", "T-1"), brokers)
+    return PlayedCluster(KIP_890_4_4, ("T-0", "T-1"), brokers)
 
 
-def init(cluster: Cluster, tid: str) -> InitProducerIdResponse:
+def init(cluster: PlayedCluster, tid: str) -> InitProducerIdResponse:
     found = cluster.ask(InitProducerIdRequest(4, tid, 60_000))
     assert isinstance(found, InitProducerIdResponse) and found.error is Error.NONE
     return found
@@ -55,13 +52,13 @@ def init(cluster: Cluster, tid: str) -> InitProducerIdResponse:
     DeleteRecordsRequest(1, ABSENT, -1), OffsetCommitRequest(8, "g", ABSENT, 1),
     TxnOffsetCommitRequest(3, "tid", "g", 0, 0, ABSENT, 1),
 ], ids=lambda request: type(request).__name__)
-def test_a_partition_that_is_not_there_is_unknown(cluster: Cluster, request_: object) -> None:
+def test_a_partition_that_is_not_there_is_unknown(cluster: PlayedCluster, request_: object) -> None:
     """Whatever is asked of it."""
     response = cluster.ask(request_)
     assert getattr(response, "error", None) is Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_what_a_transaction_cannot_have_keeps_the_rest_out(cluster: Cluster) -> None:
+def test_what_a_transaction_cannot_have_keeps_the_rest_out(cluster: PlayedCluster) -> None:
     """All partitions of an AddPartitionsToTxn or none."""
     producer = init(cluster, "tid")
     names = ("T-0", ABSENT)
@@ -70,14 +67,14 @@ def test_what_a_transaction_cannot_have_keeps_the_rest_out(cluster: Cluster) -> 
         {"T-0": Error.OPERATION_NOT_ATTEMPTED, ABSENT: Error.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-def test_a_batch_of_no_transactional_id_is_refused_before_its_partition(cluster: Cluster) -> None:
+def test_a_batch_of_no_transactional_id_is_refused_before_its_partition(cluster: PlayedCluster) -> None:
     """As a broker does that authorises first."""
     batch = RecordBatch(("a",), 1, 0, 0, is_transactional=True)
     response = cluster.ask(ProduceRequest(9, None, -1, ABSENT, batch))
     assert getattr(response, "error", None) is Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-def test_markers_of_several_partitions_are_all_written_and_answered_at_once(cluster: Cluster) -> None:
+def test_markers_of_several_partitions_are_all_written_and_answered_at_once(cluster: PlayedCluster) -> None:
     """Also where brokers of their own lead them, the offsets partition is one, and one is not there."""
     names = tuple(p for p in ("T-0", "T-1", OFFSETS_PARTITION) if cluster.leader(p) == cluster.leader("T-0"))
     found = cluster.ask(WriteTxnMarkersRequest(1, 7, 0, 0, True, (*names, ABSENT)))
@@ -87,7 +84,7 @@ def test_markers_of_several_partitions_are_all_written_and_answered_at_once(clus
         assert [batch.marker for batch in cluster.log(name).batches] == [Marker.COMMIT]
 
 
-def test_a_marker_that_one_partition_refuses_is_written_by_the_others(cluster: Cluster) -> None:
+def test_a_marker_that_one_partition_refuses_is_written_by_the_others(cluster: PlayedCluster) -> None:
     """Each partition has an error of its own: the first has seen a later coordinator."""
     names = tuple(p for p in ("T-0", "T-1", OFFSETS_PARTITION) if cluster.leader(p) == cluster.leader("T-0"))
     cluster.ask(WriteTxnMarkersRequest(1, 7, 0, 5, False, ("T-0",)))
@@ -97,7 +94,7 @@ def test_a_marker_that_one_partition_refuses_is_written_by_the_others(cluster: C
     assert {found.errors[name] for name in names[1:]} <= {Error.NONE}
 
 
-def test_transactions_are_described_and_listed_wherever_their_coordinator_is(cluster: Cluster) -> None:
+def test_transactions_are_described_and_listed_wherever_their_coordinator_is(cluster: PlayedCluster) -> None:
     """Four ids, which Kafka's hash spreads over the partitions of the transaction log."""
     for tid in ("tid-A", "tid-B", "tid-C", "tid-D"):
         init(cluster, tid)
@@ -107,14 +104,14 @@ def test_transactions_are_described_and_listed_wherever_their_coordinator_is(clu
     assert len({producer_id for _, producer_id, _ in listed}) == 4
 
 
-def test_offsets_are_found_by_time_and_at_both_ends(cluster: Cluster) -> None:
+def test_offsets_are_found_by_time_and_at_both_ends(cluster: PlayedCluster) -> None:
     """ListOffsets reads the log that its leader serves."""
     cluster.ask(ProduceRequest(9, None, -1, "T-0", PLAIN))
     assert getattr(cluster.ask(ListOffsetsRequest(5, "T-0", -1)), "offset", None) == 2
     assert getattr(cluster.ask(ListOffsetsRequest(5, "T-0", -2)), "offset", None) == 0
 
 
-def test_a_fetch_that_wants_no_bytes_does_not_wait(cluster: Cluster) -> None:
+def test_a_fetch_that_wants_no_bytes_does_not_wait(cluster: PlayedCluster) -> None:
     """`min_bytes` of 0; another one waits until there is something."""
     response = cluster.ask(ConsumerFetchRequest(11, "T-0", 0, min_bytes=0))
     assert (getattr(response, "error", None), getattr(response, "batches", None)) == (Error.NONE, ())
@@ -122,19 +119,7 @@ def test_a_fetch_that_wants_no_bytes_does_not_wait(cluster: Cluster) -> None:
         cluster.ask(ConsumerFetchRequest(11, "T-0", 0))
 
 
-def test_members_join_commit_and_leave(cluster: Cluster) -> None:
-    """The group's coordinator is the leader of the offsets partition."""
-    joined = cluster.ask(JoinGroupRequest(5, "g"))
-    member, generation = getattr(joined, "member_id", ""), getattr(joined, "generation", -1)
-    done = cluster.ask(OffsetCommitRequest(8, "g", "T-0", 3, generation, member))
-    assert getattr(done, "error", None) is Error.NONE
-    assert getattr(cluster.ask(OffsetFetchRequest(7, "g", "T-0")), "committed_offset", None) == 3
-    assert getattr(cluster.ask(LeaveGroupRequest(3, "g", member)), "error", None) is Error.NONE
-    gone = cluster.ask(OffsetCommitRequest(8, "g", "T-0", 4, generation, member))
-    assert getattr(gone, "error", None) is Error.UNKNOWN_MEMBER_ID
-
-
-def test_a_request_that_no_broker_knows_is_a_type_error(cluster: Cluster) -> None:
+def test_a_request_that_no_broker_knows_is_a_type_error(cluster: PlayedCluster) -> None:
     """Not silence."""
     with pytest.raises(TypeError, match="does not answer str"):
         cluster.ask("what?")
@@ -143,7 +128,7 @@ def test_a_request_that_no_broker_knows_is_a_type_error(cluster: Cluster) -> Non
 @pytest.mark.parametrize("brokers", [1, 3])
 def test_a_whole_transaction_ends_with_a_marker_in_each_partition(brokers: int) -> None:
     """With 3.5's decisions, where the client adds the partitions."""
-    cluster = Cluster(KIP_360, ("T-0", "T-1"), brokers)
+    cluster = PlayedCluster(KIP_360, ("T-0", "T-1"), brokers)
     producer = init(cluster, "tid")
     who = producer.producer_id, producer.producer_epoch
     cluster.ask(AddPartitionsToTxnRequest(3, "tid", *who, ("T-0", "T-1")))

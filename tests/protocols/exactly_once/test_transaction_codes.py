@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
+from support.node import Node, elect, handle, new_node
 from support.paths import RECORDED
 
 from harness.model import Scenario, State, find_scenario, model_of
@@ -26,7 +27,6 @@ from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import WITNESSES
 from kafka_proto.cluster.scenarios import SCENARIOS
 from kafka_proto.conformance import load, play
-from kafka_proto.gateway.node import Node, elect, handle, new_node
 from kafka_proto.log import RecordBatch
 from kafka_proto.requests import (
     DeleteRecordsRequest,
@@ -85,7 +85,7 @@ def unrecorded() -> set[str]:
     for epoch in (1, 0):
         marker = WriteTxnMarkersRequest(2, 0, 0, epoch, False, ("T-0",), 0)
         node, answer = handle(node, marker)
-        found |= {error for error in answer.errors.values()}  # type: ignore[attr-defined]
+        found |= {error for error in answer.errors.values()}
     found.add(after_deletion(new_node(KIP_98, ("T-0",))))
     return {error.value for error in found}
 

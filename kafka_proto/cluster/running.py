@@ -1,0 +1,353 @@
+"""Brokers that run: what is sent arrives at once and in order, and what is due happens. Nothing here knows I/O.
+
+Whoever drives them says what time it is, and which of them are down, paused or cut off. The brokers are those of the
+models: one that leads for good, or several with replicas of each log and the controller that elects their leaders.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+import attrs
+
+from harness.model import FrozenMap, Local, Part, durable, survivor
+from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.composition import in_turn, replicated, started
+from kafka_proto.broker.controller import PARTITION, StackController
+from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
+from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
+from kafka_proto.broker.group.coordinator import GroupCoordinator
+from kafka_proto.broker.group.offsets import Committed, Key
+from kafka_proto.broker.leader.fetching import written_together
+from kafka_proto.broker.leader.role import RecordTimes
+from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
+from kafka_proto.broker.messages import PartitionsDeleted, Request
+from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
+from kafka_proto.broker.parts import CONNECTIONS, COORDINATOR, GROUPS, LEADER
+from kafka_proto.broker.placement import Placement, transaction_partitions
+from kafka_proto.broker.state import METADATA
+from kafka_proto.broker.versions import BrokerVersion
+from kafka_proto.cluster.composition import roles_of
+from kafka_proto.cluster.running_actors import Pair, RunningActors
+from kafka_proto.log import PartitionLog
+from kafka_proto.replication.controller import CONTROLLER
+from kafka_proto.requests import (
+    OFFSETS_PARTITION,
+    partition_name,
+    topic_of,
+)
+
+S = TypeVar("S")
+BLOCK_SIZE = 1_000
+"""Producer ids that a broker is given at a time, as Kafka's controller does."""
+ELECTION = {"disk": "flushed", "election": "clean"}
+DRIVER = "driver"
+
+
+@attrs.frozen
+class Replication:
+    """How many brokers have each partition, and how many of them must be in sync for a write."""
+
+    factor: int = 3
+    min_insync_replicas: int = 1
+
+
+class RunningCluster(RunningActors):
+    """Brokers of a version with the partitions that there are, and what is between them."""
+
+    def __init__(
+        self, version: BrokerVersion, partitions: Collection[str], brokers: int = 1, *, now: int = 0,
+        replication: Replication = Replication(), record_times: RecordTimes = written_together,
+        config: CoordinatorConfig = KAFKAS_DEFAULTS,
+    ) -> None:
+        super().__init__([f"b{n + 1}" for n in range(brokers)], now)
+        self.version = version
+        self.replication = replication
+        self.record_times = record_times
+        """The time stamps of a batch's records."""
+        self.deleted: list[str] = []
+        """Partitions that are gone, until somebody takes note."""
+        self.topics: FrozenMap[str, int] = FrozenMap()
+        """Clients' topics with their numbers of partitions."""
+        self.config = config
+        self._replicas: dict[str, tuple[str, ...]] = {}
+        self._asked = 0
+        for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
+            self._place(p)
+        counts = Counter(map(topic_of, partitions))
+        self.topics = FrozenMap(counts)
+        self._compose()
+
+    @property
+    def is_replicated(self) -> bool:
+        return len(self.brokers) > 1
+
+    @property
+    def placement(self) -> Placement:
+        """Return what roles know of names."""
+        inner = (OFFSETS_PARTITION, *transaction_partitions(len(self.brokers)))
+        own = tuple(p for p in self._replicas if p not in inner)
+        return Placement(self.brokers, (), (), (), own, (), inner[1:])
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Return the partitions of clients' topics, in the order in which they were made."""
+        return self._placement.partitions
+
+    @property
+    def factor(self) -> int:
+        """Return how many replicas a partition has, where nobody says."""
+        return min(self.replication.factor, len(self.brokers))
+
+    def part(self, broker: str, part: Part[S]) -> S:
+        """Return a part of what a broker keeps."""
+        return self._states[broker][part]
+
+    def groups(self, broker: str) -> GroupCoordinator:
+        """Return what a broker knows of groups."""
+        found: GroupCoordinator = self._states[broker][GROUPS].groups
+        return found
+
+    def replicas(self, p: str) -> tuple[str, ...]:
+        """Return the brokers that have a partition, who led it at first before the others."""
+        return self._replicas[p]
+
+    def in_sync(self, p: str) -> tuple[str, ...]:
+        """Return the ISR of a partition, as the controller has it."""
+        if not self.is_replicated:
+            return self.brokers
+        isr = self._states[CONTROLLER][PARTITION[p]].quorum.isr
+        return tuple(b for b in self._replicas[p] if b in isr)
+
+    def leader(self, p: str) -> str:
+        """Return the leader of a partition as the controller knows it; of one that is not there, any broker."""
+        if p not in self._replicas:
+            return self.brokers[0]
+        if not self.is_replicated:
+            return self.brokers[0]
+        return self._states[CONTROLLER][PARTITION[p]].quorum.leader or self._replicas[p][0]
+
+    def log(self, p: str, broker: str | None = None) -> PartitionLog:
+        """Return the log of a partition, as its leader has it, or another broker."""
+        log: PartitionLog = self._states[broker or self.leader(p)][LEADER[p]].log
+        return log
+
+    def leads(self, broker: str, p: str) -> bool:
+        """Say whether a broker serves a partition as its leader."""
+        return p in self._replicas and broker not in self.down and bool(self._states[broker][LEADER[p]].serves)
+
+    def coordinator(self, tid: str) -> Coordinator:
+        """Return the coordinator of a transactional id."""
+        p = self._placement.transaction_partition(tid)
+        cache: Coordinator = self._states[self.leader(p)][COORDINATOR[p]].cache
+        return cache
+
+    @property
+    def transactions(self) -> dict[str, CachedTransaction]:
+        """Return what the coordinators have of each transactional id."""
+        caches = (self._states[self.leader(p)][COORDINATOR[p]].cache for p in self._placement.transaction_partitions)
+        return {tid: cached for cache in caches for tid, cached in cache.transactions.items()}
+
+    @property
+    def entries(self) -> dict[str, TransactionMetadata]:
+        """Return what is in the log of each transactional id."""
+        return {tid: cached.metadata for tid, cached in self.transactions.items()}
+
+    @property
+    def served(self) -> dict[str, PartitionLog]:
+        """Return the log of each partition but those of transactions, as the leader has it that serves it."""
+        leaders = {p: self.leader(p) for p in (*self.partitions, OFFSETS_PARTITION)}
+        return {p: self._states[b][LEADER[p]].log for p, b in leaders.items() if self.leads(b, p)}
+
+    @property
+    def marking(self) -> frozenset[str]:
+        """Return the transactional ids whose markers are not all written."""
+        asked = (each for b in self.brokers for each in self._states[b][CONNECTIONS].asked.values())
+        return frozenset(each.transactional_id for each in asked if each.transactional_id)
+
+    @property
+    def committed_offsets(self) -> FrozenMap[Key, Committed]:
+        """Return what the coordinator of groups has committed."""
+        return self.groups(self.leader(OFFSETS_PARTITION)).offsets.committed
+
+    def with_epoch(self, tid: str, epoch: int) -> None:
+        """Let a transactional id have had so many epochs."""
+        p = self._placement.transaction_partition(tid)
+        b, part = self.leader(p), COORDINATOR[p]
+        mine, cache = self._states[b][part], self.coordinator(tid)
+        cached = cache.transactions[tid]
+        aged = attrs.evolve(cached, metadata=attrs.evolve(cached.metadata, producer_epoch=epoch))
+        after = attrs.evolve(cache, transactions=cache.transactions.set(tid, aged))
+        self._states[b] = self._states[b].put(part, attrs.evolve(mine, cache=after))
+
+    # What comes from outside.
+
+    def send(self, request: object, broker: str, source: str, transaction: str = "") -> int:
+        """Ask a broker, and return the correlation id by which its answer comes, now or later."""
+        self._asked += 1
+        self._settle((Request(request, self._asked, transaction=transaction, source=source, dest=broker),))
+        return self._asked
+
+    def create_topic(
+        self, topic: str, partitions: int, assigned: Mapping[int, tuple[str, ...]] = FrozenMap(), factor: int = -1
+    ) -> None:
+        """Make a topic that is not there; a factor of -1 is the cluster's own."""
+        for index in range(partitions):
+            self._place(partition_name(topic, index), assigned.get(index), factor)
+        self.topics = self.topics.set(topic, partitions)
+        self._compose()
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic with all that is in it, and tell the coordinator of groups."""
+        gone = tuple(p for p in self.partitions if topic_of(p) == topic)
+        for p in gone:
+            del self._replicas[p]
+        self.topics = self.topics.without(topic)
+        self.deleted += gone
+        self._compose()
+        for b in () if self.holds_markers else self.brokers:
+            dests = {asked.message.dest for asked in self._states[b][CONNECTIONS].asked.values()
+                     if not frozenset(gone).isdisjoint(asked.message.request.partitions)}
+            for dest in sorted(dests):  # nobody is left there to answer
+                self._fire(b, f"{REQUEST_TIMEOUT} {dest}")
+        self.send(PartitionsDeleted(gone), self.leader(OFFSETS_PARTITION), DRIVER)
+
+    def elect(self, p: str) -> None:
+        """Let the next member of a partition's ISR lead it; who leads alone does so in a new epoch."""
+        if not self.is_replicated:
+            (b,) = self.brokers
+            broker = self._broker(b)
+            assert isinstance(broker.log, LocalLog)
+            self._states[b] = broker.log.elected(self._states[b], p)
+            self._settle(())
+        else:
+            isr = self.in_sync(p)
+            leader = self.leader(p)
+            order = self._replicas[p]
+            at = order.index(leader)
+            nexts = [b for b in (*order[at + 1:], *order[:at]) if b in isr and b not in self.absent]
+            self._elect(p, nexts[0] if nexts else leader)
+        self._ask_again()
+
+    def crash(self, broker: str) -> None:
+        """Let a broker lose what is not on its disk. Others lead; it is down until it starts again."""
+        if broker in self.down:
+            return
+        self.down |= {broker}
+        before = self._states[broker]
+        initial = self._broker(broker).initial
+        local = initial
+        for part in before:
+            disk = durable(before[part])
+            local = local.put(part, survivor(initial[part], disk) if disk else initial[part])
+        self._states[broker] = local
+        self._unanswered = {
+            (source, id_): dest for (source, id_), dest in self._unanswered.items() if broker not in (source, dest)}
+        self.held = [message for message in self.held if broker not in (message.source, message.dest)]
+        self._fence(broker)
+
+    def start(self, broker: str) -> None:
+        """Start a broker that is down, and let it lead again what it led at first."""
+        self.down -= {broker}
+        self._states[broker] = self._broker(broker).restarted(self._states[broker])
+        self._tell_time(broker)
+        self._settle(())
+        self._ask_again()
+        self._prefer(broker)
+
+    def cut_link(self, links: Collection[Pair]) -> None:
+        """Let these pairs of brokers, and no others, not hear each other."""
+        self.links = frozenset(links)
+        self._deliver_held()
+        self._ask_again()
+
+    def pause(self, brokers: Collection[str]) -> None:
+        """Let these brokers, and no others, take nothing."""
+        self.paused = frozenset(brokers)
+        self._deliver_held()
+
+    def isolate(self, brokers: Collection[str]) -> None:
+        """Let these brokers, and no others, be cut off from everybody: others lead what they led."""
+        before, self.cut_off = self.cut_off, frozenset(brokers)
+        for b in sorted(self.cut_off - before):
+            self._fence(b)
+        self._deliver_held()
+        self._ask_again()
+        for b in sorted(before - self.cut_off - self.down):
+            self._prefer(b)
+
+    # How it is made.
+
+    def _place(self, p: str, replicas: tuple[str, ...] | None = None, factor: int = -1) -> None:
+        """Give a partition its replicas, which begin with the next broker each time."""
+        if replicas is None:
+            first = len(self._replicas) % len(self.brokers)
+            replicas = in_turn(self.brokers, first, self.factor if factor == -1 else factor)
+        self._replicas[p] = replicas
+
+    def _compose(self) -> None:
+        """Make the brokers for the partitions that there are; what they kept, they keep."""
+        before, names = self._states, self.brokers
+        self._placement = placement = self.placement
+        roles = {b: roles_of(b, self.version, placement, times_out=True, block_size=BLOCK_SIZE,
+                             record_times=self.record_times, config=self.config) for b in names}
+        if not self.is_replicated:
+            (b,) = names
+            log = LocalLog(b, roles[b], dict.fromkeys(placement.all_partitions, b))
+            broker = Broker(b, log, roles[b], asks_again=False)
+            empty = {RECORDS[p]: Records(leader_epoch=0) for p in log.led}
+            first = broker.initial
+            for part, records in empty.items():
+                first = first.put(part, records)
+            self._actors, self._states = {b: broker}, {b: broker.started(log.known(first), empty)}
+        else:
+            sizes = {"elections": 0, "min-insync-replicas": self.replication.min_insync_replicas}
+            hosts = {p: self._replicas[p] for p in placement.all_partitions}
+            controller, rules, members = replicated(names, hosts, roles, sizes, ELECTION)
+            self._actors = {each.name: each for each in (*members, controller)}
+            self._states = {**started(controller.initial, rules, members), controller.name: controller.initial}
+        for name, state in before.items():
+            self._states[name] = carried_over(state, self._states[name])
+        for name in names:
+            self._tell_time(name)
+        self._settle(())
+
+    # Elections.
+
+    def _controller(self) -> StackController:
+        controller = self._actors[CONTROLLER]
+        assert isinstance(controller, StackController)
+        return controller
+
+    def _fence(self, broker: str) -> None:
+        """Let the controller find out that a broker does not answer: it leaves each ISR and office."""
+        if self.is_replicated:
+            turn = self._controller().fenced(self._states[CONTROLLER], broker)
+            self._states[CONTROLLER] = turn.local
+            self._settle(turn.sent)
+            self._ask_again()
+
+    def _elect(self, p: str, broker: str) -> None:
+        turn = self._controller().elected(self._states[CONTROLLER], p, broker)
+        self._states[CONTROLLER] = turn.local
+        self._settle(turn.sent)
+
+    def _prefer(self, broker: str) -> None:
+        """Let a broker lead again what it led at first, where it is in sync (`auto.leader.rebalance.enable`)."""
+        for p, replicas in self._replicas.items() if self.is_replicated else ():
+            if replicas[0] == broker and broker in self.in_sync(p) and self.leader(p) != broker:
+                self._elect(p, broker)
+        self._ask_again()
+
+def carried_over(before: Local, after: Local) -> Local:
+    """Return a state of more or fewer partitions with what another one kept."""
+    for part in before:
+        if part in after and part is not METADATA:
+            after = after.put(part, before[part])
+    if METADATA in before:
+        metadata, fresh = before[METADATA], after[METADATA].known
+        there = FrozenMap({p: metadata.known.get(p, known) for p, known in fresh.items()})
+        after = after.put(METADATA, attrs.evolve(metadata, known=there))
+    return after

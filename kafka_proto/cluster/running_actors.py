@@ -1,0 +1,278 @@
+"""Actors whose messages arrive at once and in order, but for those that are down, paused or cut off; and their timers.
+
+Nothing here knows I/O, chance or a clock: whoever drives them says what time it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Any, Self
+
+import attrs
+
+from harness.model import Actor, FrozenMap, Local, Message, Turn
+from kafka_proto.broker.broker import Broker
+from kafka_proto.broker.messages import Request, Response
+from kafka_proto.broker.other_brokers import REQUEST_TIMEOUT
+from kafka_proto.broker.parts import CONNECTIONS
+from kafka_proto.broker.state import METADATA, known
+from kafka_proto.replication.known import LeaderAndEpoch
+from kafka_proto.requests import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    Error,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+MOST_MESSAGES = 100_000
+"""Of one input: more means that the brokers do not come to rest."""
+RETRY_MS = 100
+"""After which a broker asks another one again that did not do what it was asked."""
+REQUEST_TIMEOUT_MS = 30_000
+"""After which it asks one again that does not answer (`request.timeout.ms`)."""
+EXPAND_ISR = "ProposeExpandIsr"
+REPLICA_LAG_TIME = "ReplicaLagTime"
+REPLICA_LAG_MS = 500
+"""How long a follower may hold up the high watermark; Kafka's `replica.lag.time.max.ms` is 30,000."""
+Pair = frozenset[str]
+"""Two brokers."""
+
+
+class RunningActors:
+    """Brokers and, where logs are replicated, their controller, with what is between them."""
+
+    def __init__(self, brokers: Sequence[str], now: int) -> None:
+        self.brokers = tuple(brokers)
+        self.now = now
+        """In milliseconds."""
+        self.answers: dict[int, Any] = {}
+        """By correlation id: what was answered and is not taken yet."""
+        self.holds_markers = False
+        """Whether markers stay on their way, whatever their links."""
+        self.held: list[Message] = []
+        """What is on its way and does not arrive, in the order in which it was sent."""
+        self.written: list[tuple[str, Error]] = []
+        """What partitions answered to markers of the coordinators."""
+        self.down: frozenset[str] = frozenset()
+        self.paused: frozenset[str] = frozenset()
+        self.cut_off: frozenset[str] = frozenset()
+        """Brokers that hear nobody and that nobody hears, the controller included."""
+        self.links: frozenset[Pair] = frozenset()
+        """Brokers that do not hear each other."""
+        self.changes = 0
+        """How many turns changed something: where it is the same, nothing happened."""
+        self._actors: dict[str, Actor[Local]] = {}
+        self._states: dict[str, Local] = {}
+        self._armed: dict[tuple[str, str], int] = {}
+        self._unanswered: dict[tuple[str, int], str] = {}
+        """What brokers have taken of each other and not answered: by who asked and correlation id, who was asked."""
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """Return the brokers that are down or cut off: nobody can ask them, and they lead nothing."""
+        return self.down | self.cut_off
+
+    def known(self, broker: str, p: str) -> LeaderAndEpoch:
+        """Return leader and epoch of a partition, as a broker knows them."""
+        return known(self._states[broker], p)
+
+    def fork(self) -> Self:
+        """Return brokers that go on from here by themselves."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(other, name, copy(value))
+        return other
+
+    def pass_time(self, now: int) -> None:
+        """Let it be a time, which does not go back, and what is due then happen."""
+        self.at(now)
+        fired = set[tuple[int, str, str]]()
+        while due := [each for each in self.deadlines() if each[0] <= self.now and each not in fired]:
+            _, name, timer = earliest = min(due)
+            fired.add(earliest)
+            self._armed.pop((name, timer), None)
+            self._fire(name, timer)
+
+    def at(self, now: int) -> None:
+        """Let it be a time; nothing that is due happens."""
+        if now <= self.now:
+            return
+        self.now = now
+        for name in self.brokers:
+            self._tell_time(name)
+
+    @property
+    def deadline(self) -> int | None:
+        """Return when something is due."""
+        return min((each[0] for each in self.deadlines()), default=None)
+
+    def deliver_held(self) -> tuple[tuple[str, Error], ...]:
+        """Deliver the markers that were held, and return the answers of their partitions."""
+        self.holds_markers, self.written = False, []
+        self._deliver_held()
+        return tuple(self.written)
+
+    @property
+    def held_versions(self) -> tuple[int, ...]:
+        """Return the versions of the requests for markers that are held."""
+        return tuple(each.request.version for each in self.held if isinstance(each, Request) and marks(each))
+
+    def _broker(self, name: str) -> Broker:
+        broker = self._actors[name]
+        assert isinstance(broker, Broker)
+        return broker
+
+    def _tell_time(self, name: str) -> None:
+        local = self._states[name]
+        self._states[name] = local.put(METADATA, attrs.evolve(local[METADATA], clock=self.now))
+
+    def _ask_again(self) -> None:
+        """Let everybody ask again what was not answered: who leads may be another, and messages may be lost."""
+        for name in sorted(self._actors):
+            if name in self.down:
+                continue
+            for timer in self._actors[name].timers(self._states[name]):
+                kind, _, dest = timer.partition(" ")
+                if kind in ("BrokerRequestTimeout", "ResendLeaderAndIsr") or (
+                        kind == REQUEST_TIMEOUT and (not self._waits(name, dest) or self._has_moved(name, dest))):
+                    self._fire(name, timer)
+
+    def _has_moved(self, name: str, dest: str) -> bool:
+        """Say whether markers are on their way to a broker that does not lead their partition any longer."""
+        asked = (each.message for each in self._states[name][CONNECTIONS].asked.values() if each.message.dest == dest)
+        return any(marks(each) and self.known(name, each.request.partitions[0]).leader not in ("", dest)
+                   for each in asked)
+
+    def _became(self, name: str, local: Local) -> None:
+        self.changes += local is not self._states[name]
+        self._states[name] = local
+
+    def _fire(self, name: str, timer: str) -> None:
+        """Do what an armed timer makes a broker do; one that is about several followers goes on until it has none."""
+        kind, _, dest = timer.partition(" ")
+        if kind == REQUEST_TIMEOUT and self._waits(name, dest):  # what is on its way is lost with the connection
+            self.held = [each for each in self.held if (each.source, each.dest) != (name, dest) or not marks(each)]
+        while (turn := next(iter(self._actors[name].timer_fired(self._states[name], timer)), None)) is not None:
+            self._became(name, turn.local)
+            self._settle(turn.sent)
+            if not timer.startswith(REPLICA_LAG_TIME):
+                return
+
+    def deadlines(self) -> list[tuple[int, str, str]]:
+        """Return when armed timers are due, with the broker's name and the timer's."""
+        found = []
+        armed = {}
+        for name in self.brokers:
+            if name in self.absent or name in self.paused:
+                continue
+            for timer in self._broker(name).timers(self._states[name]):
+                since = armed[name, timer] = self._armed.get((name, timer), self.now)
+                at = self._due(name, timer, since)
+                if at is not None:
+                    found.append((at, name, timer))
+        self._armed = armed
+        return found
+
+    def _due(self, name: str, timer: str, since: int) -> int | None:
+        """Return when a timer is due: when its role says, or so long after it was armed."""
+        kind, _, about = timer.partition(" ")
+        if kind == REQUEST_TIMEOUT:
+            if self._waits(name, about) or self.holds_markers:
+                return None
+            asked = self._states[name][CONNECTIONS].asked
+            is_taken = all((name, id_) in self._unanswered for id_ in asked if asked[id_].message.dest == about)
+            return since + (REQUEST_TIMEOUT_MS if is_taken else RETRY_MS)
+        if kind == REPLICA_LAG_TIME:
+            return since + REPLICA_LAG_MS
+        return self._broker(name).deadline(self._states[name], timer)
+
+    def _waits(self, source: str, dest: str) -> bool:
+        """Say whether what one sends another does not arrive now."""
+        if source not in self._actors or dest not in self._actors:
+            return False
+        ends = {source, dest}
+        return bool(ends & self.cut_off) or frozenset(ends) in self.links or dest in self.paused
+
+    def _deliver_held(self) -> None:
+        held, self.held = self.held, []
+        self._settle(held)
+
+    def _settle(self, sent: Iterable[Message]) -> None:
+        """Deliver what was sent, and all that follows, until nothing is on its way and nobody has anything to do."""
+        ahead, delivered = deque(sent), 0
+        while True:
+            while ahead:
+                delivered += 1
+                if delivered > MOST_MESSAGES:
+                    raise RuntimeError(f"the brokers do not come to rest after {MOST_MESSAGES:,} messages")
+                ahead.extend(self._delivered(ahead.popleft()))
+            for name in self._actors:
+                turn = next((turn for turn in self._steps(name) if not self._expands_to_the_silent(turn)), None)
+                if turn is not None:
+                    self._became(name, turn.local)
+                    ahead.extend(turn.sent)
+                    break
+            else:
+                return
+
+    def _steps(self, name: str) -> Iterable[Turn[Local]]:
+        return () if name in self.absent else self._actors[name].step(self._states[name])
+
+    def _expands_to_the_silent(self, turn: Turn[Local]) -> bool:
+        """Say whether a leader would let a follower into its ISR that it does not hear: Kafka's does so at a fetch."""
+        if turn.action != EXPAND_ISR:
+            return False
+        leader, _, follower = turn.args
+        return follower in self.down or follower in self.paused or self._waits(follower, leader)
+
+    def _delivered(self, message: Message) -> tuple[Message, ...]:
+        """Let a message arrive, and return what is sent then."""
+        source, dest = message.source, message.dest
+        if dest not in self._actors:
+            if isinstance(message, Response):
+                self.answers[message.correlation] = message.response
+            return ()
+        if dest in self.down or source in self.down or self._waits(source, dest):
+            if source in self.down:
+                return ()
+            if isinstance(message, Request) and isinstance(message.request, AddPartitionsToTxnRequest):
+                return self._taken(refused(message))
+            if dest not in self.down:
+                self.held.append(message)
+            return ()
+        if self.holds_markers and source in self._actors and marks(message):
+            self.held.append(message)
+            return ()
+        if isinstance(message, Request) and source in self._actors:
+            self._unanswered[source, message.correlation] = dest
+        if isinstance(message, Response):
+            self._unanswered.pop((dest, message.correlation), None)
+            if isinstance(message.response, WriteTxnMarkersResponse):
+                self.written += message.response.errors.items()
+        return self._taken(message)
+
+    def _taken(self, message: Message) -> tuple[Message, ...]:
+        """Let a broker, or the controller, take a message that has arrived, and return what it sends then."""
+        dest = message.dest
+        turn = next(iter(self._actors[dest].on_message(self._states[dest], message)), None)
+        if turn is None:
+            return ()
+        self._became(dest, turn.local)
+        return turn.sent
+
+
+def marks(message: Message) -> bool:
+    return isinstance(message, Request) and isinstance(message.request, WriteTxnMarkersRequest)
+
+
+def refused(message: Request) -> Response:
+    """Return what a leader makes of a coordinator that it cannot ask: its connection is refused."""
+    errors = FrozenMap({p: Error.NETWORK_EXCEPTION for p in message.request.partitions})
+    return Response(
+        AddPartitionsToTxnResponse(errors), message.correlation, message.connection, source=message.dest,
+        dest=message.source,
+    )

@@ -1,0 +1,169 @@
+"""What an API of the wire is asked with, and what it asks of the brokers: requests of one partition or name each.
+
+A handler is a generator: it yields requests for the broker that is asked, all of them sent at once, and is sent their
+answers when all have come, which may be later; it returns the fields of the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from functools import wraps
+from typing import Any
+
+import attrs
+
+from kafka_proto.cluster.running import RunningCluster
+from kafka_proto.errors import BY_NAME
+from kafka_proto.gateway.codec import Fields
+from kafka_proto.gateway.connection import Request
+from kafka_proto.gateway.inputs import Settings
+from kafka_proto.requests import OFFSETS_PARTITION, Error, partition_index, partition_name, topic_of
+
+NO_ERROR = 0
+MOST_PARTITIONS = 10_000
+
+
+@attrs.frozen
+class Waits:
+    """A handler looks again when something has happened, or at a time."""
+
+    until: int
+
+
+@attrs.frozen
+class Reply:
+    """The response to a request; None where none is written. With `closes` the connection ends."""
+
+    response: Fields | None
+    closes: str | None = None
+    """Why."""
+
+
+Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Reply]
+
+
+@attrs.frozen
+class Context:
+    """The cluster as one of its brokers is asked."""
+
+    settings: Settings
+    cluster: RunningCluster
+    asked: int
+    """The broker's number."""
+    transaction: str = ""
+    """The ghost: the transaction that the request is of."""
+
+    @property
+    def now(self) -> int:
+        """Return the time in milliseconds."""
+        return self.cluster.now
+
+    @property
+    def name(self) -> str:
+        return f"b{self.asked}"
+
+    @property
+    def there(self) -> tuple[int, ...]:
+        """Return the brokers that are known to be up."""
+        return tuple(number for number in self.settings.brokers if f"b{number}" not in self.cluster.absent)
+
+    def has(self, topic: str, index: int) -> bool:
+        """Say whether a partition is there for clients: those of internal topics are not."""
+        return 0 <= index < self.partitions(topic)
+
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has that clients know, 0 where there is none."""
+        return self.cluster.topics.get(topic, 0)
+
+    def leader(self, p: str) -> int:
+        """Return the number of a partition's leader as the broker knows it, -1 where it knows of none."""
+        leader = self.cluster.known(self.name, p).leader
+        return number_of(leader) if leader else -1
+
+    def coordinator(self, key: str, is_group: bool) -> int:
+        """Return the number of the broker that coordinates a group or a transactional id, -1 where nobody does."""
+        return self.leader(OFFSETS_PARTITION if is_group else self.cluster.placement.transaction_partition(key))
+
+
+Api = Callable[[Context, Request], Handling]
+
+
+def number_of(broker: str) -> int:
+    """Return the number of a broker's name, as 1 of `b1`."""
+    return int(broker[1:])
+
+
+def code(name: str) -> int:
+    """Return the number of an error code, by Kafka's name."""
+    number = BY_NAME[name].number
+    assert number is not None, name
+    return number
+
+
+def number(error: Error) -> int:
+    """Return the number of an error code."""
+    return code(error.value)
+
+
+def wrong_place(here: Context, topic: str, index: int) -> int:
+    """Return the error code for a partition that is not there, or that another broker leads; 0 where there is none."""
+    if not here.has(topic, index):
+        return code("UNKNOWN_TOPIC_OR_PARTITION")
+    return NO_ERROR if here.cluster.leads(here.name, partition_name(topic, index)) else code("NOT_LEADER_OR_FOLLOWER")
+
+
+def not_coordinator(here: Context, key: str | None, *, is_group: bool = False) -> int:
+    """Return the error code for a group or a transactional id that another broker coordinates; 0 where none does."""
+    is_here = key is None or here.coordinator(key, is_group) == here.asked
+    return NO_ERROR if is_here else code("NOT_COORDINATOR")
+
+
+def at_once(look: Callable[[Context, Request], Fields]) -> Api:
+    """Return the handler of an API that asks nobody."""
+
+    @wraps(look)
+    def handling(here: Context, request: Request) -> Handling:
+        return Reply(look(here, request))
+        yield  # nothing: what makes it a generator
+
+    return handling
+
+
+def ask(request: object) -> Generator[tuple[object, ...], tuple[Any, ...], Any]:
+    """Ask one thing, and return its answer."""
+    (answer,) = yield (request,)
+    return answer
+
+
+def each(
+    topics: Iterable[Fields], inner: str, one: Callable[[str, Any], object],
+    fields: Callable[[str, Any, Any], Fields], name: str = "name",
+) -> Generator[tuple[object, ...], tuple[Any, ...], list[tuple[str, tuple[Fields, ...]]]]:
+    """Ask for each partition of each topic, and return what came of them by topic.
+
+    `one` is what is asked about a partition, or its fields already where nothing is.
+    """
+    found = [(topic[name], [(partition, one(topic[name], partition)) for partition in topic[inner]])
+             for topic in topics]
+    asked = tuple(request for _, rows in found for _, request in rows if not isinstance(request, dict))
+    answers = iter((yield asked)) if asked else iter(())
+    return [
+        (topic, tuple(request if isinstance(request, dict) else fields(topic, partition, next(answers))
+                      for partition, request in rows))
+        for topic, rows in found]
+
+
+def named(topic: str, index: int) -> str:
+    """Return the name of a partition that a client speaks of; a number below 0 is in no name that a partition has.
+
+    `t` at -1 would be called as `t-` at 1.
+    """
+    return partition_name(topic, index) if index >= 0 else f"{topic}/{index}"
+
+
+def by_topic(names: Iterable[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """Return partitions by topic, both sorted."""
+    found: dict[str, list[int]] = {}
+    for each_name in names:
+        found.setdefault(topic_of(each_name), []).append(partition_index(each_name))
+    return [(topic, tuple(sorted(indexes))) for topic, indexes in sorted(found.items())]

@@ -1,0 +1,59 @@
+"""Connections of clients, and requests that brokers have taken of them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import attrs
+
+from kafka_proto.gateway import offer as apis
+from kafka_proto.gateway.codec import api_name
+from kafka_proto.gateway.connection import Connection, Request
+from kafka_proto.gateway.context import Handling
+from kafka_proto.gateway.faults import FOREVER, Token
+
+
+@attrs.define
+class Client:
+    """A connection with its broker and what waits on it."""
+
+    connection: Connection
+    broker: int
+    waiting: deque[Request] = attrs.field(factory=deque)
+    asked: Request | None = None
+    """The request that is looked at, or held back, until it is answered."""
+    ends: str | None = None
+    """Why it will be closed once its requests are answered."""
+    loses: bool = False
+    """Whether it is closed in place of the answer to what is asked."""
+    unsent: bytes = b""
+    """What a broker that is paused has not written."""
+    transactions: dict[int, str] = attrs.field(factory=dict)
+    """Of requests that were not answered, by number."""
+
+
+@attrs.define(eq=False)
+class UnderWay:
+    """A request that a broker has taken and not answered: what it asked and waits for, or until when it looks again."""
+
+    token: Token
+    broker: int
+    request: Request
+    transaction: str
+    handling: Handling
+    asked: tuple[int, ...] = ()
+    """Correlation ids."""
+    until: int = FOREVER
+    changes: int = -1
+    """How much had happened when it looked last."""
+
+
+def name_of(request: Request) -> str:
+    return api_name(request.api_key, request.version)
+
+
+def end_of(request: Request) -> str:
+    """Return what an EndTxn asks for."""
+    if request.api_key != apis.END_TXN:
+        return ""
+    return "commit" if request.message["committed"] else "abort"

@@ -1,0 +1,111 @@
+"""What members ask of their group's coordinator, and what it answers: the classic group protocol (KIP-345, KIP-394)."""
+
+from __future__ import annotations
+
+import attrs
+
+from kafka_proto.requests.error import Error
+
+NO_GENERATION = -1
+UNKNOWN_MEMBER = ""
+
+
+@attrs.frozen
+class JoinGroupRequest:
+    version: int
+    group_id: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    """From version 1; before that it is the session's."""
+    member_id: str
+    group_instance_id: str | None
+    """From version 5."""
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    """Name and metadata of each, the preferred one first."""
+    client_id: str = ""
+    """Of the request's header."""
+
+
+@attrs.frozen
+class JoinGroupResponse:
+    error: Error
+    member_id: str = UNKNOWN_MEMBER
+    generation_id: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = UNKNOWN_MEMBER
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+    """To the leader: each member's id, instance, and metadata for the chosen protocol."""
+    skip_assignment: bool = False
+    """Whether a leader that has come back is to assign nothing (KIP-814)."""
+
+
+@attrs.frozen
+class SyncGroupRequest:
+    version: int
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    """From version 5, as `protocol_name`."""
+    protocol_name: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+    """Of the leader: each member's id and assignment."""
+
+
+@attrs.frozen
+class SyncGroupResponse:
+    error: Error
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@attrs.frozen
+class HeartbeatRequest:
+    version: int
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+@attrs.frozen
+class HeartbeatResponse:
+    error: Error
+
+
+@attrs.frozen
+class MemberIdentity:
+    """A member that leaves: by its id, or by its instance alone."""
+
+    member_id: str
+    group_instance_id: str | None = None
+
+
+@attrs.frozen
+class MemberResponse:
+    """What becomes of a member that leaves."""
+
+    member_id: str
+    group_instance_id: str | None
+    error: Error
+
+
+@attrs.frozen
+class LeaveGroupRequest:
+    """Versions before 3 have one member, without instance."""
+
+    version: int
+    group_id: str
+    members: tuple[MemberIdentity, ...]
+
+
+@attrs.frozen
+class LeaveGroupResponse:
+    error: Error
+    """Before version 3 that of the only member."""
+    members: tuple[MemberResponse, ...] = ()
+    """From version 3."""
