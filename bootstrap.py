@@ -256,7 +256,7 @@ def campaign(rest: list[str]) -> NoReturn:
 
 def test_browser(rest: list[str]) -> None:
     """Run the tests of the demo's page, or say in one line why they are left out."""
-    found = subprocess.run([str(PYTHON), "tests/support/browser.py"], capture_output=True, text=True, check=False)
+    found = subprocess.run([str(PYTHON), "tests/support/demo/browser.py"], capture_output=True, text=True, check=False)
     if found.returncode != 0:
         print(f"test-browser is left out: {found.stdout.strip()}")
         return

@@ -12,7 +12,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.client_programs import CLIENTS, CLUSTERS, FEATURES, Client, Missing, command_of, played, running, version
+from support.gateway.client_programs import (
+    CLIENTS,
+    CLUSTERS,
+    FEATURES,
+    Client,
+    Missing,
+    command_of,
+    played,
+    running,
+    version,
+)
 
 from kafka_proto.gateway.cluster import KafkaCluster
 

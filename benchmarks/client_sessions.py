@@ -24,10 +24,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.client_programs import CLIENTS, CLUSTERS, FEATURES, Client, Missing, command_of, played, running
+from support.gateway.client_programs import CLIENTS, CLUSTERS, FEATURES, Client, Missing, command_of, played, running
 
 from harness.record import Recorder, read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway.cluster import KafkaCluster
 
 FAULTS = "delay=1,drop=1,lose=1,duplicate=1,elect=1"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.client_programs import NEWEST, Client, Missing, Running, command_of, running
+from support.gateway.client_programs import NEWEST, Client, Missing, Running, command_of, running
 
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.drawn import LATEST_MS, draw, read_budget

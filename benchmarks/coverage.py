@@ -13,12 +13,12 @@ import argparse
 
 from harness.memo.interning import long_lived
 from harness.model import Faults, Model, Refusal, find_model, find_scenario, model_of
-from harness.simulate.coverage import Coverage
-from harness.simulate.guards import Guards
-from harness.simulate.plan import Plan, everything, plan_of
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan, everything, plan_of
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.guards import Guards
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.coverage import Coverage
 
 STRATEGIES = ("random", "pct", "guided")
 POINTS = 10

@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from support.browser import Tab, browser, lacking, served
+from support.demo.browser import Tab, browser, lacking, served
 
 NINE = ("clients=3", "brokers=5")
 """With the controller these are nine actors of `cluster`."""

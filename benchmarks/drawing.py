@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from harness.simulate.chance import Seeded
+from harness.simulate.strategies.chance import Seeded
 from kafka_proto.broker.coordinator.transaction import PREPARED
 from kafka_proto.broker.versions import version_of
 from kafka_proto.clients.producer.families import FAMILIES, Family

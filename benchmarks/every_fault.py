@@ -25,11 +25,11 @@ import attrs
 from harness.memo.interning import long_lived
 from harness.model import Faults, Refusal, find_model
 from harness.model.faults import FAULT_KINDS
-from harness.simulate.plan import everything
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
-from harness.simulate.workers import end_with_parent
+from harness.simulate.hunting.workers import end_with_parent
+from harness.simulate.runs.plan import everything
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
 from harness.verify.simulated_runs import refine_runs
 
 BLOCK = 250

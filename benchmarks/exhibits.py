@@ -17,10 +17,10 @@ from itertools import repeat
 
 from harness.explore.flaw import fewest_steps
 from harness.model import Scenario, scenarios
-from harness.record.searched import searched
-from harness.simulate.shrink import shrink
-from harness.simulate.tasks import Task, carry_out
-from harness.simulate.workers import end_with_parent
+from harness.record.search_results import searched
+from harness.simulate.hunting.tasks import Task, carry_out
+from harness.simulate.hunting.workers import end_with_parent
+from harness.simulate.trails.shrink import shrink
 
 STRATEGIES = ("random", "pct", "guided")
 

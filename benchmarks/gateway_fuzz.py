@@ -27,8 +27,8 @@ import attrs
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from support.drawn_requests import BROKERS, session
-from support.wire import request_bytes
+from support.gateway.drawn_requests import BROKERS, session
+from support.gateway.wire import request_bytes
 
 from harness.record import read_trail, trail_of_text
 from kafka_proto.gateway.host import Arrived, Close, Gone, Host, Opened, Passed, Write

@@ -22,10 +22,10 @@ from measure import resident
 from harness.cli.group import pairs
 from harness.memo.interning import long_lived
 from harness.model import Refusal
-from harness.simulate.plan import Plan, resolve
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan, resolve
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 
 TENTHS = 10
 KILO = 1 if sys.platform == "darwin" else 1024

@@ -35,10 +35,10 @@ from harness.explore.packed.search import Search
 from harness.memo.interning import long_lived
 from harness.model import find_model
 from harness.record import Recorder
-from harness.simulate.plan import resolve
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import resolve
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
 
 DAY = "2026-01-01"
 WARM = 200

@@ -17,11 +17,11 @@ import trio
 
 from harness.model import find_model
 from harness.record import Recorder
-from harness.simulate.plan import Plan
-from harness.simulate.session import Session, run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import Host
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.runtimes.trio_runtime import TrioHost
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.cluster import properties as cluster
 from kafka_proto.transactions.properties import INVARIANTS
 
@@ -65,7 +65,7 @@ def on_trio(tables: Tables, history: bool) -> Callable[[int], int]:
         steps = 0
         for number in range(seed, seed + 10):
             recorder = Recorder() if history else None
-            host = Host(Session(tables, plan, RandomStrategy(number % SEEDS), recorder))
+            host = TrioHost(Session(tables, plan, RandomStrategy(number % SEEDS), recorder))
             steps += len((await host.run()).trail.choices)
         return steps
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from compaction import actor_properties, bookkeeper, broker, clients, messages
 from compaction.bookkeeper import BOOKKEEPER, Bookkeeper
 from compaction.broker import CompactingBroker, keys_of
-from compaction.clients import BROKER, PRODUCER, Producer, Reader
+from compaction.clients import BROKER, PRODUCER, CompactedReader, PulsarProducer
 from compaction.compactor import CompactorState, first_lost
 from compaction.reader import read_twice
 from compaction.records import NULL_KEY, NULL_VALUE, TopicMessage
@@ -45,8 +45,8 @@ def build(
     retain_null_key = settings["retain-null-key"] == "true"
     host = CompactingBroker(version, retain_null_key)
     names = names_of_readers(sizes)
-    readers = [Reader(name, sizes["messages"], sizes["disconnects"]) for name in names]
-    producer = Producer(sizes["messages"], *keys_and_values(sizes))
+    readers = [CompactedReader(name, sizes["messages"], sizes["disconnects"]) for name in names]
+    producer = PulsarProducer(sizes["messages"], *keys_and_values(sizes))
     return Model(
         "compaction/pulsar/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},), network, faults,
         (

@@ -34,7 +34,7 @@ from compaction.messages import (
 )
 from compaction.reader import Position
 from compaction.records import Cursor, Entry, PhaseOneResult
-from compaction.versions import Version
+from compaction.versions import CompactionVersion
 from harness.model import Actor, Message, Turn, fresh, persisted, volatile
 
 
@@ -74,7 +74,7 @@ class TopicBroker(Actor[Any]):
     name = BROKER
     may_crash = True
 
-    def __init__(self, version: Version, retain_null_key: bool, initial: Broker) -> None:
+    def __init__(self, version: CompactionVersion, retain_null_key: bool, initial: Broker) -> None:
         self.version = version
         self.retain_null_key = retain_null_key
         self.initial = initial
@@ -197,7 +197,7 @@ class TopicBroker(Actor[Any]):
 class CompactingBroker(TopicBroker):
     """The spec's compaction: the six states, one effect each."""
 
-    def __init__(self, version: Version, retain_null_key: bool) -> None:
+    def __init__(self, version: CompactionVersion, retain_null_key: bool) -> None:
         super().__init__(version, retain_null_key, Broker())
 
     def compact(self, local: Broker) -> Iterable[Turn[Broker]]:

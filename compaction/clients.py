@@ -37,7 +37,7 @@ class ProducerState:
         return self.sent[-1].id if self.sent else 0
 
 
-class Producer(Actor[ProducerState]):
+class PulsarProducer(Actor[ProducerState]):
     """Sends messages of any key and value, in batches of up to `most` messages."""
 
     name = PRODUCER
@@ -113,7 +113,7 @@ class ReaderState:
     seen: tuple[Seen, ...] = ()
 
 
-class Reader(Actor[ReaderState]):
+class CompactedReader(Actor[ReaderState]):
     """A reader with read-compacted, from the earliest position; it stops when it is behind the last message."""
 
     initial = ReaderState()

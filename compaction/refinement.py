@@ -23,7 +23,7 @@ from compaction.extensions import ACTIONS, EXTENSIONS
 from compaction.messages import LedgerDeleted, LedgerSealed
 from compaction.records import Cursor, PhaseOneResult
 from compaction.spec import Constants
-from compaction.versions import Version
+from compaction.versions import CompactionVersion
 from harness.model import RELIABLE, UNORDERED_SET, Faults, FrozenMap, Message, Model, Refinement, Value, View, slot
 from harness.model.faults import BUDGET
 from harness.model.spec import processes
@@ -45,7 +45,7 @@ BY: Mapping[str, tuple[str, ...]] = {
 
 
 def refinement(
-    sizes: Mapping[str, int], settings: Mapping[str, str], version: Version, faults: Faults
+    sizes: Mapping[str, int], settings: Mapping[str, str], version: CompactionVersion, faults: Faults
 ) -> Refinement:
     """Return the refinement of `compaction/pulsar/actors` to `compaction/pulsar` at a size."""
     crashes = crashes_in(faults.budget)

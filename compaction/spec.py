@@ -15,7 +15,7 @@ import attrs
 from compaction import compactor
 from compaction.compactor import TRANSITIONS, CompactorState
 from compaction.records import NIL, NULL_KEY, NULL_VALUE, Cursor, Ledger, PhaseOneResult
-from compaction.versions import AS_WRITTEN, DEPARTURES, Version
+from compaction.versions import AS_WRITTEN, DEPARTURES, CompactionVersion
 from harness.model import FrozenMap, Kind, Model, State, Value, View, departed, slot
 from harness.model.spec import Change, Index, Next, Writes, action, once
 
@@ -35,7 +35,7 @@ class Constants:
     models_producer: bool
     models_consumer: bool
     retain_null_key: bool
-    version: Version
+    version: CompactionVersion
 
     @property
     def ids(self) -> range:

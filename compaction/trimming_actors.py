@@ -11,7 +11,7 @@ from compaction import actor_properties, trimming_broker
 from compaction.actor_properties import broker_of, messages_of
 from compaction.actors import TYPES, keys_and_values, links, names_of_readers, waits_for
 from compaction.bookkeeper import Bookkeeper
-from compaction.clients import BROKER, Producer, Reader
+from compaction.clients import BROKER, CompactedReader, PulsarProducer
 from compaction.records import NULL_KEY, NULL_VALUE
 from compaction.trimming_broker import TrimmingBroker
 from compaction.versions import FLAWS, RIGHT
@@ -26,8 +26,8 @@ def build(
     flaw = "" if settings["flaw"] == "none" else settings["flaw"]
     host = TrimmingBroker(retain_null_key, departed(RIGHT, FLAWS, flaw), sizes["reconnects"])
     names = names_of_readers(sizes)
-    readers = [Reader(name, sizes["messages"], sizes["disconnects"]) for name in names]
-    producer = Producer(sizes["messages"], *keys_and_values(sizes), most=sizes["batch"])
+    readers = [CompactedReader(name, sizes["messages"], sizes["disconnects"]) for name in names]
+    producer = PulsarProducer(sizes["messages"], *keys_and_values(sizes), most=sizes["batch"])
     return Model(
         "compaction/pulsar-trimming/actors", (producer, host, Bookkeeper(), *readers), ({BROKER: host.start},),
         network, faults,

@@ -17,7 +17,7 @@ from harness.model import Departure
 
 
 @attrs.frozen(kw_only=True)
-class Version:
+class CompactionVersion:
     """A version of the spec's compaction."""
 
     collected: Callable[[Iterable[int], int], tuple[int, ...]]
@@ -28,7 +28,7 @@ class Version:
     """How often the consumer has consumed after a step, from how often before, and the limit; None where unchanged."""
 
 
-AS_WRITTEN = Version(
+AS_WRITTEN = CompactionVersion(
     collected=compactor.nothing_collected,
     horizon_with_context=compactor.horizon_later,
     consumed=compactor.consumed_uncounted,

@@ -16,7 +16,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from support.browser import Tab, browser, lacking, served  # noqa: E402
+from support.demo.browser import Tab, browser, lacking, served  # noqa: E402
 
 
 def main_page(tab: Tab) -> None:

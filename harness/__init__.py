@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.simulate.testing import SimulationFailed, simulated
-    from harness.simulate.trio_runtime import open_cluster
+    from harness.simulate.runtimes.trio_runtime import open_cluster
+    from harness.simulate.testing.decorator import SimulationFailed, simulated
 
 __all__ = ["SimulationFailed", "open_cluster", "simulated"]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("simulated", "SimulationFailed"):
-        from harness.simulate import testing
+        from harness.simulate.testing import decorator
 
-        return getattr(testing, name)
+        return getattr(decorator, name)
     if name == "open_cluster":
-        from harness.simulate.trio_runtime import open_cluster
+        from harness.simulate.runtimes.trio_runtime import open_cluster
 
         return open_cluster
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

@@ -15,8 +15,8 @@ from harness.campaign.event_columns import EventColumns
 from harness.campaign.schemas import EVENTS, SCHEMAS
 from harness.record import Trail
 from harness.record.files import compact
-from harness.simulate.coverage import UNMAPPED, Coverage
-from harness.simulate.run import Run, Verdict
+from harness.simulate.runs.run import Run, Verdict
+from harness.simulate.strategies.coverage import UNMAPPED, Coverage
 
 VIOLATED = ',"violated":'
 

@@ -22,8 +22,8 @@ from harness.model import Faults, Model, Refusal, Scenario, find_model, find_run
 from harness.model.faults import FAULT_KINDS, TIMED_KINDS
 from harness.record import Trail, faults_from_json, faults_to_json
 from harness.record.files import compact
-from harness.simulate.plan import Plan, everything, plan_of
-from harness.simulate.strategies import NAMES
+from harness.simulate.runs.plan import Plan, everything, plan_of
+from harness.simulate.strategies.by_name import NAMES
 
 MAKERS = ("harness/model", "harness/record", "harness/simulate")
 """The harness's folders whose code a run depends on, beside that of the protocol."""

@@ -17,9 +17,9 @@ from harness.campaign.worker import PERTURBING, EventBuffer
 from harness.model import Refusal
 from harness.record import Trail, faults_to_json, trail_of_text
 from harness.record.files import compact
-from harness.simulate.replay import replay_plain
-from harness.simulate.shrink import shrink
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain
+from harness.simulate.trails.shrink import shrink
 
 MOST = 64
 """Groups of each scenario or model whose shortest run is shrunk, those of the most violations first."""

@@ -25,12 +25,12 @@ from harness.foreign import jepsen
 from harness.foreign.log_histories import FAULT, OK, LogJudge
 from harness.model import Refusal, find_model, find_scenario
 from harness.record import Recorder, model_of_history, read_events, read_trail
-from harness.record.counted import agreeing
 from harness.record.files import compact, each_text, reason_of, write_atomically
 from harness.record.history import read_frame
 from harness.record.parts import folder_of
 from harness.record.trail import run_fields
-from harness.simulate.run import Verdict
+from harness.record.wording import agreeing
+from harness.simulate.runs.run import Verdict
 
 KINDS = ("kafka-proto", "jepsen")
 INDEX = "imported.json"

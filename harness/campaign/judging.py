@@ -19,7 +19,7 @@ from harness.campaign import logs
 from harness.campaign.cells import Cell
 from harness.campaign.event_columns import Joiner
 from harness.campaign.spark_job import SparkJob, last_words
-from harness.campaign.store import Block, read
+from harness.campaign.store import CommittedBlock, read
 from harness.campaign.tables import CampaignTables
 from harness.model import Model, Refusal, Value, decode
 from harness.record import Event, History, Recorder, header_of
@@ -97,7 +97,7 @@ def rejudge(
     if not kept:
         return []
 
-    def work(blocks: Iterable[Block]) -> Iterator[Rejudged]:
+    def work(blocks: Iterable[CommittedBlock]) -> Iterator[Rejudged]:
         gc.enable()  # a judge whose tables are too large leaves them for the collector; workers have it turned off
         gc.set_threshold(*RARELY)
         for block in blocks:
@@ -142,7 +142,7 @@ _JUDGES: dict[str, RunJudge] = {}
 """In a worker: what was learned about the cell that was judged last."""
 
 
-def judge_block(folder: Path, block: Block, cell: Cell) -> Rejudged:
+def judge_block(folder: Path, block: CommittedBlock, cell: Cell) -> Rejudged:
     """Judge the stored histories of a block. Raises Refusal for a damaged file."""
     if block.cell not in _JUDGES:
         _JUDGES.clear()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.campaign.cells import Cell
-from harness.campaign.store import Block, Manifest
+from harness.campaign.store import CommittedBlock, Manifest
 from harness.campaign.worker import BlockTask
-from harness.simulate.strategies import IN_ORDER
+from harness.simulate.strategies.by_name import IN_ORDER
 
 BLOCK = 500
 """Seeds of a block, if nothing else is said: seconds of work."""
@@ -36,9 +36,9 @@ def covered(manifest: Manifest, strategy: str, first: int) -> int:
     return (number + 1) * size if number % every == every // 2 else 0
 
 
-def missing(manifest: Manifest, runs: int, committed: Iterable[Block]) -> list[BlockTask]:
+def missing(manifest: Manifest, runs: int, committed: Iterable[CommittedBlock]) -> list[BlockTask]:
     """Return the blocks that are to be made so that each cell has the runs with the seeds 0 to `runs` - 1."""
-    made: dict[str, list[Block]] = {cell.key: [] for cell in manifest.cells}
+    made: dict[str, list[CommittedBlock]] = {cell.key: [] for cell in manifest.cells}
     for block in committed:
         made.setdefault(block.cell, []).append(block)
     return [
@@ -49,7 +49,7 @@ def missing(manifest: Manifest, runs: int, committed: Iterable[Block]) -> list[B
     ]
 
 
-def _gaps(cell: Cell, size: int, runs: int, made: Sequence[Block]) -> Iterator[tuple[int, int]]:
+def _gaps(cell: Cell, size: int, runs: int, made: Sequence[CommittedBlock]) -> Iterator[tuple[int, int]]:
     """Yield the seeds that a cell lacks, from the first up to the last, which is not one of them, in blocks."""
     if any(block.runs < block.last - block.first for block in made):
         return  # a systematic search has ended

@@ -19,10 +19,10 @@ from harness.campaign.block_progress import BlockProgress, under_way
 from harness.campaign.cells import code_version
 from harness.campaign.missing_blocks import missing, spread
 from harness.campaign.spark_job import SparkJob, last_words, unwritable
-from harness.campaign.store import PARTS, Block, CampaignStore, Manifest
+from harness.campaign.store import PARTS, CampaignStore, CommittedBlock, Manifest
 from harness.campaign.worker import BlockTask, Worker
 from harness.model import Refusal
-from harness.record.counted import some_of
+from harness.record.wording import some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +130,7 @@ class SparkCampaign:
             return outcome
         (self.store.folder / PARTS).mkdir(exist_ok=True)
         job = self._job(spark, tasks, day)
-        known: dict[str, Block] = {}
+        known: dict[str, CommittedBlock] = {}
         try:
             while not job.over.wait(LOOK):
                 known = self.store.committed(known)
@@ -163,7 +163,7 @@ class SparkCampaign:
 
         return SparkJob(context, context.parallelize(parts, len(parts)).mapPartitions(work))
 
-    def _count(self, known: dict[str, Block]) -> CampaignResult:
+    def _count(self, known: dict[str, CommittedBlock]) -> CampaignResult:
         blocks = known or self.store.committed()
         outcome = CampaignResult(self.runs * len(self.manifest.cells), 0)
         for block in blocks.values():

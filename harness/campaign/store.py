@@ -35,7 +35,7 @@ NAME = re.compile(r"[0-9a-f]{16}-\d+-\d+\.parquet")
 
 
 @attrs.frozen
-class Block:
+class CommittedBlock:
     """A committed block: the seeds from `first` up to `last`, which is not one of them, of a cell."""
 
     cell: str
@@ -163,17 +163,17 @@ class CampaignStore:
                           ) from None
         return dict(data)
 
-    def committed(self, known: Mapping[str, Block] | None = None) -> dict[str, Block]:
+    def committed(self, known: Mapping[str, CommittedBlock] | None = None) -> dict[str, CommittedBlock]:
         """Return the committed blocks by name, in order; those `known` from before are not read again. Refusal."""
         known = known or {}
         names = sorted(path.name.removesuffix(".json") for path in (self.folder / MARKERS).glob("*.json")
                        if not path.name.startswith("."))
         return {name: known.get(name) or self._marker(name) for name in names}
 
-    def _marker(self, name: str) -> Block:
+    def _marker(self, name: str) -> CommittedBlock:
         path = self.folder / MARKERS / f"{name}.json"
         try:
-            block = Block(**json.loads(path.read_text(encoding="utf-8")))
+            block = CommittedBlock(**json.loads(path.read_text(encoding="utf-8")))
             if block.name != name or not all({"path", "bytes", "digest"} <= set(file) for file in block.files.values()):
                 raise ValueError
         except (OSError, ValueError, TypeError, AttributeError):
@@ -186,7 +186,7 @@ class CampaignStore:
         return (self.folder / MARKERS / f"{name}.json").is_file()
 
     def commit(self, cell: Cell, first: int, last: int, day: str, tables: Mapping[str, pa.Table],
-               counts: Mapping[str, int]) -> Block:
+               counts: Mapping[str, int]) -> CommittedBlock:
         """Write the tables of a block, and then its marker, unless somebody else did meanwhile; return the block.
 
         Raises OSError, and leaves nothing half-written; Refusal where the folder has another driver by now.
@@ -207,7 +207,7 @@ class CampaignStore:
                 part = part_of(inside)
                 write(part, rows)
                 files[table] = {"path": inside, "rows": len(rows), **stamp(part)}
-            block = Block(cell.key, first, last, files=files, day=day, **counts)
+            block = CommittedBlock(cell.key, first, last, files=files, day=day, **counts)
             part_of(f"{MARKERS}/{name}.json").write_text(compact(attrs.asdict(block)) + "\n", encoding="utf-8")
             for part, _ in made:
                 to_disk(part)
@@ -237,11 +237,11 @@ class CampaignStore:
         """Remove what was being written when somebody was killed."""
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
 
-    def files(self, table: str, blocks: Iterable[Block]) -> list[Path]:
+    def files(self, table: str, blocks: Iterable[CommittedBlock]) -> list[Path]:
         """Return the files of a table in these blocks."""
         return [self.folder / block.files[table]["path"] for block in blocks if table in block.files]
 
-    def verify(self, blocks: Iterable[Block]) -> None:
+    def verify(self, blocks: Iterable[CommittedBlock]) -> None:
         """Raise Refusal unless every file of these blocks is as it was written."""
         for block in blocks:
             for file in block.files.values():

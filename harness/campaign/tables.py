@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.campaign.cells import Cell
 from harness.campaign.schemas import PARTITIONS, SCHEMAS
-from harness.campaign.store import Block, CampaignStore
+from harness.campaign.store import CampaignStore, CommittedBlock
 from harness.model import Refusal
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class CampaignTables:
             self.cells = {key: cell for key, cell in self.cells.items() if cell.what == what}
             if not self.cells:
                 raise Refusal(f"{store.folder} has no runs of {what!r}; see {store.folder}/campaign.json")
-        self.blocks: list[Block] = [block for block in store.committed().values()
-                                    if block.cell in self.cells and day in (None, block.day)]
+        self.blocks: list[CommittedBlock] = [block for block in store.committed().values()
+                                             if block.cell in self.cells and day in (None, block.day)]
         store.verify(self.blocks)
 
     def frame(self, table: str) -> DataFrame:

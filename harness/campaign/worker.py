@@ -17,13 +17,13 @@ from harness.campaign.cells import Cell
 from harness.model import Refusal
 from harness.record import Recorder, Trail
 from harness.record.events import Happening, RunEvent
-from harness.simulate.guards import Guards
-from harness.simulate.plan import Plan
-from harness.simulate.run import Run
-from harness.simulate.session import UNFAIR, Session, drive
-from harness.simulate.strategies import IN_ORDER, Strategies
-from harness.simulate.strategy import Strategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import Session, drive
+from harness.simulate.states.guards import Guards
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import IN_ORDER, Strategies
+from harness.simulate.strategies.strategy import UNFAIR, Strategy
 from harness.verify.spec_ways import where
 
 PERTURBING = frozenset(str(kind) for kind in UNFAIR)

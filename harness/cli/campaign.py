@@ -13,15 +13,15 @@ from harness.cli import OneOf, interrupt_handled, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, check_folder, cli, pairs
 from harness.cli.screen import TerminalOutput
 from harness.model import Refusal
-from harness.record.counted import counted, some_of
-from harness.simulate import strategies
+from harness.record.wording import counted, some_of
+from harness.simulate.strategies import by_name
 
 
 @cli.command()
 @click.argument("what", nargs=-1, required=True, metavar="SCENARIO|MODEL...")
 @click.option("--runs", type=whole(1), required=True, metavar="N",
               help="Runs of each scenario, strategy and swept value: those with the seeds 0 to N - 1.")
-@click.option("--strategy", "strategy", type=OneOf(strategies.NAMES), multiple=True, default=("random",),
+@click.option("--strategy", "strategy", type=OneOf(by_name.NAMES), multiple=True, default=("random",),
               show_default=True, help="May be repeated.")
 @click.option("--sweep", "sweeps", multiple=True, metavar="NAME=A,B,...",
               help="Values of a setting, a size or a fault budget (crash=0,1,2); may be repeated.")

@@ -31,7 +31,7 @@ from harness.cli.check_options import (
 from harness.cli.check_text import summary_lines
 from harness.cli.check_what import asked_target
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_folder, cli, pairs
-from harness.explore.any_model import ORDER, PlainSearch
+from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import Bounded
 from harness.explore.checkpoint import Checkpoint
 from harness.explore.packed.result import Result, Violation
@@ -123,8 +123,8 @@ def check(
     if engine == SPARK:
         search = on_spark(built, names, checkpoint, master, parts, not no_stop, deadlock)
     elif engine == PLAIN:
-        search = _plain(reduce)(built, names, stop=not no_stop, deadlock=deadlock, witnesses=True, states=most,
-                                memory=most_bytes, reduce=reduce)
+        search = PlainSearch(built, names, stop=not no_stop, deadlock=deadlock, witnesses=True, states=most,
+                             memory=most_bytes, reduce=reduce)
     else:
         search = Search(
             built, names, stop=not no_stop, deadlock=deadlock, symmetry=bool(reduce), view=view, witnesses=True,
@@ -170,14 +170,6 @@ def check(
     if is_missed:
         raise Refusal(why_missed(asked, summary, bounds))
     return 1 if summary["violated"] else 0
-
-
-def _plain(reduce: tuple[str, ...]) -> type[PlainSearch]:
-    if ORDER not in reduce:
-        return PlainSearch
-    from harness.explore.ordered import OrderedSearch
-
-    return OrderedSearch
 
 
 def _invariants(model: Model, asked: SearchTarget, chosen: tuple[str, ...]) -> tuple[str, ...]:
@@ -351,7 +343,7 @@ def _counterexamples(
         return {}
     from harness.record import read_history
     from harness.render import render
-    from harness.simulate.hunt import write_run
+    from harness.simulate.hunting.hunt import write_run
 
     tables = {}
     for violation in found:

@@ -10,7 +10,7 @@ from harness.cli.check_limits import FREE_STATES, goes_beyond_specs
 from harness.cli.check_options import PLAIN, SPARK, beyond_specs
 from harness.explore.target import SearchTarget
 from harness.model import Model, Scenario
-from harness.record.searched import searched
+from harness.record.search_results import searched
 
 NEEDED = ("numpy", "scipy")
 """What temporal properties are checked with."""

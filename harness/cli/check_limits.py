@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.explore.any_model import NUMBERS, PlainSearch
 from harness.explore.growth import STEPS, Growth, growth
 from harness.explore.packed.search import Search
-from harness.record.counted import counted
+from harness.record.wording import counted
 
 if TYPE_CHECKING:
     from harness.campaign.search.spark_search import SparkSearch

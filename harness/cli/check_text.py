@@ -9,7 +9,7 @@ from typing import Any
 from harness.cli.check_expected import first_line
 from harness.cli.check_limits import goes_beyond_specs, limit_words
 from harness.cli.check_options import PLAIN, SPARK
-from harness.record.counted import counted
+from harness.record.wording import counted
 
 
 def summary_lines(summary: Mapping[str, Any], tables: Mapping[str, str]) -> Iterator[str]:

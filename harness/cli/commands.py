@@ -20,26 +20,26 @@ from harness.cli import OneOf, after_the_run, interrupt_handled, whole
 from harness.cli.covering import COVERAGE, WITHIN, collecting
 from harness.cli.group import AS_JSON, OUT, SETTINGS, SIZES, answer, check_file, check_folder, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
-from harness.explore.ahead import look_ahead
 from harness.explore.flaw import fewest_steps
+from harness.explore.short_search import look_ahead
 from harness.model import Refusal, find_runnable, unknown
 from harness.record import Recorder, Trail, model_of_history, read_history, read_trail
-from harness.record.counted import counted, some_of
 from harness.record.files import write_atomically
 from harness.record.trail import is_trail
+from harness.record.wording import counted, some_of
 from harness.render import FORMS, render, tla
-from harness.simulate import strategies
-from harness.simulate.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
-from harness.simulate.plan import Plan, everything, resolve
-from harness.simulate.replay import DEADLOCK, replay_plain, replayed_history
-from harness.simulate.rows import ScoreboardRow
-from harness.simulate.run import Run
-from harness.simulate.scoreboard import scoreboard
-from harness.simulate.session import Session, drive, run_plain
-from harness.simulate.shrink import shrink as shrink_trail
-from harness.simulate.strategy import Strategy
-from harness.simulate.tables import Tables
-from harness.verify.held import held
+from harness.simulate.hunting.hunt import SILENCE, Hunt, chosen_scenarios, record_run, write_run
+from harness.simulate.hunting.rows import ScoreboardRow
+from harness.simulate.hunting.scoreboard import scoreboard
+from harness.simulate.runs.plan import Plan, everything, resolve
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import Session, drive, run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies import by_name
+from harness.simulate.strategies.strategy import Strategy
+from harness.simulate.trails.replay import DEADLOCK, replay_plain, replayed_history
+from harness.simulate.trails.shrink import shrink as shrink_trail
+from harness.verify.spec_holding import held
 
 TEXT_WIDTH = 100
 """Columns of a timeline that does not go to a terminal."""
@@ -98,7 +98,7 @@ def _write_board(out: Path, board: dict[str, Any], rows: Sequence[ScoreboardRow]
 @click.argument("what", metavar="MODEL|SCENARIO")
 @click.option("--seed", type=whole(0), metavar="S", help="One run with this seed (default: 0).")
 @click.option("--seeds", type=whole(1), metavar="N", help="Runs with the seeds 0 to N - 1.")
-@click.option("--strategy", type=OneOf(strategies.NAMES), default="random", show_default=True)
+@click.option("--strategy", type=OneOf(by_name.NAMES), default="random", show_default=True)
 @click.option("--steps", type=whole(1), metavar="N", help="Bound on the steps of one run, before its fair ending.")
 @SIZES
 @SETTINGS
@@ -118,7 +118,7 @@ def simulate(
     """
     if seed is not None and seeds is not None:
         raise Refusal("give either --seed S for one run or --seeds N for many, not both")
-    if seed and strategy in strategies.IN_ORDER:
+    if seed and strategy in by_name.IN_ORDER:
         first = "give --seeds N for the first N of them"
         raise Refusal(f"{strategy} runs come one after the other, without seeds; {first}")
     scenario, spec = find_runnable(what)
@@ -128,7 +128,7 @@ def simulate(
     plan = everything(spec.make()) if scenario is None else plan
     plan = attrs.evolve(plan, steps=steps) if steps else plan
     check_folder(out)
-    screen, source = TerminalOutput(quiet=as_json), strategies.Strategies(strategy)
+    screen, source = TerminalOutput(quiet=as_json), by_name.Strategies(strategy)
     tables, covered = collecting(model, coverage, within, source)
     numbers = range(seeds) if seeds is not None else range(seed or 0, (seed or 0) + 1)
     made = _Made(expected)
@@ -202,7 +202,7 @@ class _Made:
 
 
 def _record(
-    tables: Tables, plan: Plan, source: strategies.Strategies, number: int, runtime: str, made: _Made,
+    tables: Tables, plan: Plan, source: by_name.Strategies, number: int, runtime: str, made: _Made,
     path_of: Callable[[int], Path], progress: Callable[[int, int, str], None],
 ) -> None:
     """Make one run and write it down while it goes on; an interrupt ends it between two steps."""
@@ -219,7 +219,7 @@ def _record(
 
 
 def _simulate(
-    tables: Tables, plan: Plan, source: strategies.Strategies, numbers: range, runtime: str, made: _Made,
+    tables: Tables, plan: Plan, source: by_name.Strategies, numbers: range, runtime: str, made: _Made,
     progress: Callable[[int, int, str], None],
 ) -> None:
     for number in numbers:
@@ -241,7 +241,7 @@ def _driver(runtime: str) -> Callable[[Session], Run]:
     """Return what takes a session to its end on a runtime."""
     if runtime == "plain":
         return drive
-    from harness.simulate.trio_runtime import drive_on_trio
+    from harness.simulate.runtimes.trio_runtime import drive_on_trio
 
     return drive_on_trio
 
@@ -250,7 +250,7 @@ def replayed(trail: Trail, runtime: str, recorder: Recorder) -> Run:
     """Replay a trail on a runtime."""
     if runtime == "plain":
         return replay_plain(trail, recorder)
-    from harness.simulate.trio_runtime import replay_on_trio
+    from harness.simulate.runtimes.trio_runtime import replay_on_trio
 
     with after_the_run():
         return replay_on_trio(trail, recorder)

@@ -9,10 +9,10 @@ import click
 from harness.cli.group import pairs
 from harness.explore.reach import reachable
 from harness.model import Model, Refusal, find_model
-from harness.simulate.coverage import Coverage, Known
-from harness.simulate.guards import Guards
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.states.guards import Guards
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.coverage import Coverage, KnownStates
 
 COVERAGE = click.option("--coverage", is_flag=True, help="Tell which actions, guards and spec states were reached.")
 WITHIN = click.option("--within", multiple=True, metavar="NAME=N",
@@ -32,7 +32,7 @@ def collecting(
     return tables, source.cover(tables, known)
 
 
-def _known(model: Model, within: Mapping[str, int]) -> Known | None:
+def _known(model: Model, within: Mapping[str, int]) -> KnownStates | None:
     """Return what a search finds reachable: of a spec itself, or of the spec of actors where sizes are given."""
     if model.refinement is None:
         if within:
@@ -48,4 +48,4 @@ def _known(model: Model, within: Mapping[str, int]) -> Known | None:
     else:
         return None
     found = reachable(spec)
-    return None if found is None else Known(len(found), found.has, spec.sizes)
+    return None if found is None else KnownStates(len(found), found.has, spec.sizes)

@@ -10,7 +10,7 @@ import click
 from harness.cli import OneOf
 from harness.cli.group import SETTINGS, SIZES, cli, pairs
 from harness.demo.session.live_session import LiveSession, of_tour, of_trail
-from harness.demo.session.opened import BUDGETS, open_what
+from harness.demo.session.opened_model import BUDGETS, open_what
 from harness.model import Refusal, find_scenario, model_specs, tours
 from harness.record import read_trail
 

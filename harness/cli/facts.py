@@ -10,8 +10,7 @@ import attrs
 from harness.model import Model, ModelSpec, Refusal, Scenario, Setting, Tour
 from harness.model.faults import FAULT_KINDS, Faults
 from harness.model.fresh import declared
-from harness.record.counted import counted
-from harness.simulate.lines import wrapped
+from harness.record.wording import counted, wrapped
 
 FORMS = {
     "[]": "always", "sometimes": "sometimes", "<>": "eventually", "<>[]": "eventually, for good",

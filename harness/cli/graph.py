@@ -11,8 +11,8 @@ from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, check_file, cli,
 from harness.cli.screen import TerminalOutput
 from harness.explore.graph_file import Graph, build_graph, graph_lines, hidden
 from harness.model import Model, Refusal, find_model, unknown
-from harness.record.counted import counted
 from harness.record.files import write_atomically
+from harness.record.wording import counted
 from harness.render.graph_picture import picture, write_dot
 from harness.render.graph_svg import write_svg
 

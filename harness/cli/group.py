@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from harness.cli import plugged
+from harness.cli import protocol_commands
 from harness.model import Refusal, unknown
 from harness.record.files import reason_of
 
@@ -21,7 +21,7 @@ COMMANDS = {
     "campaign": "campaign", "import": "importing", "report": "report", "compare": "report",
     "demo": "demo",
 }
-"""Each command and the module of `harness.cli` that it is in; protocols add others (`harness.cli.plugged`)."""
+"""Each command and the module of `harness.cli` that it is in; protocols add others (`protocol_commands`)."""
 OUT = click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, metavar="DIR",
                    help="Folder for trails and histories.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -36,12 +36,12 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return sorted({*COMMANDS, *plugged.names()})
+        return sorted({*COMMANDS, *protocol_commands.names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, its module loaded."""
         if cmd_name not in COMMANDS:
-            return plugged.load(cmd_name)
+            return protocol_commands.load(cmd_name)
         import_module(f"harness.cli.{COMMANDS[cmd_name]}")
         return super().get_command(ctx, cmd_name)
 

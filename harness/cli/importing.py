@@ -13,7 +13,7 @@ from harness.cli import OneOf
 from harness.cli.group import AS_JSON, check_folder, cli, emit
 from harness.cli.screen import TerminalOutput
 from harness.model import Refusal
-from harness.record.counted import counted
+from harness.record.wording import counted
 
 KINDS = {"kafka-proto": "*.history.jsonl", "jepsen": "*.edn"}
 """The formats, and the files of a folder that have them."""

@@ -17,8 +17,7 @@ from harness.cli.screen import TerminalOutput
 from harness.model import ModelSpec, Refusal, Scenario, Tour, did_you_mean, model_specs, scenarios, tours
 from harness.model.faults import FAULT_KINDS
 from harness.record import faults_to_json
-from harness.record.counted import counted
-from harness.simulate.lines import wrapped
+from harness.record.wording import counted, wrapped
 
 
 @cli.command("list")

@@ -14,8 +14,7 @@ from harness.campaign.requirements import require_packages
 from harness.cli import interrupt_handled, whole
 from harness.cli.group import AS_JSON, answer, check_file, cli
 from harness.cli.screen import TerminalOutput
-from harness.record.counted import agreeing, counted, some_of
-from harness.simulate.lines import wrapped
+from harness.record.wording import agreeing, counted, some_of, wrapped
 
 if TYPE_CHECKING:
     from harness.campaign.judging import Rejudged

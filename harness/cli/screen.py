@@ -20,11 +20,10 @@ from rich.text import Text
 
 from harness.model import Scenario
 from harness.record import Trail
-from harness.record.ahead import Ahead
-from harness.record.counted import counted, some_of
-from harness.simulate.lines import length, wrapped
-from harness.simulate.rows import ScoreboardRow
-from harness.simulate.scoreboard import MARKS, PLAIN_WIDTH, Shape, summary
+from harness.record.short_search import Ahead
+from harness.record.wording import counted, length, some_of, wrapped
+from harness.simulate.hunting.rows import ScoreboardRow
+from harness.simulate.hunting.scoreboard import MARKS, PLAIN_WIDTH, Shape, summary
 
 WIDEST = 120
 """Sentences are not longer than this, however wide the terminal is."""

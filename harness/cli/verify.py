@@ -16,9 +16,9 @@ from harness.cli import OneOf, interrupt_handled, whole
 from harness.cli.group import AS_JSON, SETTINGS, SIZES, answer, cli, emit, pairs
 from harness.cli.screen import TerminalOutput
 from harness.model import Refusal, find_runnable
-from harness.record.counted import counted, some_of
-from harness.simulate import strategies
-from harness.simulate.plan import resolve
+from harness.record.wording import counted, some_of
+from harness.simulate.runs.plan import resolve
+from harness.simulate.strategies import by_name
 from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.simulated_runs import Totals, refine_runs
 
@@ -30,7 +30,7 @@ WIDTH = 100
 @cli.command()
 @click.argument("what", nargs=-1, required=True, metavar="HISTORY|TRAIL|DIR...")
 @click.option("--seeds", type=whole(1), metavar="N", help="Simulate: N runs of each MODEL or SCENARIO named instead.")
-@click.option("--strategy", type=OneOf(strategies.NAMES), default="random", show_default=True,
+@click.option("--strategy", type=OneOf(by_name.NAMES), default="random", show_default=True,
               help="How to simulate.")
 @SIZES
 @SETTINGS

@@ -2,7 +2,11 @@
 
 What it finds, counts and reports is what `Search` does where that one can be used (a test compares them); it takes more
 time and memory for each state, and knows no views, fingerprints, checkpoints or temporal properties. Reduced, it
-searches the states that stand for the others; what it reports is a run of the model all the same.
+searches the states that stand for the others, or takes the steps that are enough (`AmpleSteps`); what it reports is a
+run of the model all the same.
+
+Where steps are left out it finds things by runs that need not be the shortest. A second search, without this reduction
+and no deeper than what was found, shows which are; what it cannot show is named in `Result.longer`.
 """
 
 from __future__ import annotations
@@ -13,10 +17,12 @@ from collections.abc import Callable, Collection
 import attrs
 
 from harness.explore.bounded import without_bounds
+from harness.explore.model_memo import Remembered, Way
 from harness.explore.packed.look_ups import WITNESSED
 from harness.explore.packed.result import Progress, Result, Violation, ranked
+from harness.explore.reduction.ample_steps import AmpleSteps
+from harness.explore.reduction.order import Order
 from harness.explore.reduction.quotient import Quotient
-from harness.explore.remembered import Remembered, Way
 from harness.memo.interning import Ids, long_lived
 from harness.model import Model, State
 
@@ -26,7 +32,9 @@ BYTES_PER_STATE, BYTES_PER_SLOT = 200, 8
 NO_STEP = "no step is possible"
 NUMBERS, SYMMETRY = REDUCTIONS = ("numbers", "symmetry")
 ORDER = "order"
-"""A reduction that keeps verdicts, and not the lengths of shortest runs: `explore/ordered.py`."""
+"""A reduction that keeps verdicts, and not the lengths of shortest runs: `explore/reduction/order.py`."""
+MANY, TIMES = 20_000, 10
+"""States that a search for shorter runs may have: so many at least, and so many times those of the first one."""
 
 
 @attrs.frozen
@@ -71,6 +79,7 @@ class PlainSearch:
         """Gives the state that stands for a state's class, where states are taken up to a renaming."""
         self._stop = stop
         self._deadlock = deadlock
+        self._witnesses = witnesses
         self._most = states
         self._memory = memory
         self._levels = levels
@@ -85,13 +94,25 @@ class PlainSearch:
         self._actions: dict[str, int] = {}
         self.visited: list[Ids] = []
         """The states that were met, in that order."""
-        self._seen: set[Ids] = set()
+        self._numbers: dict[Ids, int] = {}
+        """Where each of them is."""
         self._parents = array("q")
         self._generated = 0
         self.level_sizes: list[int] = []
         """How many states were new on each level; all but the last one are expanded, unless a limit ended that."""
         self._done = 0
         """States that were expanded."""
+        self._renaming = renaming
+        self._ample: AmpleSteps | None = None
+        """Chooses the steps to take, where orders of steps are left out."""
+        if ORDER in reduce:
+            self.known.notes_fields = True
+            self._ample = AmpleSteps(
+                Order(model, self.known, chosen, numbers=NUMBERS in renaming, names=SYMMETRY in renaming),
+                self._numbers, self._stands_for,
+            )
+        self.second: PlainSearch | None = None
+        """The search for shorter runs, if there was one."""
 
     def classes(self, *reduce: str) -> Quotient:
         """Return the classes of states up to numbers, names, or both."""
@@ -101,9 +122,14 @@ class PlainSearch:
             )
         return self._quotients[frozenset(reduce)]
 
-    @long_lived()
     def run(self) -> Result:
-        """Search until done, violated, interrupted, or at a limit."""
+        """Search until done, violated, interrupted, or at a limit; then look for shorter runs where there may be some.
+        """
+        result = self._searched()
+        return result if self._ample is None else self._with_shorter(result)
+
+    @long_lived()
+    def _searched(self) -> Result:
         for start in self.known.starts:
             self._visit(self._stands_for(start), -1)
         self._generated = len(self.known.starts)
@@ -115,6 +141,12 @@ class PlainSearch:
         return self._result()
 
     def _has_more(self) -> bool:
+        """Say whether there are states to expand; where there are none, take the steps that were left out wrongly."""
+        if not self.level_sizes[-1] and self._ample is not None:
+            before = len(self.visited)
+            for n, ways in self._ample.left_out(self.visited, self.known.ways):
+                self._take(n, self.visited[n], ways, len(self.level_sizes))
+            self.level_sizes[-1] = len(self.visited) - before
         return self.level_sizes[-1] > 0 and not (self._levels and len(self.level_sizes) > self._levels)
 
     def _is_decided(self) -> bool:
@@ -128,13 +160,15 @@ class PlainSearch:
 
     def _visit(self, state: Ids, parent: int) -> None:
         """Note a state that is met for the first time, and by whose step."""
-        if state not in self._seen:
-            self._seen.add(state)
+        if state not in self._numbers:
+            self._numbers[state] = len(self.visited)
             self.visited.append(state)
             self._parents.append(parent)
 
     def _level(self) -> None:
         """Expand the states of the last level."""
+        if self._ample is not None:
+            self._ample.update()
         depth, size = len(self.level_sizes), self.level_sizes[-1]
         first = len(self.visited) - size
         end = first + size
@@ -156,26 +190,35 @@ class PlainSearch:
         self._hits.update(self._fresh)
         self._fresh.clear()
         self.known.dismiss(self._hits)
+        if self._ample is not None:
+            self._ample.dismiss(self._hits)
 
     def _expand(self, n: int, depth: int) -> None:
-        """Check a state, and take every step from it."""
-        known, actions, seen, least = self.known, self._actions, self._seen, self._least
+        """Check a state, and take the steps from it: all, or those that are enough."""
         state, ways = self._looked_at(n, depth)
+        if self._ample is None:
+            self._take(n, state, ways, depth)
+        else:
+            self._take(n, state, self._ample.of(n, state, ways), depth)
+            self._ample.took()
+
+    def _take(self, n: int, state: Ids, ways: list[Way], depth: int) -> None:
+        known, actions, numbers, least = self.known, self._actions, self._numbers, self._least
         bounded = self.model.constraint is not None
         for place, way in enumerate(ways):
             step = way.step
             self._generated += step.ways
             actions[step.action] = actions.get(step.action, 0) + step.ways
             after = way.follow(state)
-            if least is not None and after not in seen:
+            if least is not None and after not in numbers:
                 after = least(after)
-            if after in seen:
+            if after in numbers:
                 continue
             if bounded and not known.is_inside(after):
                 for name, why in known.answers(after):
                     self._note(name, why, depth + 1, n, place)
                 continue
-            seen.add(after)
+            numbers[after] = len(self.visited)
             self.visited.append(after)
             self._parents.append(n)
 
@@ -195,11 +238,16 @@ class PlainSearch:
             self._note(name, why, depth, n)
 
     def _check_steps(self, state: Ids, ways: list[Way], n: int, depth: int) -> None:
-        """Look for witnesses among the steps from a state."""
+        """Look for witnesses among the steps from a state; what they depend on is remembered where that is noted."""
+        known = self.known
         for name, prop in self._on_steps.items():
             if name not in self._hits and name not in self._fresh:
-                view = self.known.view(state)
-                place = next((place for place, way in enumerate(ways) if prop.check(view, way.step)), None)
+                if known.notes_fields:
+                    shown = (place for place, way in enumerate(ways) if known.shown(prop, way, state).result)
+                else:
+                    view = known.view(state)
+                    shown = (place for place, way in enumerate(ways) if prop.check(view, way.step))
+                place = next(shown, None)
                 if place is not None:
                     self._note(name, WITNESSED, depth, n, place)
 
@@ -253,8 +301,9 @@ class PlainSearch:
         return [self.known.mapping(self.visited[self._done + n * rest // most]) for n in range(most) if rest]
 
     def bytes(self) -> int:
-        """Estimate what the states, and what is remembered about the model, take."""
-        return self.known.bytes() + len(self.visited) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
+        """Estimate what the states, and what is remembered about the model and its actors, take."""
+        states = len(self.visited) * (BYTES_PER_STATE + BYTES_PER_SLOT * len(self.known.slots))
+        return self.known.bytes() + states + (0 if self._ample is None else self._ample.bytes())
 
     def _result(self) -> Result:
         found = [(hit.violation, hit.way) for hit in self._hits.values()]
@@ -265,3 +314,40 @@ class PlainSearch:
             len(self.known.starts), len(self.visited), self._generated, len(sizes), complete, violations, witnesses,
             dict(sorted(self._actions.items())), 0, self.engine,
         )
+
+    def _with_shorter(self, result: Result) -> Result:
+        """Return a result with shortest runs where there are such, after a search for shorter runs of what is violated.
+        """
+        if not result.violations or self._has_ended():
+            return attrs.evolve(result, longer=frozenset(each.name for each in (*result.violations, *result.witnesses)))
+        levels = max(each.length for each in result.violations) - 1
+        if not levels:
+            return attrs.evolve(result, longer=frozenset(each.name for each in result.witnesses))
+        most = max(MANY, TIMES * result.distinct)
+        second = self.second = PlainSearch(
+            self.model, self.names, stop=self._stop, deadlock=self._deadlock, witnesses=self._witnesses,
+            states=min(most, self._most or most), memory=self._memory, levels=levels, reduce=self._renaming, after=self,
+            progress=self._watch,
+        )
+        shorter = second.run()
+        self.interrupted = second.interrupted
+        known = 0 if self.interrupted else len(second.level_sizes) - 1 - (second.limit is not None)
+        return self._shortest(result, shorter, known)
+
+    def _watch(self, distinct: int, generated: int, depth: int, queue: int) -> None:
+        assert self.second is not None
+        self.progress(distinct, generated, depth, queue)
+        self.second.wants_stop = self.wants_stop
+
+    def _shortest(self, result: Result, shorter: Result, levels: int) -> Result:
+        """Return a result with the runs of a search for shorter ones; `levels` is how deep all runs are known."""
+        found = {each.name: each for each in (*shorter.violations, *shorter.witnesses)}
+        violations = tuple([found.get(each.name, each) for each in result.violations])
+        if self._stop and shorter.violations:
+            violations = shorter.violations
+        witnesses = tuple([found.get(each.name, each) for each in result.witnesses])
+        longer = frozenset(
+            each.name for each in (*violations, *witnesses) if each.name not in found and each.length > levels + 1
+        )
+        violations = tuple(sorted(violations, key=lambda each: each.length))
+        return attrs.evolve(result, violations=violations, witnesses=witnesses, longer=longer)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from harness.explore.remembered import Remembered, Way
+from harness.explore.model_memo import Remembered, Way
 from harness.memo.interning import Ids
 from harness.model import FrozenMap, Kind, Model, State, Value, parts
 from harness.model.fresh import Number
@@ -41,7 +41,7 @@ class Growing:
 
 
 @attrs.define
-class _Part:
+class _GrowingPart:
     """A part of a state, as a walk sees it."""
 
     slot: str
@@ -81,7 +81,7 @@ def growth(
     first walk on which anything but messages grows is the last one; so is one after which somebody gives up.
     """
     known = Remembered(model)
-    found: dict[str, _Part] = {}
+    found: dict[str, _GrowingPart] = {}
     timers: set[str] = set()
     begins = [known.starts[0], *(known.intern(state) for state in frontier)]
     for number, begin in enumerate(begin for _ in range(WALKS // len(begins) + 1) for begin in begins):
@@ -97,20 +97,20 @@ def growth(
     return Growth(tuple(growing), tuple(sorted(timers)))
 
 
-def _is_cause(part: _Part) -> bool:
+def _is_cause(part: _GrowingPart) -> bool:
     return parts(part.slot)[0] not in KNOWN
 
 
-def _growing(path: str, part: _Part) -> Growing:
+def _growing(path: str, part: _GrowingPart) -> Growing:
     numbers = [value for value in part.seen if isinstance(value, int)]
     reached = max(numbers) if numbers and part.what != "values" else len(part.seen)
     by = sorted((action for action in part.by if action), key=lambda action: (-part.by[action], action))
     return Growing(part.slot, path, part.what, reached, tuple(by), part.sort if part.what == "value" else "")
 
 
-def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Part], set[str]]:
+def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _GrowingPart], set[str]]:
     """Take one walk; return what it saw of each part, and the timers that fired in its last quarter."""
-    seen: dict[str, _Part] = {}
+    seen: dict[str, _GrowingPart] = {}
     taken: dict[str, int] = {}
     fired: set[str] = set()
     changed = list(range(len(known.slots)))
@@ -119,7 +119,7 @@ def _walk(known: Remembered, number: int, state: Ids) -> tuple[dict[str, _Part],
         quarter = step * QUARTERS // STEPS
         for slot in changed:
             for path, what, value, sort in parts_of(known.slots[slot], known.values[slot][state[slot]]):
-                seen.setdefault(path, _Part(known.slots[slot], what, sort)).note(value, quarter, action)
+                seen.setdefault(path, _GrowingPart(known.slots[slot], what, sort)).note(value, quarter, action)
         ways = [(way, after) for way in known.ways(state) if known.is_inside(after := way.follow(state))]
         if not ways:
             break

@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from harness.record.counted import counted
+from harness.record.wording import counted
 
 DURABILITY, STABILITY = "AckDurability", "StableReads"
 PROPERTIES: Mapping[str, str] = {

@@ -59,7 +59,7 @@ class Effects:
     held: tuple[Message, ...] = ()
 
 
-class Written(dict[str, Value]):
+class SlotWrites(dict[str, Value]):
     """What a step writes, slot by slot, while that is worked out: its own writes first, then what inboxes become.
 
     A search that packs states overrides what is done to inboxes, and to what was discarded.
@@ -300,7 +300,7 @@ class Model:
         """Return the state after a choice is taken."""
         return {**state, **dict(self.effects(View(state), choice.step).writes)}
 
-    def effects(self, view: View, step: Step, writing: Callable[..., Written] = Written) -> Effects:
+    def effects(self, view: View, step: Step, writing: Callable[..., SlotWrites] = SlotWrites) -> Effects:
         """Return what a step does to the slots: its own writes, then what it takes from and gives to the network."""
         after = writing(view, step.writes)
         lost: list[Message] = []
@@ -317,7 +317,7 @@ class Model:
         return Effects(tuple(after.items()), tuple(lost), tuple(held))
 
     def _send(
-        self, view: View, after: Written, message: Message, lost: list[Message], held: list[Message],
+        self, view: View, after: SlotWrites, message: Message, lost: list[Message], held: list[Message],
         by_fault: bool,
     ) -> None:
         inbox = self.routes.of(message)
@@ -343,7 +343,7 @@ class Model:
             for _ in range(2 if "duplicate" in hit else 1):
                 after.put(inbox, message)
 
-    def _rules_for(self, view: View, after: Written, message: Message) -> set[str]:
+    def _rules_for(self, view: View, after: SlotWrites, message: Message) -> set[str]:
         """Return the kinds of the rules that hit this message, and count its occurrence for each rule that fits it."""
         counts: list[int] = list(after[RULE_COUNTS] if RULE_COUNTS in after else view[RULE_COUNTS])
         hit: set[str] = set()

@@ -164,7 +164,7 @@ class _Queues(Network):
         return tuple(message for queue in inbox.values() for message in queue)
 
 
-class Connections(_Queues):
+class ConnectionQueues(_Queues):
     """First in, first out on each connection, which a message names as its `connection`; connections are unordered.
 
     Who opens a new connection sends on it from then on. What is under way on an old one may arrive any time later.
@@ -198,7 +198,7 @@ class Reliable(_Queues):
 UNORDERED_SET = UnorderedSet()
 BAG = Bag()
 FIFO = Fifo()
-CONNECTIONS = Connections()
+CONNECTIONS = ConnectionQueues()
 RELIABLE = Reliable()
 NETWORKS: dict[str, Network] = {network.name: network for network in (UNORDERED_SET, BAG, FIFO, CONNECTIONS)}
 """Those that can be chosen for a run: for all links that the model gives no other semantics."""

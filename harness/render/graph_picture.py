@@ -9,7 +9,7 @@ import attrs
 
 from harness.explore.graph_file import Graph
 from harness.model import FrozenMap, Message, Value, canonical_sort
-from harness.record.counted import counted
+from harness.record.wording import counted
 from harness.render.changes import difference
 from harness.render.text import wrap
 

@@ -12,7 +12,7 @@ import attrs
 
 from harness.model import Effects, Kind, Message, Model, Refusal, Step, Value, slot
 from harness.record import Event, History
-from harness.record.counted import counted
+from harness.record.wording import counted
 from harness.render.changes import changes
 from harness.render.in_flight import MessagesInFlight, SentMessage
 

@@ -15,7 +15,7 @@ import attrs
 from harness.memo.interning import Ids, differences
 from harness.model import Message, Model, Process, Step, brief_value
 from harness.model.spec import SpecProcess
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
 from harness.verify.conditions import guard_of, turn_refused
 from harness.verify.guard_trace import TracedCall, watch
 

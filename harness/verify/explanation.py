@@ -10,7 +10,7 @@ import attrs
 
 from harness.memo.interning import Ids, differences
 from harness.model import brief_value
-from harness.simulate.nodes import Node, Option
+from harness.simulate.states.nodes import Node, Option
 from harness.verify.enabling import MANY, Asking, Attempt
 from harness.verify.refinement import Failure, Refiner
 

@@ -16,7 +16,7 @@ import attrs
 
 from harness.model import Decided, Step, Turn
 from harness.model.spec import Action, Change
-from harness.simulate.guards import source_of
+from harness.simulate.states.guards import source_of
 
 _OF_SPEC = Action.steps.__code__
 _MAKERS = (Step.__init__.__code__, Turn.__init__.__code__)

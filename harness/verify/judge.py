@@ -27,9 +27,9 @@ from harness.record import (
 )
 from harness.record.files import compact
 from harness.record.trail import is_trail, run_fields
-from harness.simulate.raised import KIND as RAISED_KIND
-from harness.simulate.replay import replay_plain
-from harness.simulate.tables import Tables
+from harness.simulate.runs.protocol_errors import KIND as RAISED_KIND
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain
 from harness.verify.explanation import Explanation, explain
 from harness.verify.judge_cache import KnownEvent, Place, Recall
 from harness.verify.refinement import ROOM, Refined, Refiner

@@ -15,10 +15,10 @@ from harness.memo.interning import Ids
 from harness.memo.read_memo import Leaf, ReadMemo
 from harness.model import Model
 from harness.record import Event
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
 from harness.verify.linearization import Taken
 from harness.verify.refinement import ROOM, Refiner, state_after
-from harness.verify.scan import Seen, failing_in, unusual_start
+from harness.verify.scan import SeenStep, failing_in, unusual_start
 from harness.verify.well_formed import departure, wrong_step, wrong_with, wrong_writes
 
 MOST_PLACES = 40_000
@@ -65,7 +65,7 @@ class Place:
         self.failing = failing
         self.checked = checked
         """What each check of the invariants says; None where one of them fails on the state."""
-        self.met: dict[KnownEvent, tuple[Seen, Place]] = {}
+        self.met: dict[KnownEvent, tuple[SeenStep, Place]] = {}
 
 
 class Recall:
@@ -127,14 +127,14 @@ class Recall:
             found = self._wrong[key] = ReadMemo(self.tables, lambda view: tuple(wrong_step(model, view, event, texts)))
         return found
 
-    def start(self, move: KnownEvent) -> tuple[Seen, Place]:
+    def start(self, move: KnownEvent) -> tuple[SeenStep, Place]:
         """Return what is seen of the first event of a run."""
         state = state_after(self.tables, None, move.event)
         place = self._place(state, None, 0)
         wrong = tuple(wrong_with(self.model, {}, move.event))
-        return Seen(state, place.failing, wrong, unusual_start(self.tables, state), move.taken), place
+        return SeenStep(state, place.failing, wrong, unusual_start(self.tables, state), move.taken), place
 
-    def see(self, before: Place, move: KnownEvent) -> tuple[Seen, Place]:
+    def see(self, before: Place, move: KnownEvent) -> tuple[SeenStep, Place]:
         """Return what is seen of a move in a place, and the place after it."""
         state = before.state
         after = list(state)
@@ -143,7 +143,7 @@ class Recall:
         wrong = move.always + move.wrong.at(state).result
         departs = move.departs.at(state).result
         place = self._place(tuple(after), before.checked, move.mask)
-        found = before.met[move] = Seen(place.state, place.failing, wrong, departs, move.taken), place
+        found = before.met[move] = SeenStep(place.state, place.failing, wrong, departs, move.taken), place
         return found
 
     def _place(self, state: Ids, checked: list[Leaf] | None, written: int) -> Place:

@@ -15,7 +15,7 @@ import attrs
 
 from harness.memo.interning import Ids
 from harness.model import FrozenMap, Message
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
 
 
 @attrs.define(eq=False)

@@ -1,9 +1,9 @@
 """Holding runs of actors against their spec: is each step a step of the spec, a stutter, or neither?
 
 A `Refiner` is made once for a model and judges many runs of it: what the mapping and the spec say is remembered as in
-`harness.simulate.tables`, so that a step met before costs a look-up. A state here is a tuple of ids, one per slot,
-valid within the refiner. `harness.model.refinement` says what a mapping is, `spec_ways` which actions lead from one
-state of the spec to another one, `explanation` why a step is none.
+`harness.simulate.states.tables`, so that a step met before costs a look-up. A state here is a tuple of ids, one per
+slot, valid within the refiner. `harness.model.refinement` says what a mapping is, `spec_ways` which actions lead from
+one state of the spec to another one, `explanation` why a step is none.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import attrs
 from harness.memo.interning import Ids
 from harness.model import Message, Model, Refusal, Step, Value, refinement_of
 from harness.record import Event, History
-from harness.simulate.abstraction import Abstraction
-from harness.simulate.nodes import Node, Option
-from harness.simulate.plan import Plan
-from harness.simulate.run import Run
-from harness.simulate.session import Session
-from harness.simulate.strategy import Strategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import Session
+from harness.simulate.states.abstraction import Abstraction
+from harness.simulate.states.nodes import Node, Option
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import Strategy
 from harness.verify.linearization import Overlays, Taken
 from harness.verify.spec_ways import MAX_REMEMBERED, SpecWays, Unmapped, where
 

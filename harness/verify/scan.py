@@ -14,8 +14,8 @@ import attrs
 from harness.memo.interning import Ids
 from harness.model import Value, View
 from harness.record import Event
-from harness.simulate.replay import DEADLOCK
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import DEADLOCK
 from harness.verify.linearization import Taken
 from harness.verify.refinement import Refiner, Trace, state_after
 from harness.verify.well_formed import Consistency, Oddity, departure, wrong_with
@@ -35,7 +35,7 @@ class Broken:
 
 
 @attrs.define(eq=False)
-class Seen:
+class SeenStep:
     """What was seen of a step, whatever its number and its time."""
 
     after: Ids
@@ -84,13 +84,13 @@ class Scan:
             departs = (departure(self.tables.model, View(self._values), event) if before is not None
                        else unusual_start(self.tables, after))
         taken = self.refiner.taken(event) if self.refiner is not None else None
-        self.take(event.n, event.at_us, event.op, event.violated, Seen(after, failing, wrong, departs, taken))
+        self.take(event.n, event.at_us, event.op, event.violated, SeenStep(after, failing, wrong, departs, taken))
         self._values.update(event.writes)
         if self.refiner is None and self.tables.is_full:
             self._state = self.tables.renewed_state(after)
 
     def take(
-        self, n: int, at_us: int | None, op: Mapping[str, Any] | None, violated: Mapping[str, str], seen: Seen
+        self, n: int, at_us: int | None, op: Mapping[str, Any] | None, violated: Mapping[str, str], seen: SeenStep
     ) -> None:
         """Take in event n: its time, operation, what it says that fails, and what was seen of its step."""
         self._failing = found = seen.failing

@@ -11,10 +11,10 @@ import attrs
 from harness.memo.interning import long_lived
 from harness.model import Model
 from harness.record import Trail
-from harness.simulate.guards import Guards
-from harness.simulate.plan import Plan
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.states.guards import Guards
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
 from harness.verify.explanation import Explanation, explain
 from harness.verify.refinement import Refined, Refiner
 

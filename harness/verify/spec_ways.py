@@ -12,8 +12,8 @@ from typing import Any
 
 from harness.memo.interning import Ids, differences
 from harness.model import Refinement
-from harness.simulate.nodes import Node, Option
-from harness.simulate.tables import Tables
+from harness.simulate.states.nodes import Node, Option
+from harness.simulate.states.tables import Tables
 
 MAX_REMEMBERED = 150_000
 """Steps between states of the spec that are remembered; beyond, they start over."""

@@ -7,13 +7,14 @@ caused it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, MutableMapping
 from functools import lru_cache
 
 import attrs
 
 from harness.model import FrozenMap, Value
 from kafka_proto.broker.group.offsets import Key, OffsetRecord
-from kafka_proto.log import Marker, PartitionLog, batches_between
+from kafka_proto.log import Marker, PartitionLog, RecordBatch, batches_between
 
 MOST_NUMBERED = 9
 """Names and numbers of offsets have one digit."""
@@ -23,7 +24,7 @@ keep logs of earlier runs in memory, beyond what a driver's tables may use."""
 
 
 @attrs.frozen
-class Written:
+class SentRecords:
     """A batch's records as a client of the wire sent them, with the ghost of the transaction that they are of."""
 
     data: bytes
@@ -80,38 +81,63 @@ class Ghosts:
 
 
 @attrs.frozen
+class Noted:
+    """A record of a log, or a whole batch where its records are not looked into, and the transaction that it is of."""
+
+    offset: int
+    transaction: str
+    text: str = ""
+    """Of a record."""
+
+    def __str__(self) -> str:
+        return self.text or f"offset {self.offset}"
+
+
+@attrs.frozen
 class Span:
     """A producer's records in a partition from the first to the marker that ends them, if any: a transaction there."""
 
     producer_id: int
     producer_epoch: int
-    records: tuple[str, ...]
-    offsets: tuple[int, ...]
+    """Of the first."""
+    records: tuple[Noted, ...] = ()
     marker: Marker | None = None
     cause: str = ""
     marker_at: int = -1
 
 
+def noted(batch: RecordBatch) -> tuple[Noted, ...]:
+    """Return the records of a batch whose texts name their transactions."""
+    texts = enumerate(map(text_of, batch.records), batch.base_offset)
+    return tuple(Noted(offset, transaction_of(text), text) for offset, text in texts)
+
+
+def ended_by(
+    batch: RecordBatch, open_: MutableMapping[int, Span],
+    note: Callable[[RecordBatch], tuple[Noted, ...]] = noted,
+) -> Span | None:
+    """Return the transaction that a log's next batch ends; `open_` has those that are open by producer id, after it."""
+    if batch.marker is not None:
+        known = open_.pop(batch.producer_id, None)
+        return known and attrs.evolve(known, marker=batch.marker, cause=batch.records[0].transaction,
+                                      marker_at=batch.base_offset)
+    if batch.is_transactional:
+        known = open_.get(batch.producer_id) or Span(batch.producer_id, batch.producer_epoch)
+        open_[batch.producer_id] = attrs.evolve(known, records=known.records + note(batch))
+    return None
+
+
+def spans_of(batches: Iterable[RecordBatch]) -> tuple[Span, ...]:
+    """Return the transactions that batches tell of, by their markers, the open ones last."""
+    open_: dict[int, Span] = {}
+    ended = [span for batch in batches if (span := ended_by(batch, open_)) is not None]
+    return (*ended, *(open_[producer_id] for producer_id in sorted(open_)))
+
+
 @lru_cache(maxsize=REMEMBERED)
 def spans(log: PartitionLog) -> tuple[Span, ...]:
-    """Return the transactions of a log as its batches tell them, by their markers, the open ones last."""
-    open_: dict[int, Span] = {}
-    found = []
-    for batch in log.batches:
-        known = open_.get(batch.producer_id)
-        if batch.marker is None:
-            if batch.is_transactional:
-                before = known or Span(batch.producer_id, batch.producer_epoch, (), ())
-                at = tuple(batch.base_offset + n for n in range(len(batch.records)))
-                open_[batch.producer_id] = attrs.evolve(
-                    before, records=before.records + tuple(map(text_of, batch.records)), offsets=before.offsets + at
-                )
-        elif known is not None:
-            cause = batch.records[0]
-            ended = attrs.evolve(known, marker=batch.marker, cause=cause.transaction, marker_at=batch.base_offset)
-            found.append(ended)
-            del open_[batch.producer_id]
-    return (*found, *(open_[producer_id] for producer_id in sorted(open_)))
+    """Return the transactions of a log."""
+    return spans_of(log.batches)
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -21,7 +21,7 @@ from kafka_proto.clients.client_connections import (
     ClientConnections,
     Sent,
 )
-from kafka_proto.clients.producer import Family, Verdict, idempotent
+from kafka_proto.clients.producer import AnswerVerdict, Family, idempotent
 from kafka_proto.clients.producer.idempotent import IdempotentProducer
 from kafka_proto.requests import InitProducerIdRequest, ProduceResponse
 
@@ -127,7 +127,7 @@ class IdempotentClient(Actor[IdempotentState]):
             for n, text in enumerate(found.acknowledged)
         )
         connections = local.connections
-        if self.looks_up and found.verdict is Verdict.LOOK_UP:
+        if self.looks_up and found.verdict is AnswerVerdict.LOOK_UP:
             connections = connections.lost(partition)
         return attrs.evolve(
             local, producer=found.producer, connections=connections, acknowledged=(*local.acknowledged, *placed),

@@ -18,7 +18,7 @@ from kafka_proto.clients.producer import Family, Producer, ProducerStatus
 from kafka_proto.clients.producer.answers import backs_off, delivery_timed_out, rested, without_end
 from kafka_proto.clients.producer.sending import ends_unasked
 from kafka_proto.clients.producer.state import COMPLETING, OffsetsToCommit
-from kafka_proto.clients.producer.verdicts import Verdict
+from kafka_proto.clients.producer.verdicts import AnswerVerdict
 from kafka_proto.requests import OFFSETS_PARTITION, ProduceRequest, TxnOffsetCommitRequest
 
 IDLE = ""
@@ -67,7 +67,7 @@ class ClientState:
     """The verdicts that it took."""
 
 
-class Client(Actor[ClientState]):
+class TransactionalClient(Actor[ClientState]):
     """The actor of one producer."""
 
     def __init__(
@@ -225,10 +225,10 @@ class Client(Actor[ClientState]):
         acknowledged, request = local.acknowledged, asked.request
         if isinstance(request, ProduceRequest):
             acknowledged += tuple(Written(request.partition, text) for text in found.acknowledged)
-        elif isinstance(request, TxnOffsetCommitRequest) and found.verdict is Verdict.DONE:
+        elif isinstance(request, TxnOffsetCommitRequest) and found.verdict is AnswerVerdict.DONE:
             committed = text_of(OffsetRecord(request.group_id, request.partition, request.offset))
             acknowledged += (Written(OFFSETS_PARTITION, committed),)
-        if self.looks_up and found.verdict is Verdict.LOOK_UP:
+        if self.looks_up and found.verdict is AnswerVerdict.LOOK_UP:
             connections = connections.lost(about_of(request))
         after = attrs.evolve(
             local, producer=found.producer, connections=connections, acknowledged=acknowledged,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from harness.model import Reason, State, View
 from kafka_proto.broker.placement import Placement
 from kafka_proto.clients.transactional_client import ClientState
+from kafka_proto.cluster import guarantees
 from kafka_proto.cluster.logs import Logs, itself
-from kafka_proto.log import PartitionLog
 
 
 def appended_after_fencing(placement: Placement, logs: Logs, states: Iterable[State]) -> Reason:
@@ -20,23 +20,13 @@ def appended_after_fencing(placement: Placement, logs: Logs, states: Iterable[St
         view = View(state)
         for partition in placement.partitions:
             log = logs.made(view, partition, itself)
-            late = _late(log, ends.get(partition, 0), told)
-            if late is not None:
-                return f"{late} is appended to {partition}"
+            new = log.batches.between(ends.get(partition, 0), len(log.batches))
+            why = guarantees.nothing_after_a_fence(partition, new, told)
+            if why is not None:
+                return why
             ends[partition] = len(log.batches)
         for c in placement.producers:
             client: ClientState = view[c]
             producer_id, epoch = client.producer.producer_id, client.producer.producer_epoch
             told[producer_id] = max(epoch, told.get(producer_id, epoch))
-    return None
-
-
-def _late(log: PartitionLog, start: int, told: dict[int, int]) -> str | None:
-    for batch in log.batches.between(start, len(log.batches)):
-        newest = told.get(batch.producer_id, -1)
-        if batch.marker is None and batch.producer_epoch < newest:
-            return (
-                f"{batch.records[0]} of producer id {batch.producer_id}, epoch {batch.producer_epoch}, "
-                f"whose epoch {newest} somebody has,"
-            )
     return None

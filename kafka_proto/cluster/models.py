@@ -129,7 +129,7 @@ def build(
     compose = composition.with_replicated_logs if replicated else composition.with_local_logs
     processes, initial = compose(placement, roles, sizes, settings)
     clients = [
-        client.Client(
+        client.TransactionalClient(
             c, FAMILIES[settings["client"]], placement, transactions=sizes["transactions"], records=sizes["records"],
             offsets=sizes["offsets"], in_flight=sizes["in-flight"], timeouts=timeouts, looks_up=replicated,
         )

@@ -19,7 +19,7 @@ from kafka_proto.broker.controller import PARTITION, StackController
 from kafka_proto.broker.coordinator.coordinator import KAFKAS_DEFAULTS, Coordinator, CoordinatorConfig
 from kafka_proto.broker.coordinator.transaction import CachedTransaction, TransactionMetadata
 from kafka_proto.broker.group.coordinator import GroupCoordinator
-from kafka_proto.broker.group.offsets import Committed, Key
+from kafka_proto.broker.group.offsets import Offsets
 from kafka_proto.broker.leader.fetching import written_together
 from kafka_proto.broker.leader.role import RecordTimes
 from kafka_proto.broker.logs.local import RECORDS, LocalLog, Records
@@ -168,9 +168,9 @@ class RunningCluster(RunningActors):
         return frozenset(each.transactional_id for each in asked if each.transactional_id)
 
     @property
-    def committed_offsets(self) -> FrozenMap[Key, Committed]:
-        """Return what the coordinator of groups has committed."""
-        return self.groups(self.leader(OFFSETS_PARTITION)).offsets.committed
+    def offsets(self) -> Offsets:
+        """Return what the coordinator of groups knows of its offsets."""
+        return self.groups(self.leader(OFFSETS_PARTITION)).offsets
 
     def with_epoch(self, tid: str, epoch: int) -> None:
         """Let a transactional id have had so many epochs."""

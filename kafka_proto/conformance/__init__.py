@@ -8,6 +8,6 @@ format. Files: `files` (reading), `symbols`, `requests` and `observing` (a recor
 from kafka_proto.conformance.files import BadFile, default_files, load
 from kafka_proto.conformance.playing import play
 from kafka_proto.conformance.table import agreement
-from kafka_proto.conformance.verdict import Verdict, judge
+from kafka_proto.conformance.verdict import RecordVerdict, judge
 
-__all__ = ["BadFile", "Verdict", "agreement", "default_files", "judge", "load", "play"]
+__all__ = ["BadFile", "RecordVerdict", "agreement", "default_files", "judge", "load", "play"]

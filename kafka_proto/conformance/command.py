@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +17,7 @@ from kafka_proto.conformance.cluster import FEWEST_REPLICATED, MOST_REPLICATED
 from kafka_proto.conformance.files import FORMAT, NEEDED, OF_A_SCRIPT, VARIABLE, BadFile, default_files, load
 from kafka_proto.conformance.playing import is_of_the_wire, play
 from kafka_proto.conformance.table import agreement, table
-from kafka_proto.conformance.verdict import Verdict, judge
+from kafka_proto.conformance.verdict import RecordVerdict, judge
 
 FILTERS = {"--release": "broker_version", "--family": "family", "--situation": "situation"}
 FILTERS_AS = {"--as": "broker_version", "--family": "family", "--situation": "situation"}
@@ -27,19 +27,19 @@ MOST_SHOWN = 20
 
 
 def run(arguments: tuple[str, ...], options: Mapping[str, str | None]) -> Printed:
-    """Play the records of files and say which are equal. Exit code 1 where one differs and no reason is known."""
+    """Play the records of files and say which are equal. Exit code 1 where one differs."""
     if options["--record"] is not None:
         return _record(arguments, options, Path(options["--record"]))
     verdicts, said = _played_here(arguments, options) if options["--broker"] is None else _played_at(arguments, options)
     differing = [verdict for verdict in verdicts if not verdict.equal]
     data = {"records": [attrs.asdict(verdict) for verdict in verdicts]}
     text = "\n".join((table(agreement(verdicts)), *said, *_differences(differing)))
-    return Printed(text, data, 1 if any(verdict.reason is None for verdict in differing) else 0)
+    return Printed(text, data, 1 if differing else 0)
 
 
 def _played_here(
     arguments: tuple[str, ...], options: Mapping[str, str | None]
-) -> tuple[list[Verdict], tuple[str, ...]]:
+) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records against the versions that stand for their releases."""
     if options["--as"] is not None:
         raise Refusal("--as plays the records of one release at a broker of another; give --broker HOST:PORT as well")
@@ -68,7 +68,7 @@ def _brokers(given: str | None) -> int:
 
 def _played_at(
     arguments: tuple[str, ...], options: Mapping[str, str | None]
-) -> tuple[list[Verdict], tuple[str, ...]]:
+) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records over the wire at a broker: those of its release, or with `--as` those of another."""
     if options["--brokers"] is not None:
         raise Refusal("--brokers says on how many brokers records are played in process; leave it out, or --broker")
@@ -141,13 +141,13 @@ def _chosen(records: list[dict[str, Any]], option: str, field: str, wanted: str 
     return found
 
 
-def _differences(verdicts: Iterable[Verdict]) -> list[str]:
-    """Return the lines about records that differ, those without a reason first."""
+def _differences(verdicts: Sequence[RecordVerdict]) -> list[str]:
+    """Return the lines about records that differ."""
     lines = []
-    for verdict in sorted(verdicts, key=lambda verdict: verdict.reason is not None)[:MOST_SHOWN]:
+    for verdict in verdicts[:MOST_SHOWN]:
         lines.append("")
         lines.append(f"{verdict.situation} on {verdict.broker_version} at level {verdict.transaction_version}, "
-                     f"{verdict.family}: {verdict.reason or 'differs'}")
+                     f"{verdict.family}: differs")
         lines += [f"  {difference}" for difference in verdict.differences[:MOST_SHOWN]]
     return lines
 
@@ -157,7 +157,7 @@ conformance = ProtocolCommand(
 
     Each record is played request by request against the version that stands for its release; what is compared are the
     answers, and what is left behind: coordinator, logs, offsets, aborted transactions, producers. Without FILE: those
-    that {VARIABLE} names, else those of the package. The exit code is 1 where a record differs without known reason.
+    that {VARIABLE} names, else those of the package. The exit code is 1 where a record differs.
     """,
     run, "[FILE]...", (
         CommandOption("--release", "RELEASE", "Only records of this release, as 4.4.0."),

@@ -1,4 +1,4 @@
-"""Whether a record and its replay are equal: the paths of what differs, and the reason where that is meant."""
+"""Whether a record and its replay are equal, and the paths of what differs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import attrs
 from kafka_proto.broker.versions import BrokerVersion
 from kafka_proto.conformance.playing import play
 
-REASONS: dict[tuple[str, str], str] = {}
-"""Why a situation on a release (`4.0.0`, or `*` for all) is not equal, where that is meant."""
 UNORDERED = ("mine", "producers")
 """What a broker lists in the order of a hash map: its transactions, and the producers of a partition."""
 
 
 @attrs.frozen
-class Verdict:
+class RecordVerdict:
     """A record's verdict, as the command prints it."""
 
     situation: str
@@ -25,7 +23,6 @@ class Verdict:
     transaction_version: int
     family: str
     equal: bool
-    reason: str | None
     differences: tuple[str, ...]
 
 
@@ -33,7 +30,7 @@ Player = Callable[[dict[str, Any]], list[dict[str, Any]]]
 """Plays a record, and returns its steps as they were answered."""
 
 
-def judge(record: dict[str, Any], version: BrokerVersion | None = None, player: Player | None = None) -> Verdict:
+def judge(record: dict[str, Any], version: BrokerVersion | None = None, player: Player | None = None) -> RecordVerdict:
     """Play a record, on a node of a version or as a player does, and say what differs, step by step."""
     try:
         played = play(record, version) if player is None else player(record)
@@ -43,9 +40,8 @@ def judge(record: dict[str, Any], version: BrokerVersion | None = None, player: 
     else:
         found = tuple(difference for number, (theirs, ours) in enumerate(zip(record["steps"], played, strict=True), 1)
                       for difference in differences(theirs, ours, f"step {number}"))
-    situation, release = record["situation"], record["broker_version"]
-    reason = REASONS.get((situation, release), REASONS.get((situation, "*"))) if found else None
-    return Verdict(situation, release, record["transaction_version"], record["family"], not found, reason, found)
+    return RecordVerdict(record["situation"], record["broker_version"], record["transaction_version"], record["family"],
+                         not found, found)
 
 
 def differences(theirs: Any, ours: Any, path: str) -> Iterator[str]:

@@ -8,20 +8,15 @@ from typing import Any
 import attrs
 
 from kafka_proto.broker.coordinator.transaction import TransactionMetadata
+from kafka_proto.broker.ghosts import Noted, Span
+from kafka_proto.cluster import guarantees
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.observed import (
-    Acknowledged,
-    Closed,
-    Heard,
-    Ledger,
-    Observed,
-    Phase,
-    producer_of,
-)
+from kafka_proto.gateway.observed import Acknowledged, Heard, Ledger, Observed, Phase, producer_of
 from kafka_proto.gateway.records import read_header, split
+from kafka_proto.log.records import NO_PRODUCER_EPOCH, Marker
 from kafka_proto.requests import partition_name
 
 Entries = Mapping[str, TransactionMetadata]
@@ -75,10 +70,11 @@ def _fenced(seen: Observed, request: Request, error: int, entries: Entries) -> O
         return seen
     tid, producer_id, epoch = owner
     entry = entries.get(tid)
-    if entry is None or (entry.producer_id, entry.producer_epoch) != (producer_id, epoch):
-        return seen
-    return violated(seen, "FencedForAReason", f"{tid} got {FENCED[error]} with producer id {producer_id}, epoch "
-                    f"{epoch}, which are those that its coordinator has")
+    if entry is None or (entry.producer_id == producer_id and entry.producer_epoch < epoch):
+        return seen  # nobody was given that epoch
+    known = ((entry.producer_id, entry.producer_epoch),)
+    return violated(seen, "FencedForAReason", guarantees.fenced_for_a_reason(
+        tid, FENCED[error], (producer_id, epoch), known))
 
 
 def _fetched(seen: Observed, request: Request, transaction: str, response: Fields, entries: Entries) -> Observed:
@@ -94,40 +90,34 @@ def _fetched(seen: Observed, request: Request, transaction: str, response: Field
 
 
 def _read(seen: Observed, name: str, partition: Fields) -> Observed:
-    aborted = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
-    ledger, stable = seen.ledgers.get(name, Ledger()), partition["last_stable_offset"]
+    listed = {(txn["producer_id"], txn["first_offset"]) for txn in partition["aborted_transactions"] or ()}
+    ledger = seen.ledgers.get(name, Ledger())
     for data in split(partition["records"]):
         batch = read_header(data)
-        last = batch.base_offset + batch.last_offset_delta
-        if last >= stable:
-            seen = violated(seen, "ReadBound", f"a reader of committed records of {name} is sent offset {last}, the "
-                            f"last stable offset is {stable}")
-        if not batch.is_transactional or batch.is_control or batch.producer_id < 0:
-            continue
-        ended = _closed(ledger, batch.producer_id, batch.base_offset)
-        if ended is not None and not ended.committed:
-            if (batch.producer_id, ended.batches[0].offset) not in aborted:
-                seen = violated(seen, "ReadBound", f"a reader of committed records is sent offset {batch.base_offset} "
-                                f"of {name}, and not that it is aborted")
-            continue
-        transaction = next((noted.transaction for noted in ended.batches if noted.offset == batch.base_offset), ""
-                           ) if ended is not None else ""
-        if ended is None or ended.cause != transaction:
-            seen = violated(seen, "NoIntermediateRead", f"a reader of committed records is sent offset "
-                            f"{batch.base_offset} of {name}, of {transaction or 'a transaction that is open'}, but no "
-                            "commit of that was decided")
+        is_transactional = batch.is_transactional and not batch.is_control and batch.producer_id >= 0
+        sent = (_sent(ledger, batch.producer_id, batch.base_offset),) if is_transactional else ()
+        seen = violated(seen, "ReadBound", guarantees.read_bound(
+            f"a reader of committed records of {name}", batch.base_offset + batch.last_offset_delta,
+            partition["last_stable_offset"], listed, ((name, record, span) for record, span in sent)))
+        for record, span in sent:
+            if span.marker is not Marker.ABORT:
+                committed = () if span.marker is None else (span.cause,)
+                seen = violated(seen, "NoIntermediateRead", guarantees.no_intermediate_read(
+                    "a reader of committed records", ((name, record),), committed))
     return seen
 
 
-def _closed(ledger: Ledger, producer_id: int, offset: int) -> Closed | None:
-    """Return what closed a producer's transaction that has an offset; None where it is open."""
+def _sent(ledger: Ledger, producer_id: int, offset: int) -> tuple[Noted, Span]:
+    """Return what a producer has at an offset, and the transaction that it is in there."""
     first = ledger.ended.first_after(offset, key=marker_at)
-    return next((ended for ended in ledger.ended.between(first, len(ledger.ended))
-                 if ended.producer_id == producer_id), None)
+    ended = (span for span in ledger.ended.between(first, len(ledger.ended)) if span.producer_id == producer_id)
+    span = next(ended, ledger.open.get(producer_id, Span(producer_id, NO_PRODUCER_EPOCH)))
+    unknown = Noted(offset, "a transaction that is open")
+    return next((record for record in span.records if record.offset == offset), unknown), span
 
 
-def marker_at(ended: Closed) -> int:
-    return ended.marker_at
+def marker_at(span: Span) -> int:
+    return span.marker_at
 
 
 LOOKS: dict[int, Callable[[Observed, Request, str, Any, Entries], Observed]] = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.model import Refusal
 from kafka_proto.conformance.notes import DELIVERED, HELD, NO_MARKER, REPEATED
-from kafka_proto.conformance.verdict import Verdict, differences, judge
+from kafka_proto.conformance.verdict import RecordVerdict, differences, judge
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.codec import Malformed
 from kafka_proto.gateway.held_markers import HeldMarkers
@@ -39,7 +39,7 @@ def left_out(record: Mapping[str, Any], markers: HeldMarkers | None = None, pati
 
 def play_at(
     records: list[dict[str, Any]], host: str, port: int, any_level: bool = False
-) -> tuple[list[Verdict], tuple[str, ...]]:
+) -> tuple[list[RecordVerdict], tuple[str, ...]]:
     """Play records of a release; return their verdicts, and lines about those that were left out.
 
     Played are those of the broker's level; with `any_level` all of them, where none is of it. Raises Refusal where

@@ -43,7 +43,7 @@ Handling = Generator[tuple[object, ...] | Waits, tuple[Any, ...], Reply]
 
 
 @attrs.frozen
-class Context:
+class AskedBroker:
     """The cluster as one of its brokers is asked."""
 
     settings: Settings
@@ -85,7 +85,7 @@ class Context:
         return self.leader(OFFSETS_PARTITION if is_group else self.cluster.placement.transaction_partition(key))
 
 
-Api = Callable[[Context, Request], Handling]
+Api = Callable[[AskedBroker, Request], Handling]
 
 
 def number_of(broker: str) -> int:
@@ -105,24 +105,24 @@ def number(error: Error) -> int:
     return code(error.value)
 
 
-def wrong_place(here: Context, topic: str, index: int) -> int:
+def wrong_place(here: AskedBroker, topic: str, index: int) -> int:
     """Return the error code for a partition that is not there, or that another broker leads; 0 where there is none."""
     if not here.has(topic, index):
         return code("UNKNOWN_TOPIC_OR_PARTITION")
     return NO_ERROR if here.cluster.leads(here.name, partition_name(topic, index)) else code("NOT_LEADER_OR_FOLLOWER")
 
 
-def not_coordinator(here: Context, key: str | None, *, is_group: bool = False) -> int:
+def not_coordinator(here: AskedBroker, key: str | None, *, is_group: bool = False) -> int:
     """Return the error code for a group or a transactional id that another broker coordinates; 0 where none does."""
     is_here = key is None or here.coordinator(key, is_group) == here.asked
     return NO_ERROR if is_here else code("NOT_COORDINATOR")
 
 
-def at_once(look: Callable[[Context, Request], Fields]) -> Api:
+def at_once(look: Callable[[AskedBroker, Request], Fields]) -> Api:
     """Return the handler of an API that asks nobody."""
 
     @wraps(look)
-    def handling(here: Context, request: Request) -> Handling:
+    def handling(here: AskedBroker, request: Request) -> Handling:
         return Reply(look(here, request))
         yield  # nothing: what makes it a generator
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model import Refusal, did_you_mean
-from harness.simulate.chance import Seeded
+from harness.simulate.strategies.chance import Seeded
 from kafka_proto.gateway.inputs import OF_BROKERS, OF_REQUESTS, FaultKind, Timed
 
 KINDS: tuple[FaultKind, ...] = (*OF_REQUESTS, *OF_BROKERS, "elect")

@@ -19,7 +19,7 @@ from kafka_proto.gateway.answers import answered
 from kafka_proto.gateway.apis import TABLE
 from kafka_proto.gateway.apis.records import record_times
 from kafka_proto.gateway.connection import Closed, Connection, Request, read_request
-from kafka_proto.gateway.context import Context, Reply, Waits
+from kafka_proto.gateway.context import AskedBroker, Reply, Waits
 from kafka_proto.gateway.faults import FOREVER, Faults, Held, Parked, Rule, Token
 from kafka_proto.gateway.inputs import (
     OF_BROKERS,
@@ -92,7 +92,7 @@ class Host:
     def brokers(self) -> Brokers:
         """Return what properties are about."""
         return Brokers(FrozenMap(self.cluster.served), FrozenMap(self.cluster.entries), self.cluster.marking,
-                       self.cluster.committed_offsets)
+                       self.cluster.offsets)
 
     def problems(self) -> dict[str, str]:
         """Return the properties that fail on what happened so far, with reasons."""
@@ -170,7 +170,7 @@ class Host:
 
     def _ask(self, broker: int, request: Request, transaction: str, token: Token, outputs: list[Output]) -> None:
         """Let a broker take a request, and answer it if it can at once."""
-        here = Context(self.settings, self.cluster, broker, transaction)
+        here = AskedBroker(self.settings, self.cluster, broker, transaction)
         each = UnderWay(token, broker, request, transaction, TABLE[request.api_key](here, request))
         self._under_way.append(each)
         self._work(each, None, outputs)

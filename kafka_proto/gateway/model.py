@@ -27,7 +27,7 @@ from harness.model import (
     View,
     canonical_bytes,
 )
-from kafka_proto.broker.ghosts import Cause, Written
+from kafka_proto.broker.ghosts import Cause, SentRecords
 from kafka_proto.broker.group.offsets import OffsetRecord
 from kafka_proto.gateway import inputs
 from kafka_proto.gateway.host import Host
@@ -125,7 +125,8 @@ def build(
     start = Slots()
     return Model(
         NAME, (Gateway(),), ({name: getattr(start, name) for name in SLOTS},), network, faults, properties(_look),
-        sizes=sizes, settings=settings, types=types_in(Slots, OffsetRecord, Written, Cause, *typing.get_args(Input)),
+        sizes=sizes, settings=settings,
+        types=types_in(Slots, OffsetRecord, SentRecords, Cause, *typing.get_args(Input)),
     )
 
 

@@ -15,14 +15,14 @@ from typing import Any
 import attrs
 
 from harness.model import FrozenMap
-from kafka_proto.broker.ghosts import Written
+from kafka_proto.broker.ghosts import Noted, SentRecords, Span, ended_by
 from kafka_proto.broker.group.offsets import OffsetRecord
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.records import BadBatch, read_header, split
-from kafka_proto.log import Marker, PartitionLog
+from kafka_proto.log import PartitionLog
 from kafka_proto.log.chunks import NOTHING, Chunks, chunks
-from kafka_proto.log.records import NO_PRODUCER_ID, RecordBatch
+from kafka_proto.log.records import RecordBatch
 
 KEPT_EPOCHS = 3
 """Of each producer id, with the transaction that each is in: older ones are those of producers that are fenced."""
@@ -48,30 +48,11 @@ class Doing:
 
 
 @attrs.frozen
-class Noted:
-    """A batch of a log, and the transaction that its request was of."""
-
-    offset: int
-    transaction: str
-
-
-@attrs.frozen
-class Closed:
-    """What a marker closed in a partition."""
-
-    producer_id: int
-    marker_at: int
-    committed: bool
-    cause: str
-    batches: tuple[Noted, ...]
-
-
-@attrs.frozen
 class Ledger:
     """A partition's transactions as they were: those that are open by producer id, and those that ended, in order."""
 
-    open: FrozenMap[str, tuple[Noted, ...]] = FrozenMap()
-    ended: Chunks[Closed] = NOTHING
+    open: FrozenMap[int, Span] = FrozenMap()
+    ended: Chunks[Span] = NOTHING
     end: int = 0
     """The offset up to which the partition was looked at."""
 
@@ -83,6 +64,9 @@ class Acknowledged:
     partition: str
     offset: int
     transaction: str
+
+    def __str__(self) -> str:
+        return f"offset {self.offset}"
 
 
 @attrs.frozen
@@ -169,22 +153,21 @@ def logged(seen: Observed, name: str, log: PartitionLog) -> Observed:
     ledger = seen.ledgers.get(name, Ledger())
     if log.high_watermark <= ledger.end:
         return seen
+    open_, ended = dict(ledger.open), ledger.ended
     first = log.batches.first_after(ledger.end - 1, key=base_offset)
     for batch in log.batches.between(first, len(log.batches)):
         if batch.base_offset >= log.high_watermark:
             break
-        key, ghost = str(batch.producer_id), batch.records[0]
-        if batch.marker is not None:
-            batches = ledger.open.get(key, ())
-            if batches:
-                ended = Closed(batch.producer_id, batch.base_offset, batch.marker is Marker.COMMIT, ghost.transaction,
-                               batches)
-                ledger = attrs.evolve(ledger, open=ledger.open.without(key), ended=ledger.ended.add(ended))
-        elif batch.is_transactional and batch.producer_id != NO_PRODUCER_ID:
-            transaction = ghost.transaction if isinstance(ghost, Written | OffsetRecord) else None
-            noted = (*ledger.open.get(key, ()), Noted(batch.base_offset, transaction or NOBODY))
-            ledger = attrs.evolve(ledger, open=ledger.open.set(key, noted))
-    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, attrs.evolve(ledger, end=log.high_watermark)))
+        span = ended_by(batch, open_, noted_whole)
+        ended = ended if span is None else ended.add(span)
+    return attrs.evolve(seen, ledgers=seen.ledgers.set(name, Ledger(FrozenMap(open_), ended, log.high_watermark)))
+
+
+def noted_whole(batch: RecordBatch) -> tuple[Noted, ...]:
+    """Return a batch of which no record is looked into."""
+    ghost = batch.records[0]
+    transaction = ghost.transaction if isinstance(ghost, SentRecords | OffsetRecord) else None
+    return (Noted(batch.base_offset, transaction or NOBODY),)
 
 
 def without(seen: Observed, gone: Collection[str]) -> Observed:

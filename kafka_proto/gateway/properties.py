@@ -1,4 +1,4 @@
-"""P1 to P11 on what happened behind the wire; each answers with who and where, or nothing.
+"""P1 to P11 on what happened behind the wire: `guarantees` decides each, here is what it decides about.
 
 Brokers are at rest between inputs, so all of them are invariants. P4, P7 and P9 are about answers: `answers` notes
 what they violate.
@@ -7,13 +7,17 @@ what they violate.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import starmap
+from typing import NamedTuple
 
 import attrs
 
 from harness.model import FrozenMap, Property, Reason, View, always
-from kafka_proto.broker.coordinator.transaction import PREPARED, TransactionMetadata, TxnState
-from kafka_proto.broker.group.offsets import Committed, Key, load
-from kafka_proto.gateway.observed import Closed, Observed
+from kafka_proto.broker.coordinator.transaction import TransactionMetadata
+from kafka_proto.broker.ghosts import Noted, Span
+from kafka_proto.broker.group.offsets import Offsets
+from kafka_proto.cluster import guarantees
+from kafka_proto.gateway.observed import NOBODY, Observed, base_offset, noted_whole
 from kafka_proto.log import PartitionLog
 from kafka_proto.requests import OFFSETS_PARTITION
 
@@ -28,144 +32,86 @@ class Brokers:
     """What coordinators have of each transactional id."""
     waiting: frozenset[str] = frozenset()
     """Transactional ids whose markers are on their way."""
-    offsets: FrozenMap[Key, Committed] = FrozenMap()
-    """What the coordinator of groups has committed."""
+    offsets: Offsets = Offsets()
+    """What the coordinator of groups knows."""
 
 
 Check = Callable[[Observed, Brokers], Reason]
 
 
-def _ended(seen: Observed) -> Iterator[tuple[str, Closed]]:
-    for name, ledger in seen.ledgers.items():
-        for ended in ledger.ended:
-            yield name, ended
+class BatchNumber(NamedTuple):
+    """What a batch of an idempotent producer has alone."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"the batch with sequence {self.sequence} of producer id {self.producer_id}, epoch {self.epoch},"
 
 
-def _end(ended: Closed) -> str:
-    return "commit" if ended.committed else "abort"
+def _ends(seen: Observed) -> Iterator[tuple[str, Span]]:
+    return ((name, span) for name, ledger in seen.ledgers.items() for span in ledger.ended)
 
 
-def marker_attribution(seen: Observed, brokers: Brokers) -> Reason:
-    """P1: a marker closes only what is of the transaction whose end, or time-out, caused it."""
-    for name, ended in _ended(seen):
-        for noted in ended.batches:
-            if ended.cause and noted.transaction != ended.cause:
-                return (f"the {_end(ended)} marker of {name} at offset {ended.marker_at} was caused by {ended.cause}, "
-                        f"but ends offset {noted.offset} of {noted.transaction}")
-    return None
-
-
-def atomicity(seen: Observed, brokers: Brokers) -> Reason:
-    """P2: of a transaction's acknowledged batches all are committed or none."""
+def _is_acknowledged(seen: Observed) -> guarantees.IsAcknowledged:
     acknowledged = {(each.partition, each.offset) for each in seen.acknowledged}
-    ends: dict[str, dict[str, str]] = {}
-    for name, ended in _ended(seen):
-        for noted in ended.batches:
-            if (name, noted.offset) in acknowledged:
-                ends.setdefault(noted.transaction, {})[_end(ended)] = f"offset {noted.offset} of {name}"
-    for transaction, found in sorted(ends.items()):
-        if len(found) > 1:
-            return f"of {transaction}, {found['commit']} is committed, but {found['abort']} is aborted"
-    return None
+    return lambda partition, record: (partition, record.offset) in acknowledged
 
 
-def outcome(seen: Observed, brokers: Brokers) -> Reason:
-    """P3: what a client heard is committed is not aborted, and what it heard is aborted is never committed."""
-    heard = {each.transaction: each.committed for each in seen.heard}
-    acknowledged = {(each.partition, each.offset) for each in seen.acknowledged}
-    for name, ended in _ended(seen):
-        for noted in ended.batches:
-            if heard.get(noted.transaction, ended.committed) == ended.committed:
-                continue
-            if ended.committed:
-                return (f"{noted.transaction} was aborted, and its producer heard so, but offset {noted.offset} of "
-                        f"{name} is committed")
-            if (name, noted.offset) in acknowledged:
-                return (f"{noted.transaction} was committed, and its producer heard so, but offset {noted.offset} of "
-                        f"{name} is aborted")
-    return None
-
-
-def hanging(seen: Observed, brokers: Brokers) -> Reason:
-    """P5: a transaction that is open in a partition is under way at its coordinator, which lists the partition."""
-    entries = brokers.entries.values()
-    for name, log in brokers.logs.items():
-        for open_ in log.open:
-            epoch = log.producer(open_.producer_id).producer_epoch
-            if not any(entry.producer_id == open_.producer_id and name in entry.partitions and (
-                    entry.producer_epoch == epoch if entry.state is TxnState.ONGOING else entry.state in PREPARED)
-                    for entry in entries):
-                return (f"a transaction of producer id {open_.producer_id}, epoch {epoch}, is open in {name} from "
-                        f"offset {open_.first_offset} on, but no coordinator has it under way")
-    return None
+def _open(log: PartitionLog) -> Iterator[Span]:
+    """Yield what is open in a log, each by its first batch; where that was deleted its producer is known."""
+    for txn in log.open:
+        first = log.batches.first_after(txn.first_offset - 1, base_offset)
+        batch = next((each for each in log.batches.between(first, first + 1) if each.producer_id == txn.producer_id),
+                     None)
+        if batch is None:
+            epoch = log.producer(txn.producer_id).producer_epoch
+            yield Span(txn.producer_id, epoch, (Noted(txn.first_offset, NOBODY),))
+        else:
+            yield Span(txn.producer_id, batch.producer_epoch, noted_whole(batch))
 
 
 def once(seen: Observed, brokers: Brokers) -> Reason:
-    """P6: what an idempotent producer wrote is in its partition once, and what was acknowledged is there."""
-    for name, log in brokers.logs.items():
-        at: dict[tuple[int, int, int], int] = {}
-        for batch in log.batches:
-            key = batch.producer_id, batch.producer_epoch, batch.base_sequence
-            if batch.marker is not None or batch.producer_id < 0 or batch.base_sequence < 0:
-                continue
-            if key in at:
-                return (f"the batch with sequence {batch.base_sequence} of producer id {batch.producer_id}, epoch "
-                        f"{batch.producer_epoch}, is in {name} twice, at the offsets {at[key]} and {batch.base_offset}")
-            at[key] = batch.base_offset
-    for heard in seen.acknowledged:
-        if heard.partition in brokers.logs and heard.offset >= brokers.logs[heard.partition].log_end_offset:
-            return f"offset {heard.offset} of {heard.partition} was acknowledged, but is not there"
-    return None
+    """P6, of the batches of idempotent producers, and of whatever was acknowledged."""
+
+    def reasons(name: str, log: PartitionLog) -> Iterator[Reason]:
+        yield guarantees.written_once(name, (
+            (BatchNumber(batch.producer_id, batch.producer_epoch, batch.base_sequence), batch.base_offset)
+            for batch in log.batches if batch.marker is None and batch.producer_id >= 0 and batch.base_sequence >= 0))
+        acknowledged = (((each, None),) for each in seen.acknowledged if each.partition == name)
+        yield guarantees.as_acknowledged(
+            name, acknowledged, lambda each: each.offset if each.offset < log.log_end_offset else None)
+
+    return guarantees.first(reason for name, log in brokers.logs.items() for reason in reasons(name, log))
 
 
-def completed(seen: Observed, brokers: Brokers) -> Reason:
-    """P8 at rest: what is prepared is completed, unless markers of its own are held."""
-    for tid, entry in brokers.entries.items():
-        if entry.state in PREPARED and tid not in brokers.waiting:
-            return f"{tid} stays in {entry.state}"
-    return None
+def outcome(seen: Observed, brokers: Brokers) -> Reason:
+    told = {each.transaction: "commit" if each.committed else "abort" for each in seen.heard}
+    return guarantees.acknowledged_outcome("the producer", _ends(seen), told, _is_acknowledged(seen))
 
 
 def offsets(seen: Observed, brokers: Brokers) -> Reason:
-    """P10: the offsets of groups are those that their log gives when it is read again."""
-    if OFFSETS_PARTITION not in brokers.logs:
-        return None
-    again = load(brokers.logs[OFFSETS_PARTITION].batches)
-    for key, known in brokers.offsets.items():
-        if again.committed.get(key) != known:
-            return f"group {key[0]} has offset {known.offset} of {key[1]}, but its log says another one"
-    return None
-
-
-def grows(seen: Observed, brokers: Brokers) -> Reason:
-    """P11: what a partition knows of a producer's epoch, and of its coordinator's, never becomes older."""
-    return next((why for name, log in brokers.logs.items() if (why := _older(name, log))), None)
-
-
-def _older(name: str, log: PartitionLog) -> Reason:
-    epochs: dict[int, int] = {}
-    coordinators: dict[int, int] = {}
-    for batch in log.batches:
-        producer_id = batch.producer_id
-        if producer_id < 0:
-            continue
-        if batch.producer_epoch < epochs.get(producer_id, -1):
-            return (f"{name} has epoch {batch.producer_epoch} of producer id {producer_id} at offset "
-                    f"{batch.base_offset}, after epoch {epochs[producer_id]}")
-        epochs[producer_id] = batch.producer_epoch
-        if batch.marker is not None:
-            if batch.coordinator_epoch < coordinators.get(producer_id, -1):
-                return f"{name} has the marker of an older coordinator at offset {batch.base_offset}"
-            coordinators[producer_id] = batch.coordinator_epoch
-    return None
+    log = brokers.logs.get(OFFSETS_PARTITION)
+    return None if log is None else guarantees.offsets_as_committed(log, brokers.offsets)
 
 
 CHECKS: Mapping[str, tuple[str, Check]] = {
-    "MarkerAttribution": ("P1", marker_attribution), "Atomicity": ("P2", atomicity),
-    "AcknowledgedOutcome": ("P3", outcome), "NoHangingTransaction": ("P5", hanging), "AcknowledgedOnce": ("P6", once),
-    "PreparedIsCompleted": ("P8", completed), "OffsetsOfTheLog": ("P10", offsets),
-    "ProducerStateGrows": ("P11", grows),
+    "MarkerAttribution": ("P1", lambda seen, brokers: guarantees.first(
+        guarantees.marker_attribution(name, (span,)) for name, span in _ends(seen) if span.cause)),
+    "Atomicity": ("P2", lambda seen, brokers: guarantees.atomicity(_ends(seen), _is_acknowledged(seen))),
+    "AcknowledgedOutcome": ("P3", outcome),
+    "NoHangingTransaction": ("P5", lambda seen, brokers: guarantees.first(
+        guarantees.no_hanging_transaction(name, _open(log), brokers.entries.values())
+        for name, log in brokers.logs.items())),
+    "AcknowledgedOnce": ("P6", once),
+    "PreparedIsCompleted": ("P8", lambda seen, brokers: guarantees.prepared_is_completed(
+        brokers.entries.items(), brokers.waiting)),
+    "OffsetsOfTheLog": ("P10", offsets),
+    "ProducerStateGrows": ("P11", lambda seen, brokers: guarantees.first(
+        starmap(guarantees.producer_state_grows, brokers.logs.items()))),
 }
+"""An operator may end what hangs: markers that no transaction caused are left out."""
 OF_ANSWERS = {"NoIntermediateRead": "P4", "FencedForAReason": "P7", "ReadBound": "P9"}
 """Properties that an answer violates, and that stay violated then."""
 NAMES = tuple(sorted((*CHECKS, *OF_ANSWERS)))

@@ -27,7 +27,7 @@ UNCLEAN = "UncleanElection"
 
 
 @attrs.frozen
-class Names:
+class ReplicaNames:
     """The constants of a model of actors."""
 
     replicas: tuple[Replica, ...]
@@ -46,7 +46,7 @@ class Names:
         return not self.replicas[0].flushes_each
 
 
-def properties(names: Names) -> tuple[Property, ...]:
+def properties(names: ReplicaNames) -> tuple[Property, ...]:
     """Return every property of the actors."""
     k = {replica.name: replica for replica in names.replicas}
     pairs = tuple(permutations(names.names, 2))
@@ -173,7 +173,7 @@ def lost(k: Replica, s: ReplicaState, ack: Acknowledged) -> Reason:
     return None
 
 
-def sorted_reads(names: Names, view: View) -> Iterator[Read]:
+def sorted_reads(names: ReplicaNames, view: View) -> Iterator[Read]:
     """Yield what every consumer was served, each in the order of its polls."""
     for consumer in names.consumers:
         local: ConsumerState = view[consumer]

@@ -13,14 +13,14 @@ from functools import partial
 from harness.model import Faults, Model, Network, Process, Refinement, View, departed
 from harness.model.faults import BUDGET
 from kafka_proto.replication import async_isr_refinement, clients, controller, messages, replica_state
-from kafka_proto.replication.actor_properties import UNCLEAN, Names, properties
+from kafka_proto.replication.actor_properties import UNCLEAN, ReplicaNames, properties
 from kafka_proto.replication.clients import PartitionConsumer, PartitionProducer
 from kafka_proto.replication.controller import CONTROLLER, Controller
 from kafka_proto.replication.partition import Replica, ReplicaState
 from kafka_proto.replication.quorum import deaf
 from kafka_proto.replication.refinement import NEXT, refinement
 from kafka_proto.replication.replica import PartitionReplica
-from kafka_proto.replication.replica_state import Version
+from kafka_proto.replication.replica_state import ReplicaVersion
 from kafka_proto.replication.specs.names import replicas
 from kafka_proto.replication.topics import replica_log
 from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
@@ -30,7 +30,7 @@ ACKS = {"all": ("all",), "1": ("1",), "mixed": ("1", "all")}
 
 
 def build(
-    version: Version, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
+    version: ReplicaVersion, sizes: Mapping[str, int], settings: Mapping[str, str], network: Network, faults: Faults,
     history_variables: bool,
 ) -> Model:
     """Build the actors of a version at a size."""
@@ -49,7 +49,7 @@ def build(
         *(PartitionReplica(k, names) for k in constants),
         Controller(names, sizes["elections"], sizes["fencings"], unclean),
     ]
-    known = Names(tuple(constants), producers, consumers, partial(crashes, faults))
+    known = ReplicaNames(tuple(constants), producers, consumers, partial(crashes, faults))
     return Model(
         f"replication/{version.name}/actors", tuple(processes), ({},), network, faults,
         tuple(p for p in properties(known) if unclean or p.name != UNCLEAN),
@@ -80,7 +80,7 @@ def crashes(faults: Faults, view: View) -> int:
     return sum(allowed - left[kind] for kind, allowed in faults.budget.items() if kind.startswith("crash"))
 
 
-def waits_for(names: Names, view: View) -> tuple[str, ...]:
+def waits_for(names: ReplicaNames, view: View) -> tuple[str, ...]:
     """Say who waits for whom: clients for answers, replicas for their leader or the controller."""
     found = []
     for name in (*names.producers, *names.consumers):

@@ -22,7 +22,7 @@ from kafka_proto.replication.quorum import Quorum, are_eligible
 from kafka_proto.replication.records import NIL, Isr
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.specs import async_isr
-from kafka_proto.replication.specs.async_isr import LEADER, NEXT, IsrMessage, Names
+from kafka_proto.replication.specs.async_isr import LEADER, NEXT, AsyncIsrNames, IsrMessage
 from kafka_proto.replication.specs.names import replicas
 from kafka_proto.replication.versions.departures import COUNTS, DEPARTURES
 
@@ -31,7 +31,7 @@ UNBOUNDED = 1_000_000
 
 
 @attrs.frozen
-class Ghost:
+class AsyncIsrGhost:
     """What the mapping remembers of a run."""
 
     state: FrozenMap[str, Value]
@@ -48,14 +48,14 @@ class Ghost:
 
 def refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Refinement:
     """Return AsyncIsr at the actors' size, without bounds and with its extensions, and the mapping to it."""
-    bounds = Names(replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED)
+    bounds = AsyncIsrNames(replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED)
     names = departed(bounds, DEPARTURES, COUNTS[settings["counts"]])
     model = Model(
         "replication/async-isr", processes((*NEXT, *ACTIONS), names), (async_isr.initial(names),),
         properties=async_isr.properties(names), types=(IsrMessage,),
     )
     return Refinement(
-        model, partial(abstract, names), Ghost(FrozenMap(async_isr.initial(names))), (), reasons(ACTIONS),
+        model, partial(abstract, names), AsyncIsrGhost(FrozenMap(async_isr.initial(names))), (), reasons(ACTIONS),
         steps=len(names.replicas),
         by={
             "EarlyExpandIsr": ("ProposeExpandIsr",),
@@ -66,7 +66,7 @@ def refinement(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Refinem
     )
 
 
-def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], Ghost]:
+def abstract(k: AsyncIsrNames, view: View, before: AsyncIsrGhost) -> tuple[Mapping[str, Value], AsyncIsrGhost]:
     """Return the module's state that a state of the actors stands for. Raises ValueError: see `checked`."""
     q: Quorum = view[CONTROLLER].partition
     elected = next((n for n, request in enumerate(q.announced) if request.leader is not None), None)
@@ -78,17 +78,17 @@ def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], 
     first = q.announced[elected].isr
     missing = sorted(frozenset(k.replicas) - first)
     offset = len(missing) - (elected + 1)
-    return Mapped(k, q, view[leader], before, leader, as_named, tuple(missing), offset).state()
+    return AsyncIsrMapped(k, q, view[leader], before, leader, as_named, tuple(missing), offset).state()
 
 
 @attrs.frozen
-class Mapped:
+class AsyncIsrMapped:
     """One state, mapped: what its parts need to know of each other."""
 
-    k: Names
+    k: AsyncIsrNames
     q: Quorum
     s: ReplicaState
-    before: Ghost
+    before: AsyncIsrGhost
     leader: str
     as_named: Mapping[str, str]
     missing: tuple[str, ...]
@@ -96,7 +96,7 @@ class Mapped:
     offset: int
     """From a partition epoch to a version."""
 
-    def state(self) -> tuple[Mapping[str, Value], Ghost]:
+    def state(self) -> tuple[Mapping[str, Value], AsyncIsrGhost]:
         """Return the state of the module, and what is remembered of it."""
         was, s = self.before.state, self.s
         leads = s.active and s.leader == self.leader
@@ -117,7 +117,7 @@ class Mapped:
         state[slot("controllerState", "version")] = version
         mark = s.high_watermark if leads else self.before.high_watermark
         self.checked(state, mark)
-        return state, Ghost(FrozenMap(state), proposals, lapsed, mark)
+        return state, AsyncIsrGhost(FrozenMap(state), proposals, lapsed, mark)
 
     def known_to_the_leader(self) -> dict[str, Value]:
         """Return `leaderState`. What the leader has heard of a follower stays true, also where it forgets it."""
@@ -162,4 +162,4 @@ class Mapped:
         return frozenset(self.as_named.get(name, name) for name in isr)
 
 
-TYPES: tuple[type, ...] = (Ghost,)
+TYPES: tuple[type, ...] = (AsyncIsrGhost,)

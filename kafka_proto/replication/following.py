@@ -1,6 +1,6 @@
 """What a follower does: it finds out where to truncate its log, then fetches record after record.
 
-Every function takes the replica's constants and state, and returns an `Outcome`.
+Every function takes the replica's constants and state, and returns a `ReplicaOutcome`.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from kafka_proto.replication.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from kafka_proto.replication.replica_state import Outcome, Replica, ReplicaState, Response, then, truncated
+from kafka_proto.replication.replica_state import Replica, ReplicaOutcome, ReplicaState, Response, then, truncated
 from kafka_proto.replication.truncation import EpochEnd
 
 
-def become_follower(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def become_follower(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Follow the leader that a request names, if any, as the version has it (`BecomeFollower...`)."""
     return keep_log(k, s, announced) if announced.leader is None else k.version.follow(k, s, announced)
 
 
-def keep_log(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def keep_log(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """KIP-320's first try: follow with the log one has, until a fetch fails."""
     return follow_from(k, s, announced, len(s.log))
 
 
-def truncate_to_high_watermark(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def truncate_to_high_watermark(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Before KIP-101: follow from the own high watermark."""
     return follow_from(k, s, announced, truncation.by_high_watermark(s.high_watermark))
 
 
-def ask_where_to_truncate(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def ask_where_to_truncate(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """KIP-101 and later: follow once it is known where to truncate; a follower with an empty log need not ask."""
     if not s.log:
         return follow_from(k, s, announced, 0)
     return look_up(k, attrs.evolve(s, becoming=announced, cut=len(s.log)), announced)
 
 
-def follow_from(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest, offset: int) -> Outcome:
+def follow_from(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest, offset: int) -> ReplicaOutcome:
     """Cut the log to an offset, where it is longer, and follow."""
     end_offset = min(offset, len(s.log))
     after = attrs.evolve(
         truncated(s, end_offset), leader=announced.leader, leader_epoch=announced.leader_epoch, isr=announced.isr,
         partition_epoch=announced.partition_epoch, active=True, becoming=None, cut=0, request=None,
     )
-    return then(Outcome(after, detail=f"from {end_offset}", flush=True), fetch(k, after))
+    return then(ReplicaOutcome(after, detail=f"from {end_offset}", flush=True), fetch(k, after))
 
 
-def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Ask the leader where its log leaves the epoch of the last record that is kept so far."""
     assert announced.leader is not None
     request = k.to(
@@ -61,21 +61,21 @@ def look_up(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outc
         current_leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch, correlation=s.correlation + 1,
     )
     after = attrs.evolve(s, request=request, correlation=request.correlation)
-    return Outcome(after, (request,), detail=f"asks for epoch {request.leader_epoch}")
+    return ReplicaOutcome(after, (request,), detail=f"asks for epoch {request.leader_epoch}")
 
 
-def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse) -> Outcome:
+def learn_end_offset(k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse) -> ReplicaOutcome:
     """Take the answer to a look-up as the version has it, unless it is late or an error."""
     if not is_awaited(s, response) or s.becoming is None:
-        return Outcome(s, detail="not awaited")
+        return ReplicaOutcome(s, detail="not awaited")
     if response.error is not Error.NONE:
-        return Outcome(attrs.evolve(s, request=None), detail=response.error)
+        return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     return k.version.learn_end_offset(k, s, response, s.becoming)
 
 
 def truncate_to_end_offset(
     k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsrRequest
-) -> Outcome:
+) -> ReplicaOutcome:
     """KIP-101: cut the log by the answer, or to the own high watermark where the leader cannot tell."""
     answer = None if response.answer is None else response.answer.end_offset
     return follow_from(k, s, announced, truncation.or_high_watermark(answer, s.high_watermark))
@@ -83,7 +83,7 @@ def truncate_to_end_offset(
 
 def truncate_or_ask_again(
     k: Replica, s: ReplicaState, response: OffsetsForLeaderEpochResponse, announced: LeaderAndIsrRequest
-) -> Outcome:
+) -> ReplicaOutcome:
     """KIP-279: cut the log by the answer, or look up again until the logs are known to match."""
     assert response.answer is not None
     cut, matched = truncation.narrowed(s.log[: s.cut], response.answer)
@@ -92,38 +92,38 @@ def truncate_or_ask_again(
     return look_up(k, attrs.evolve(s, cut=cut), announced)
 
 
-def fetch(k: Replica, s: ReplicaState) -> Outcome:
+def fetch(k: Replica, s: ReplicaState) -> ReplicaOutcome:
     """Ask the leader for the record at the own end offset; without a leader there is nobody to ask."""
     if s.leader is None or s.leader == k.name:
-        return Outcome(s)
+        return ReplicaOutcome(s)
     request = k.to(
         s.leader, FetchRequest, fetch_offset=len(s.log), current_leader_epoch=s.leader_epoch,
         last_fetched_epoch=log.last_epoch(s.log), high_watermark=s.high_watermark, broker_epoch=s.broker_epoch,
         correlation=s.correlation + 1,
     )
-    return Outcome(attrs.evolve(s, request=request, correlation=request.correlation), (request,))
+    return ReplicaOutcome(attrs.evolve(s, request=request, correlation=request.correlation), (request,))
 
 
-def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> Outcome:
+def apply_fetch(k: Replica, s: ReplicaState, response: FetchResponse) -> ReplicaOutcome:
     """Append the record that was fetched and take the high watermark over (`FollowerReplicate`), then fetch on."""
     if not is_awaited(s, response):
-        return Outcome(s, detail="not awaited")
+        return ReplicaOutcome(s, detail="not awaited")
     if response.error is Error.DIVERGING_EPOCH:
         assert response.diverging_epoch is not None
         return truncate(k, s, response.diverging_epoch)
     if response.error is not Error.NONE:
-        return Outcome(attrs.evolve(s, request=None), detail=response.error)
+        return ReplicaOutcome(attrs.evolve(s, request=None), detail=response.error)
     entries = s.log if response.entry is None else (*s.log, response.entry)
     after = attrs.evolve(s, log=entries, high_watermark=hw.after_fetch(response.high_watermark, len(entries)))
     flush = k.flushes_each and response.entry is not None
-    return then(Outcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
+    return then(ReplicaOutcome(after, detail=f"end offset {len(entries)}", flush=flush), fetch(k, after))
 
 
-def truncate(k: Replica, s: ReplicaState, answer: EpochEnd) -> Outcome:
+def truncate(k: Replica, s: ReplicaState, answer: EpochEnd) -> ReplicaOutcome:
     """Cut the log by what the leader said of a fetch that failed, and fetch again (`FollowerTruncate`)."""
     cut, _ = truncation.narrowed(s.log, answer)
     after = truncated(s, cut)
-    return then(Outcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
+    return then(ReplicaOutcome(after, detail=f"truncates to {cut}", flush=True), fetch(k, after))
 
 
 def is_awaited(s: ReplicaState, response: Response) -> bool:

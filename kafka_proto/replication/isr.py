@@ -28,7 +28,7 @@ def shrink_to_nobody(replica: str, leader: str | None, isr: Isr) -> tuple[str | 
     return shrink_by_controller(replica, leader, isr)
 
 
-class Leader(Protocol):
+class IsrLeader(Protocol):
     """What a leader knows when it lets a replica in."""
 
     @property
@@ -43,7 +43,7 @@ class Leader(Protocol):
     def leader_epoch(self) -> int: ...
 
 
-def may_expand(leader: Leader, follower: str, end_offset: Callable[[], int | None]) -> bool:
+def may_expand(leader: IsrLeader, follower: str, end_offset: Callable[[], int | None]) -> bool:
     """Say whether a leader may let a replica into the ISR (`LeaderExpandIsr`).
 
     `end_offset` gives up to where it holds the log, None where it does not follow or was not heard of.
@@ -54,7 +54,7 @@ def may_expand(leader: Leader, follower: str, end_offset: Callable[[], int | Non
     return end is not None and is_caught_up(leader.high_watermark, leader.end_offset, end)
 
 
-def may_expand_in_epoch(leader: Leader, follower: str, end_offset: Callable[[], int | None]) -> bool:
+def may_expand_in_epoch(leader: IsrLeader, follower: str, end_offset: Callable[[], int | None]) -> bool:
     """KIP-320: say the same; the high watermark has reached the leader's epoch, too (`FencedLeaderExpandIsr`)."""
     if follower in leader.isr:
         return False

@@ -1,6 +1,6 @@
 """What a leader does: it answers followers, appends, raises its high watermark and proposes changes of the ISR.
 
-Every function takes the replica's constants and state, and returns an `Outcome`, or says whether it may.
+Every function takes the replica's constants and state, and returns a `ReplicaOutcome`, or says whether it may.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from kafka_proto.replication.replica_state import (
     Completed,
     Fetched,
     Follower,
-    Outcome,
     Replica,
+    ReplicaOutcome,
     ReplicaState,
     Request,
     leads,
@@ -37,7 +37,7 @@ from kafka_proto.replication.replica_state import (
 )
 
 
-def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead from now on, with the high watermark one has; of followers nothing is known (`BecomeLeader`)."""
     after = attrs.evolve(
         s, leader=announced.leader, leader_epoch=announced.leader_epoch, isr=announced.isr,
@@ -47,11 +47,11 @@ def become_leader(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -
     return serve(k, after)
 
 
-def ask(k: Replica, s: ReplicaState, request: Request) -> Outcome:
+def ask(k: Replica, s: ReplicaState, request: Request) -> ReplicaOutcome:
     """A follower asks: answer now, or when there is an answer. A request that was overtaken is dropped."""
     newest = s.parked.get(request.source) or s.followers.get(request.source)
     if newest is not None and is_older(request, newest):
-        return Outcome(s, detail="overtaken")
+        return ReplicaOutcome(s, detail="overtaken")
     return serve(k, s, request)
 
 
@@ -60,7 +60,7 @@ def is_older(request: Request, than: Request | Follower) -> bool:
     return (request.broker_epoch, request.correlation) < (than.broker_epoch, than.correlation)
 
 
-def serve(k: Replica, s: ReplicaState, *new: Request) -> Outcome:
+def serve(k: Replica, s: ReplicaState, *new: Request) -> ReplicaOutcome:
     """Answer what can be answered of new requests and of those that are parked; the others are parked from now on."""
     parked, followers, sent = s.parked, s.followers, list[Message]()
     for request in new:
@@ -77,7 +77,7 @@ def serve(k: Replica, s: ReplicaState, *new: Request) -> Outcome:
             sent.append(reply)
             parked = parked.without(follower)
     changed = new or sent or followers is not s.followers
-    return Outcome(attrs.evolve(s, parked=parked, followers=followers) if changed else s, tuple(sent))
+    return ReplicaOutcome(attrs.evolve(s, parked=parked, followers=followers) if changed else s, tuple(sent))
 
 
 def answer_fetch(k: Replica, s: ReplicaState, fetch: FetchRequest) -> Fetched:
@@ -165,7 +165,7 @@ def has_enough_in_sync(k: Replica, s: ReplicaState) -> bool:
     return len(s.isr) >= k.min_insync_replicas
 
 
-def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value) -> Outcome:
+def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value) -> ReplicaOutcome:
     """Append a record in the own epoch (`LeaderWrite`).
 
     Somebody waits for it: with `acks` of `1` it is completed at once, with `all` when the high watermark passes it.
@@ -173,12 +173,12 @@ def append(k: Replica, s: ReplicaState, value: Value, acks: str, callback: Value
     """
     error = may_append(k, s, acks)
     if error is not Error.NONE:
-        return Outcome(s, completed=(Completed(callback, error, -1),), detail=error)
+        return ReplicaOutcome(s, completed=(Completed(callback, error, -1),), detail=error)
     offset = len(s.log)
     waits = ((offset, callback),) if acks == "all" else ()
     after = attrs.evolve(s, log=(*s.log, Entry(s.leader_epoch, value)), callbacks=s.callbacks + waits)
     done = (Completed(callback, Error.NONE, offset),) if acks == "1" else ()
-    return then(Outcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
+    return then(ReplicaOutcome(after, (), done, f"offset {offset}", flush=k.flushes_each), serve(k, after))
 
 
 def may_increase_high_watermark(k: Replica, s: ReplicaState) -> bool:
@@ -202,7 +202,7 @@ def known_end_offset(s: ReplicaState, follower: str) -> int | None:
     return None if heard is None else heard.end_offset
 
 
-def increase_high_watermark(k: Replica, s: ReplicaState) -> Outcome:
+def increase_high_watermark(k: Replica, s: ReplicaState) -> ReplicaOutcome:
     """Pass one record, complete what waits for it, and tell the followers who wait for news."""
     offset = s.high_watermark + 1
     error = Error.NONE if has_enough_in_sync(k, s) else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -210,7 +210,7 @@ def increase_high_watermark(k: Replica, s: ReplicaState) -> Outcome:
     after = attrs.evolve(
         s, high_watermark=offset, callbacks=tuple(waiting for waiting in s.callbacks if waiting[0] >= offset)
     )
-    return then(Outcome(after, (), done, f"to {offset}"), serve(k, after))
+    return then(ReplicaOutcome(after, (), done, f"to {offset}"), serve(k, after))
 
 
 def may_expand_isr(k: Replica, s: ReplicaState, follower: str) -> bool:
@@ -235,28 +235,28 @@ def lagging(k: Replica, s: ReplicaState) -> Isr:
     return frozenset(follower for follower in s.isr if may_shrink_isr(k, s, follower))
 
 
-def propose_isr(k: Replica, s: ReplicaState, isr: Isr) -> Outcome:
+def propose_isr(k: Replica, s: ReplicaState, isr: Isr) -> ReplicaOutcome:
     """Propose an ISR to the controller. From now on the proposed members count, too (KIP-497)."""
     known = {follower: heard.broker_epoch for follower, heard in s.followers.items() if follower in isr}
     proposal = k.to(
         k.controller, AlterPartitionRequest, leader_epoch=s.leader_epoch, new_isr=isr,
         partition_epoch=s.partition_epoch, broker_epochs=FrozenMap({**known, k.name: s.broker_epoch}),
     )
-    return Outcome(attrs.evolve(s, proposal=proposal), (proposal,), detail=members(isr))
+    return ReplicaOutcome(attrs.evolve(s, proposal=proposal), (proposal,), detail=members(isr))
 
 
-def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> Outcome:
+def learn_isr(k: Replica, s: ReplicaState, answer: AlterPartitionResponse) -> ReplicaOutcome:
     """Learn what the controller made of a proposal: a newer ISR, or that it refuses a member that was started again."""
     if not leads(k, s) or answer.leader_epoch != s.leader_epoch:
-        return Outcome(s, detail=f"epoch {answer.leader_epoch} is over")
+        return ReplicaOutcome(s, detail=f"epoch {answer.leader_epoch} is over")
     if answer.partition_epoch > s.partition_epoch:
         after = attrs.evolve(s, isr=answer.isr, partition_epoch=answer.partition_epoch, proposal=None)
-        return Outcome(after, detail=members(answer.isr), flush=True)
+        return ReplicaOutcome(after, detail=members(answer.isr), flush=True)
     if s.proposal is not None and (answer.proposed, answer.refused) == (s.partition_epoch, s.proposal.broker_epochs):
         strangers = s.proposal.new_isr - s.isr
         heard = FrozenMap({name: known for name, known in s.followers.items() if name not in strangers})
-        return Outcome(attrs.evolve(s, proposal=None, followers=heard), detail=answer.error)
-    return Outcome(s, detail=f"{answer.error}, nothing new")
+        return ReplicaOutcome(attrs.evolve(s, proposal=None, followers=heard), detail=answer.error)
+    return ReplicaOutcome(s, detail=f"{answer.error}, nothing new")
 
 
 def serves_consumers(k: Replica, s: ReplicaState) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from kafka_proto.replication.records import NIL, AnyLog, Written
+from kafka_proto.replication.records import NIL, AnyLog, WrittenRecord
 
-R = TypeVar("R", bound=Written)
+R = TypeVar("R", bound=WrittenRecord)
 
 
 def may_replicate(from_end_offset: int, to_end_offset: int, log_size: int) -> bool:

@@ -12,7 +12,7 @@ from kafka_proto.replication.extensions import ACTIONS
 from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.properties import CHECKED, properties
 from kafka_proto.replication.records import LeaderAndIsrRequest, Record
-from kafka_proto.replication.replica_state import Version
+from kafka_proto.replication.replica_state import ReplicaVersion
 from kafka_proto.replication.specs import (
     kip_101,
     kip_279,
@@ -65,13 +65,13 @@ ACTOR_SETTINGS = {
 }
 
 
-def build_actors(version: Version, *wanted: Any) -> Model:
+def build_actors(version: ReplicaVersion, *wanted: Any) -> Model:
     from kafka_proto.replication import actors  # a search of a spec needs nothing of them
 
     return actors.build(version, *wanted)
 
 
-def actor_model(version: Version) -> ModelSpec:
+def actor_model(version: ReplicaVersion) -> ModelSpec:
     """Return the model of a version's actors."""
     settings = {**ACTOR_SETTINGS, **COUNTS} if version is ASYNC_ISR else ACTOR_SETTINGS
     return ModelSpec(

@@ -2,7 +2,7 @@
 
 `receive` takes any message about the partition; `produce`, `may_increase_high_watermark`, `increase_high_watermark`,
 `may_expand_isr`, `lagging`, `propose_isr`, `resend` are what a replica may do of its own accord; `restarted` is the
-state after a crash. A host sends what an `Outcome` holds, answers whom its `completed` names, flushes where it says.
+state after a crash. A host sends what a `ReplicaOutcome` holds, answers whom `completed` names, flushes where it says.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from kafka_proto.replication.messages import (
 )
 from kafka_proto.replication.replica_state import (
     Completed,
-    Outcome,
     Replica,
+    ReplicaOutcome,
     ReplicaState,
     follows,
     leads,
@@ -44,13 +44,29 @@ from kafka_proto.replication.replica_state import (
 )
 
 __all__ = [
-    "Completed", "Outcome", "Replica", "ReplicaState", "follows", "increase_high_watermark", "lagging", "leads",
-    "may_expand_isr", "may_increase_high_watermark", "may_shrink_isr", "obey", "produce", "propose_isr", "read",
-    "receive", "resend", "restarted", "serves_consumers",
+    "Completed",
+    "Replica",
+    "ReplicaOutcome",
+    "ReplicaState",
+    "follows",
+    "increase_high_watermark",
+    "lagging",
+    "leads",
+    "may_expand_isr",
+    "may_increase_high_watermark",
+    "may_shrink_isr",
+    "obey",
+    "produce",
+    "propose_isr",
+    "read",
+    "receive",
+    "resend",
+    "restarted",
+    "serves_consumers",
 ]
 
 
-def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
+def receive(k: Replica, s: ReplicaState, message: Message) -> ReplicaOutcome | None:
     """Return the outcome of a message about the partition, or None if it is not one for a replica."""
     match message:
         case LeaderAndIsrRequest():
@@ -66,36 +82,36 @@ def receive(k: Replica, s: ReplicaState, message: Message) -> Outcome | None:
     return None
 
 
-def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def obey(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Obey a LeaderAndIsr request of a newer epoch, and say that it was heard where the controller wants to know."""
     if announced.broker_epoch != s.broker_epoch:
-        return Outcome(s, detail=f"epoch {announced.leader_epoch}, for broker epoch {announced.broker_epoch}")
+        return ReplicaOutcome(s, detail=f"epoch {announced.leader_epoch}, for broker epoch {announced.broker_epoch}")
     response = k.to(
         k.controller, LeaderAndIsrResponse, leader_epoch=announced.leader_epoch, broker_epoch=s.broker_epoch
     )
     heard = (response,) if announced.again else ()
     known = s.becoming.leader_epoch if s.becoming is not None else s.leader_epoch
     if announced.leader_epoch > known:
-        return then(Outcome(s, heard), take_office(k, s, announced))
+        return then(ReplicaOutcome(s, heard), take_office(k, s, announced))
     if not s.active and s.becoming is None and announced.leader_epoch == known:
         after = attrs.evolve(s, active=True, registering=False)
-        return then(Outcome(after, heard, detail=f"epoch {known} again"), following.fetch(k, after))
-    return Outcome(s, heard, detail=f"epoch {announced.leader_epoch}, already known")
+        return then(ReplicaOutcome(after, heard, detail=f"epoch {known} again"), following.fetch(k, after))
+    return ReplicaOutcome(s, heard, detail=f"epoch {announced.leader_epoch}, already known")
 
 
-def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> Outcome:
+def take_office(k: Replica, s: ReplicaState, announced: LeaderAndIsrRequest) -> ReplicaOutcome:
     """Lead or follow in a newer epoch. Who waits for a record of an older one is answered that nobody knows."""
     given_up = tuple(Completed(callback, Error.REQUEST_TIMED_OUT, at) for at, callback in s.callbacks)
     s = attrs.evolve(s, callbacks=(), becoming=None, request=None, registering=False)
     who = announced.leader or "nobody"
     if announced.leader == k.name:
         after = leading.become_leader(k, s, announced)
-        return then(Outcome(s, (), given_up, f"leads epoch {announced.leader_epoch}", flush=True), after)
+        return then(ReplicaOutcome(s, (), given_up, f"leads epoch {announced.leader_epoch}", flush=True), after)
     parked = {f: request for f, request in s.parked.items() if request.current_leader_epoch > announced.leader_epoch}
     s = attrs.evolve(s, parked=FrozenMap(parked), followers=FrozenMap(), proposal=None)
     after = following.become_follower(k, s, announced)
     detail = f"follows {who} epoch {announced.leader_epoch} {after.detail}"
-    return then(Outcome(s, (), given_up, detail), after)
+    return then(ReplicaOutcome(s, (), given_up, detail), after)
 
 
 def resend(s: ReplicaState) -> tuple[Message, ...]:

@@ -10,7 +10,7 @@ from itertools import product
 from harness.model import Property, Reason, Step, Value, View, always, parts, slot, sometimes
 from kafka_proto.replication.log import first_disagreement
 from kafka_proto.replication.records import NIL, LeaderAndIsrRequest, Record, members
-from kafka_proto.replication.specs.names import Names, epoch_of, hw_of, initial, isr_of, leader_of, log_of
+from kafka_proto.replication.specs.names import ReplicationNames, epoch_of, hw_of, initial, isr_of, leader_of, log_of
 
 CHECKED = ("MCTypeOk", "WeakIsr", "StrongIsr", "LeaderInIsrOrNone")
 """The invariants that a sound version keeps: what is checked where nothing else is asked for."""
@@ -19,7 +19,7 @@ FLAWED = ("LeaderInIsr", "IsrNonEmpty")
 SOURCE = "KafkaReplication"
 
 
-def properties(k: Names) -> tuple[Property, ...]:
+def properties(k: ReplicationNames) -> tuple[Property, ...]:
     """Return every invariant and witness of a version at the given constants."""
     pairs = tuple(product(k.replicas, repeat=2))
     return (
@@ -99,7 +99,7 @@ def record_truncated(view: View, step: Step) -> bool:
 class TypeCheck:
     """`MCTypeOk`, one slot at a time: what is not of its type, as a sentence."""
 
-    def __init__(self, k: Names) -> None:
+    def __init__(self, k: ReplicationNames) -> None:
         self.k = k
 
     def __call__(self, view: View, name: str) -> Reason:

@@ -40,14 +40,14 @@ class Entry:
     value: Value
 
 
-class Written(Protocol):
+class WrittenRecord(Protocol):
     """What decisions need of a record, the spec's or an actor's: its leader epoch, and whether it equals another."""
 
     @property
     def epoch(self) -> int: ...
 
 
-AnyLog = Sequence[Written]
+AnyLog = Sequence[WrittenRecord]
 """A log of either composition."""
 
 

@@ -25,7 +25,7 @@ from kafka_proto.replication.quorum import Quorum
 from kafka_proto.replication.records import NIL, Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.specs import kip_101, kip_279, kip_320, kip_320_first_try, truncate_to_high_watermark
-from kafka_proto.replication.specs.names import Names, initial, replicas
+from kafka_proto.replication.specs.names import ReplicationNames, initial, replicas
 from kafka_proto.replication.versions.base import AS_WRITTEN
 from kafka_proto.replication.versions.departures import DEPARTURES
 
@@ -60,7 +60,7 @@ BY: Mapping[str, tuple[str, ...]] = {
 
 
 @attrs.frozen
-class Ghost:
+class ReplicationGhost:
     """What the mapping remembers of a run."""
 
     records: tuple[tuple[int, int, Value], ...] = ()
@@ -84,7 +84,7 @@ def leader_epochs(sizes: Mapping[str, int], faults: Faults) -> int:
 
 def refinement(version: str, sizes: Mapping[str, int], faults: Faults) -> Refinement:
     """Return the spec of a version's actors at a size, its bounds lifted, its extensions on, and the mapping to it."""
-    names = Names(
+    names = ReplicationNames(
         replicas(sizes["replicas"]), UNBOUNDED, UNBOUNDED, leader_epochs(sizes, faults),
         departed(AS_WRITTEN, DEPARTURES, "S8,S10"),
     )
@@ -95,13 +95,13 @@ def refinement(version: str, sizes: Mapping[str, int], faults: Faults) -> Refine
     )
     own = {action.name for action in flat(next_state)}
     return Refinement(
-        model, partial(abstract, names), Ghost(), (FetchResponse, OffsetsForLeaderEpochResponse),
+        model, partial(abstract, names), ReplicationGhost(), (FetchResponse, OffsetsForLeaderEpochResponse),
         reasons(ACTIONS[version]), steps=len(names.replicas),
         by={name: actions for name, actions in BY.items() if name in own},
     )
 
 
-def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], Ghost]:
+def abstract(k: ReplicationNames, view: View, before: ReplicationGhost) -> tuple[Mapping[str, Value], ReplicationGhost]:
     """Return the spec's state that a state of the actors stands for, and every record up to then."""
     q: Quorum = view[CONTROLLER].partition
     replicas: dict[str, ReplicaState] = {name: view[name] for name in k.replicas}
@@ -132,12 +132,12 @@ def abstract(k: Names, view: View, before: Ghost) -> tuple[Mapping[str, Value], 
         state[slot("replicaState", name, "leader")] = s.leader
         state[slot("replicaState", name, "isr")] = known_isr(q, name, s)
     longest = FrozenMap({name: max(len(s.log), before.longest.get(name, 0)) for name, s in replicas.items()})
-    after = Ghost(tuple(number), marks, longest, q.isr)
+    after = ReplicationGhost(tuple(number), marks, longest, q.isr)
     checked(q, replicas, before, after)
     return state, after
 
 
-def checked(q: Quorum, replicas: Mapping[str, ReplicaState], before: Ghost, after: Ghost) -> None:
+def checked(q: Quorum, replicas: Mapping[str, ReplicaState], before: ReplicationGhost, after: ReplicationGhost) -> None:
     """Compare what counts with what was ever held: an extension may be about stale news, not about wrong ones.
 
     Raises ValueError where a leader's high watermark passes an offset that a member of its ISR never held, or a
@@ -175,4 +175,4 @@ def known_isr(q: Quorum, name: str, s: ReplicaState) -> Isr:
     return q.last_isr[str(s.leader_epoch)]
 
 
-TYPES: tuple[type, ...] = (Ghost,)
+TYPES: tuple[type, ...] = (ReplicationGhost,)

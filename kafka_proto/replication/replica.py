@@ -19,7 +19,7 @@ from kafka_proto.replication.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
+from kafka_proto.replication.partition import Completed, Replica, ReplicaOutcome, ReplicaState
 
 
 class PartitionReplica(Actor[ReplicaState]):
@@ -54,15 +54,15 @@ class PartitionReplica(Actor[ReplicaState]):
         match message:
             case ProduceRequest():
                 callback = (message.source, message.correlation)
-                outcome: Outcome | None = partition.produce(self.k, local, message.value, message.acks, callback)
+                outcome: ReplicaOutcome | None = partition.produce(self.k, local, message.value, message.acks, callback)
             case Poll():
-                outcome = Outcome(local, (self.polled(local, message),))
+                outcome = ReplicaOutcome(local, (self.polled(local, message),))
             case _:
                 outcome = partition.receive(self.k, local, message)
         if outcome is not None:
             yield self.turn(action, who, attrs.evolve(outcome, detail=""))
 
-    def turn(self, action: str, who: tuple[str, ...], outcome: Outcome) -> Turn[ReplicaState]:
+    def turn(self, action: str, who: tuple[str, ...], outcome: ReplicaOutcome) -> Turn[ReplicaState]:
         """Return the turn that an outcome is: clients whose record is completed are answered."""
         answers = tuple(self.answered(outcome.state, done) for done in outcome.completed)
         return Turn(action, who, outcome.state, (*outcome.sent, *answers), outcome.flush, outcome.detail)

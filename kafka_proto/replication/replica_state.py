@@ -31,14 +31,16 @@ T = TypeVar("T", bound=PartitionMessage)
 
 
 @attrs.frozen(kw_only=True)
-class Version:
+class ReplicaVersion:
     """A version of the protocol for replicas: the decisions that it is made of. The spec has a module for each."""
 
     name: str
     title: str
-    follow: Callable[[Replica, ReplicaState, LeaderAndIsrRequest], Outcome]
+    follow: Callable[[Replica, ReplicaState, LeaderAndIsrRequest], ReplicaOutcome]
     """A replica is to follow a leader: where it truncates its log first, or how it finds out."""
-    learn_end_offset: Callable[[Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsrRequest], Outcome]
+    learn_end_offset: Callable[
+        [Replica, ReplicaState, OffsetsForLeaderEpochResponse, LeaderAndIsrRequest], ReplicaOutcome
+    ]
     """A look-up is answered."""
     answer_look_up: Callable[
         [Replica, ReplicaState, OffsetsForLeaderEpochRequest], OffsetsForLeaderEpochResponse | None
@@ -55,7 +57,7 @@ class Replica:
     """The constants of a replica: who it is, of which partition, and by which rules."""
 
     name: str
-    version: Version
+    version: ReplicaVersion
     min_insync_replicas: int = 1
     flushes_each: bool = True
     """Whether every record is safe from a crash before anything leaves; if not, a crash loses the newest ones."""
@@ -129,7 +131,7 @@ class Completed:
 
 
 @attrs.frozen
-class Outcome:
+class ReplicaOutcome:
     """The outcome of a function of a replica's state."""
 
     state: ReplicaState
@@ -140,9 +142,9 @@ class Outcome:
     """Whether the state's persisted fields must be on disk before anything leaves."""
 
 
-def then(outcome: Outcome, following: Outcome) -> Outcome:
+def then(outcome: ReplicaOutcome, following: ReplicaOutcome) -> ReplicaOutcome:
     """Return two outcomes as one: `following` was computed from the state of `outcome`."""
-    return Outcome(
+    return ReplicaOutcome(
         following.state, (*outcome.sent, *following.sent), (*outcome.completed, *following.completed),
         outcome.detail or following.detail, outcome.flush or following.flush,
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from harness.model import CommandOption, Printed, ProtocolCommand, Refusal
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.addresses import address_of
 from kafka_proto.reproduce.judging import JUDGED, shown, violations
-from kafka_proto.reproduce.schedule import Schedule, Step, Unplayable, schedule_of
+from kafka_proto.reproduce.schedule import RunStep, Schedule, Unplayable, schedule_of
 
 FAMILY = "exactly-once/"
 
@@ -47,7 +47,7 @@ def _schedule(path: Path, trail: Trail) -> Schedule:
                       f"transactions ({FAMILY}...)")
     try:
         choices = replay_plain(trail, Recorder(keep=False)).trail.choices
-        return schedule_of([Step(choice.label, choice.subject, choice.sent) for choice in choices])
+        return schedule_of([RunStep(choice.label, choice.subject, choice.sent) for choice in choices])
     except Unplayable as error:
         raise Refusal(f"{path} cannot be played against a real broker: {error}") from None
 

@@ -22,7 +22,7 @@ Address = tuple[str, int]
 
 
 @attrs.frozen
-class Asked:
+class RequestHead:
     """What the head of a request says."""
 
     api_key: int
@@ -39,16 +39,16 @@ class Asked:
             return ""
 
 
-def asked(frame: bytes) -> Asked:
+def asked(frame: bytes) -> RequestHead:
     """Return the head of a request. Raises Malformed."""
     source = Source(frame)
     api_key, version = (int.from_bytes(source.take(2), "big", signed=True) for _ in range(2))
     correlation_id = int.from_bytes(source.take(4), "big", signed=True)
     length = int.from_bytes(source.take(2), "big", signed=True)
-    return Asked(api_key, version, correlation_id, source.take(length).decode() if length > 0 else "")
+    return RequestHead(api_key, version, correlation_id, source.take(length).decode() if length > 0 else "")
 
 
-def addresses(frame: bytes, request: Asked) -> list[Address]:
+def addresses(frame: bytes, request: RequestHead) -> list[Address]:
     """Return where the brokers are that a response names. Raises Malformed."""
     if request.api_key not in NAMING:
         return []
@@ -56,7 +56,7 @@ def addresses(frame: bytes, request: Asked) -> list[Address]:
     return [(place["host"], place["port"]) for place in _places(fields) if place["port"] > 0]
 
 
-def renamed(frame: bytes, request: Asked, mine: Callable[[Address], Address]) -> bytes:
+def renamed(frame: bytes, request: RequestHead, mine: Callable[[Address], Address]) -> bytes:
     """Return a response as a frame with its length, in which brokers are where a proxy says. Raises Malformed."""
     if request.api_key not in NAMING:
         return framed(frame)

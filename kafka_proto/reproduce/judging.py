@@ -10,48 +10,30 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from kafka_proto.broker.ghosts import transaction_of
-from kafka_proto.reproduce.schedule import Call
+from kafka_proto.broker.ghosts import spans_of
+from kafka_proto.cluster import guarantees
+from kafka_proto.log import RecordBatch
+from kafka_proto.reproduce.schedule import ScheduledCall
 
 JUDGED = ("MarkerAttribution", "AcknowledgedOutcome", "Atomicity", "NoHangingTransaction")
 """P1, P3, P2 and P5, as far as they can be seen from outside."""
 
 
 @attrs.frozen
-class Batch:
-    """A batch as a reader of all records gets it: what is written in it, or of which type its marker is."""
+class ObservedLog:
+    """A partition's batches as a reader of all records gets them, and its ends."""
 
-    offset: int
-    producer_id: int
-    is_control: bool
-    texts: tuple[str, ...]
-
-
-@attrs.frozen
-class Log:
-    """A partition's batches, and its ends."""
-
-    batches: tuple[Batch, ...]
+    batches: tuple[RecordBatch, ...]
+    """Of markers nobody knows what caused them."""
     high_watermark: int
     last_stable_offset: int
 
 
 @attrs.frozen
-class Ended:
-    """Records of a transaction, and the marker that ends them in a partition."""
-
-    transaction: str
-    partition: str
-    first: str
-    offset: int
-    marker: str
-
-
-@attrs.frozen
-class Ledger:
+class ApplicationLedger:
     """What an application did and heard."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ScheduledCall, ...]
     """Those that it made."""
     answered: Mapping[str, str]
     """The outcome of each transaction that it was told."""
@@ -72,65 +54,30 @@ class Ledger:
         return frozenset(asked | {named(call) for call in self.calls if call.producer in replaced})
 
 
-def named(call: Call) -> str:
+def named(call: ScheduledCall) -> str:
     """Return the name of a call's transaction, which is in the texts of its records."""
     return f"{call.producer}.{call.transaction}"
 
 
-def violations(logs: Mapping[str, Log], ledger: Ledger) -> dict[str, str]:
-    """Return which properties are violated and why, the first reason of each."""
-    found: dict[str, str] = {}
-    for name, why in (*_marked(logs, ledger), *_split(logs), *_hanging(logs, ledger)):
-        found.setdefault(name, why)
-    return found
+def violations(logs: Mapping[str, ObservedLog], ledger: ApplicationLedger) -> dict[str, str]:
+    """Return which properties are violated and why, the first reason of each. All that is in a log counts as written.
+    """
+    spans = {partition: spans_of(log.batches) for partition, log in sorted(logs.items())}
+    ends = [(partition, span) for partition, there in spans.items() for span in there]
+    is_over = not ledger.begun - ledger.ended
+    found = dict(zip(JUDGED, (
+        guarantees.first(guarantees.marker_attribution(partition, there, ledger.ended)
+                         for partition, there in spans.items()),
+        guarantees.acknowledged_outcome("the application", ends, ledger.answered, lambda *_: True),
+        guarantees.atomicity(ends, lambda *_: True),
+        guarantees.first(guarantees.nothing_stays_open(partition, log.last_stable_offset, log.high_watermark)
+                         for partition, log in sorted(logs.items()) if is_over),
+    ), strict=True))
+    return {name: why for name, why in found.items() if why is not None}
 
 
-def _ended(logs: Mapping[str, Log]) -> Iterator[Ended]:
-    """Yield what markers end, in the order of logs."""
-    for partition, log in sorted(logs.items()):
-        open_: dict[int, list[str]] = {}
-        for batch in log.batches:
-            if not batch.is_control:
-                open_.setdefault(batch.producer_id, []).extend(batch.texts)
-                continue
-            ended: dict[str, str] = {}
-            for text in open_.pop(batch.producer_id, []):
-                ended.setdefault(transaction_of(text), text)
-            for transaction, first in ended.items():
-                yield Ended(transaction, partition, first, batch.offset, batch.texts[0])
-
-
-def _marked(logs: Mapping[str, Log], ledger: Ledger) -> Iterator[tuple[str, str]]:
-    for end in _ended(logs):
-        marker = f"the {end.marker} of {end.partition} at offset {end.offset} ends {end.first}"
-        if end.transaction not in ledger.ended:
-            yield "MarkerAttribution", f"{marker}, of a transaction that the application has not ended"
-        acknowledged = ledger.answered.get(end.transaction)
-        if acknowledged not in (None, end.marker.lower()):
-            yield "AcknowledgedOutcome", f"{marker}, of a transaction whose {acknowledged} was acknowledged"
-
-
-def _split(logs: Mapping[str, Log]) -> Iterator[tuple[str, str]]:
-    first: dict[str, Ended] = {}
-    for end in _ended(logs):
-        other = first.setdefault(end.transaction, end)
-        if other.marker != end.marker:
-            yield "Atomicity", (f"{other.first} is ended by the {other.marker} of {other.partition} at offset "
-                                f"{other.offset}, {end.first} by the {end.marker} of {end.partition} at offset "
-                                f"{end.offset}")
-
-
-def _hanging(logs: Mapping[str, Log], ledger: Ledger) -> Iterator[tuple[str, str]]:
-    if ledger.begun - ledger.ended:
-        return  # what is under way may be open
-    for partition, log in sorted(logs.items()):
-        if log.last_stable_offset < log.high_watermark:
-            yield "NoHangingTransaction", (f"{partition} is open from offset {log.last_stable_offset} on, and every "
-                                           "transaction was ended")
-
-
-def shown(logs: Mapping[str, Log]) -> Iterator[str]:
+def shown(logs: Mapping[str, ObservedLog]) -> Iterator[str]:
     """Yield a line for each partition: its batches in order."""
     for partition, log in sorted(logs.items()):
-        batches = ", ".join(f"{batch.offset} {' '.join(batch.texts)}" for batch in log.batches)
+        batches = ", ".join(f"{batch.base_offset} {' '.join(map(str, batch.records))}" for batch in log.batches)
         yield f"{partition}: {batches or 'nothing'} (stable up to {log.last_stable_offset} of {log.high_watermark})"

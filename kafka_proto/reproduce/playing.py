@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -14,16 +14,19 @@ import attrs
 import trio
 
 from harness.model import Refusal
+from kafka_proto.broker.ghosts import Cause
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.conforming import await_coordinators, new_run, pauses
 from kafka_proto.gateway.fetched import batches, text
+from kafka_proto.gateway.records import BatchHeader
 from kafka_proto.gateway.server import wall_clock_ms
 from kafka_proto.gateway.situations import Situation
+from kafka_proto.log import Marker, RecordBatch
 from kafka_proto.reproduce import librdkafka
 from kafka_proto.reproduce.forwarding import Address
-from kafka_proto.reproduce.judging import Batch, Ledger, Log, named
-from kafka_proto.reproduce.proxy import Held, Proxy, chooser
-from kafka_proto.reproduce.schedule import Arrives, Call, Comes, Event, Schedule, Settled
+from kafka_proto.reproduce.judging import ApplicationLedger, ObservedLog, named
+from kafka_proto.reproduce.proxy import HeldRequest, Proxy, chooser
+from kafka_proto.reproduce.schedule import Arrives, Comes, Event, Schedule, ScheduledCall, Settled
 from kafka_proto.requests import partition_index, topic_of
 
 LATE_SECONDS = 30.0
@@ -84,7 +87,7 @@ class Application:
     prefix: str
     nursery: trio.Nursery
     librdkafka: Librdkafka
-    calls: list[Call] = attrs.field(factory=list)
+    calls: list[ScheduledCall] = attrs.field(factory=list)
     begun: dict[str, int] = attrs.field(factory=dict)
     """Which call of the schedule each producer made last."""
     operations: dict[str, trio.Event] = attrs.field(factory=dict)
@@ -97,7 +100,7 @@ class Application:
     ended: str = ""
     """How librdkafka ended, where it did."""
 
-    async def call(self, call: Call) -> None:
+    async def call(self, call: ScheduledCall) -> None:
         """Make a call once the producer's earlier one is over; what asks a broker goes on in a thread."""
         await self.over(call.producer)
         self.begun[call.producer] = len(self.calls)
@@ -126,18 +129,18 @@ class Application:
         self.ended = f"librdkafka ended with exit code {code} while the schedule was played"
         self.nursery.cancel_scope.cancel()
 
-    async def _operate(self, call: Call) -> None:
+    async def _operate(self, call: ScheduledCall) -> None:
         await self._make(call)
         self.operations.pop(call.producer).set()
 
-    async def _make(self, call: Call) -> None:
+    async def _make(self, call: ScheduledCall) -> None:
         heard = await self.librdkafka.call(call.action, producer=call.producer, **self._arguments(call))
         if heard:
             self.heard.append(f"{call}: {heard}")
         elif call.ends:
             self.answered[named(call)] = call.ends
 
-    def _arguments(self, call: Call) -> dict[str, Any]:
+    def _arguments(self, call: ScheduledCall) -> dict[str, Any]:
         """Return what a call says besides its producer."""
         if call.action == "InitTransactions":
             return {"settings": self._settings(call.producer)}
@@ -160,8 +163,8 @@ class Application:
 class Played:
     """What came of it."""
 
-    ledger: Ledger
-    logs: Mapping[str, Log]
+    ledger: ApplicationLedger
+    logs: Mapping[str, ObservedLog]
     heard: tuple[str, ...]
 
 
@@ -193,7 +196,7 @@ def _played_once(schedule: Schedule, host: str, port: int, progress: Callable[[s
         if application.failed:
             raise Refusal(application.failed)
         logs = {partition: _log(run, partition_index(partition)) for partition in schedule.partitions}
-    ledger = Ledger(tuple(application.calls), application.answered, dict(schedule.tids))
+    ledger = ApplicationLedger(tuple(application.calls), application.answered, dict(schedule.tids))
     return Played(ledger, logs, tuple(application.heard))
 
 
@@ -212,7 +215,7 @@ async def _played(
 async def _played_by(
     program: Librdkafka, schedule: Schedule, broker: Address, prefix: str, progress: Callable[[str], None]
 ) -> Application:
-    helds = [Held(late) for late in schedule.lates]
+    helds = [HeldRequest(late) for late in schedule.lates]
     async with trio.open_nursery() as nursery:
         application = Application(schedule, "", prefix, nursery, program)
         nursery.start_soon(application.watch)
@@ -221,7 +224,7 @@ async def _played_by(
         application.servers = f"{mine[0]}:{mine[1]}"
         for event in schedule.events:
             progress(_said(event))
-            if isinstance(event, Call):
+            if isinstance(event, ScheduledCall):
                 await application.call(event)
             elif isinstance(event, Settled):
                 await application.settle(event.producer)
@@ -234,7 +237,7 @@ async def _played_by(
     return application
 
 
-async def _late(held: Held, event: Comes | Arrives) -> str:
+async def _late(held: HeldRequest, event: Comes | Arrives) -> str:
     """Wait for a late request, or let it arrive and be answered; return what was in the way, if anything."""
     if isinstance(event, Arrives):
         held.may_arrive.set()
@@ -246,19 +249,24 @@ async def _late(held: Held, event: Comes | Arrives) -> str:
             "otherwise than the client of the trail")
 
 
-def _log(run: Situation, partition: int) -> Log:
+def _log(run: Situation, partition: int) -> ObservedLog:
     """Return a partition as a reader of all records gets it, its ends as one of committed records does."""
     found = run.fetch(partition, 0, "read_uncommitted")
     committed = run.fetch(partition, 0, "read_committed")
-    return Log(tuple(
-        Batch(header.base_offset, header.producer_id, header.is_control, tuple(text(header, one) for one in records))
-        for header, records in batches(found)
-    ), found["high_watermark"], committed["last_stable_offset"])
+    made = (_batch(header, [text(header, one) for one in records]) for header, records in batches(found))
+    return ObservedLog(tuple(made), found["high_watermark"], committed["last_stable_offset"])
+
+
+def _batch(header: BatchHeader, texts: Sequence[str]) -> RecordBatch:
+    marker = Marker(texts[0]) if header.is_control else None
+    return RecordBatch(
+        tuple(texts) if marker is None else (Cause(marker, ""),), header.producer_id, header.producer_epoch,
+        is_transactional=header.is_transactional, marker=marker, base_offset=header.base_offset)
 
 
 def _said(event: Event) -> str:
     if isinstance(event, Settled):
         return f"{event.producer} has its answer"
-    if isinstance(event, Call):
+    if isinstance(event, ScheduledCall):
         return str(event)
     return f"the {event.late.api} that is late {'is sent' if isinstance(event, Comes) else 'arrives'}"

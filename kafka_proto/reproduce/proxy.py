@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from kafka_proto.gateway.frames import FrameReader, framed
-from kafka_proto.reproduce.forwarding import Address, Asked, addresses, asked, renamed
+from kafka_proto.reproduce.forwarding import Address, RequestHead, addresses, asked, renamed
 from kafka_proto.reproduce.schedule import Late
 
 LOOPBACK = "127.0.0.1"
@@ -22,7 +22,7 @@ LOST = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 @attrs.define
-class Held:
+class HeldRequest:
     """A request that is held back, from when it comes until it may arrive and is answered."""
 
     late: Late
@@ -32,18 +32,18 @@ class Held:
 
 
 @attrs.define
-class Connection:
+class ProxiedConnection:
     """A client's connection and the one to the broker: requests that are not answered, by correlation id."""
 
     client: trio.SocketStream
     broker: trio.SocketStream
-    waiting: dict[int, tuple[Asked, Held | None]] = attrs.field(factory=dict)
+    waiting: dict[int, tuple[RequestHead, HeldRequest | None]] = attrs.field(factory=dict)
 
 
 class Proxy:
     """Forwards between clients and a broker and its fellows; `choose` says which request is held back."""
 
-    def __init__(self, choose: Callable[[Asked], Held | None]) -> None:
+    def __init__(self, choose: Callable[[RequestHead], HeldRequest | None]) -> None:
         self._choose = choose
         self._mine: dict[Address, Address] = {}
         self._nursery: trio.Nursery
@@ -62,7 +62,7 @@ class Proxy:
             stream = await trio.open_tcp_stream(*broker)
         except OSError:
             return
-        connection = Connection(client, stream)
+        connection = ProxiedConnection(client, stream)
         async with stream, trio.open_nursery() as nursery:
             nursery.start_soon(self._answers, connection)
             await self._requests(connection)
@@ -71,7 +71,7 @@ class Proxy:
                     await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
 
-    async def _requests(self, connection: Connection) -> None:
+    async def _requests(self, connection: ProxiedConnection) -> None:
         """Forward requests until the client ends, or one of them is lost."""
         reader = FrameReader()
         while data := await _received(connection.client):
@@ -88,7 +88,7 @@ class Proxy:
                 if not await _sent(connection.broker, framed(frame)):
                     return
 
-    async def _answers(self, connection: Connection) -> None:
+    async def _answers(self, connection: ProxiedConnection) -> None:
         """Forward responses until the broker ends; brokers are where this proxy listens for them."""
         reader = FrameReader(longest=2**30)
         while data := await _received(connection.broker):
@@ -119,12 +119,12 @@ async def _sent(stream: trio.SocketStream, data: bytes) -> bool:
     return True
 
 
-def chooser(helds: list[Held], begun: Callable[[str], int]) -> Callable[[Asked], Held | None]:
+def chooser(helds: list[HeldRequest], begun: Callable[[str], int]) -> Callable[[RequestHead], HeldRequest | None]:
     """Return what picks the requests that come late: `begun` says which call a producer made last, by its client id."""
     seen: Counter[tuple[str, str, int]] = Counter()
     wanted = {(held.late.producer, held.late.api, held.late.call, held.late.nth): held for held in helds}
 
-    def choose(request: Asked) -> Held | None:
+    def choose(request: RequestHead) -> HeldRequest | None:
         place = (request.client_id, request.api, begun(request.client_id))
         seen[place] += 1
         return wanted.get((*place, seen[place]))

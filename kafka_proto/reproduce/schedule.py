@@ -35,7 +35,7 @@ class Unplayable(ValueError):
 
 
 @attrs.frozen
-class Step:
+class RunStep:
     """A step of a run: its label, the message that it delivers or loses, and those that it sends."""
 
     label: str
@@ -54,7 +54,7 @@ class Step:
 
 
 @attrs.frozen
-class Call:
+class ScheduledCall:
     """A call of the application; a record has the text that names it."""
 
     producer: str
@@ -107,7 +107,7 @@ class Arrives:
     late: Late
 
 
-Event = Call | Settled | Comes | Arrives
+Event = ScheduledCall | Settled | Comes | Arrives
 
 
 @attrs.frozen
@@ -124,10 +124,11 @@ class Schedule:
     @property
     def partitions(self) -> tuple[str, ...]:
         """Those that are written to."""
-        return tuple(sorted({event.partition for event in self.events if isinstance(event, Call) and event.partition}))
+        calls = (event for event in self.events if isinstance(event, ScheduledCall))
+        return tuple(sorted({call.partition for call in calls if call.partition}))
 
 
-def schedule_of(steps: Sequence[Step]) -> Schedule:
+def schedule_of(steps: Sequence[RunStep]) -> Schedule:
     """Return the schedule of a run. Raises Unplayable."""
     return _Reading(tuple(steps)).schedule()
 
@@ -136,7 +137,7 @@ def schedule_of(steps: Sequence[Step]) -> Schedule:
 class _Reading:
     """A run that is read: its steps from 0, its calls, and the requests of its producers."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RunStep, ...]
 
     @cached_property
     def calls(self) -> tuple[int, ...]:
@@ -159,12 +160,12 @@ class _Reading:
         tids = {request.source: str(request.request.transactional_id) for request in requests
                 if hasattr(request.request, "transactional_id")}
         events = tuple(self._events(lates))
-        if not any(isinstance(event, Call) and event.action == "Send" for event in events):
+        if not any(isinstance(event, ScheduledCall) and event.action == "Send" for event in events):
             raise Unplayable("nothing is written in it, so there is nothing to be seen in a log")
         given_up = frozenset(step.action for step in self.steps if step.action in GIVEN_UP)
         return Schedule(events, tuple(lates[n] for n in sorted(lates)), tuple(sorted(tids.items())), given_up)
 
-    def _check(self, n: int, step: Step) -> None:
+    def _check(self, n: int, step: RunStep) -> None:
         if step.action in CALLS or step.action in SILENT or step.action.startswith("Receive"):
             return
         if step.action == "Drop" and self._request(step) is not None:
@@ -173,11 +174,11 @@ class _Reading:
         raise Unplayable(f"step {n + 1} is {what}; calls of producers, delays, and losses of their requests are all "
                          "that can be had there")
 
-    def _requests(self, step: Step) -> list[Request]:
+    def _requests(self, step: RunStep) -> list[Request]:
         """Return what producers send in a step."""
         return [message for message in step.sent if isinstance(message, Request) and message.source in self.producers]
 
-    def _request(self, step: Step) -> Request | None:
+    def _request(self, step: RunStep) -> Request | None:
         """Return the producer's request that a step delivers or loses."""
         subject = step.subject
         return subject if isinstance(subject, Request) and subject.source in self.producers else None
@@ -242,7 +243,7 @@ def _api(request: Request | None) -> str:
     return "" if request is None else request.type.removesuffix(REQUEST)
 
 
-def _calls(steps: Iterable[Step]) -> Iterator[Call]:
+def _calls(steps: Iterable[RunStep]) -> Iterator[ScheduledCall]:
     """Yield the calls that steps are, their records numbered as the actors do."""
     begun: dict[str, int] = {}
     written: dict[str, int] = {}
@@ -253,8 +254,8 @@ def _calls(steps: Iterable[Step]) -> Iterator[Call]:
             written[producer] = 0
         transaction = begun.get(producer, 0)
         if step.action != "Send":
-            yield Call(producer, step.action, transaction)
+            yield ScheduledCall(producer, step.action, transaction)
             continue
         written[producer] += 1
         text = record(f"{producer}.{transaction}", written[producer])
-        yield Call(producer, step.action, transaction, step.args[1], text)
+        yield ScheduledCall(producer, step.action, transaction, step.args[1], text)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import PATIENCE_S, Outcome, call, started, wait_until
-from support.held_workers import in_step_with, one_block_until
-from support.spark_session import spark
+from support.commands.command_line import PATIENCE_S, Outcome, call, started, wait_until
+from support.spark.held_workers import in_step_with, one_block_until
+from support.spark.spark_session import spark
 
 from harness.campaign import judging
 from harness.campaign import spark_campaign as campaigns
@@ -27,11 +27,11 @@ from harness.campaign.store import MARKERS, CampaignStore, Manifest
 from harness.campaign.tables import CampaignTables
 from harness.model import Refusal
 from harness.record import Recorder
-from harness.simulate.guards import Guards
-from harness.simulate.replay import replay_plain
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables as Tables
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.guards import Guards
+from harness.simulate.states.tables import Tables as Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.trails.replay import replay_plain
 
 FLAWED, REPAIRED = "s4-copied-tail", "s4-copied-tail-repaired"
 MIXED = ("pc-02-read-twice", FLAWED, REPAIRED, "happy-path")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.command_line import call, ended, files_below, started, wait_until
-from support.spark_cluster import LONG_S, Cluster, cluster
-from support.spark_session import need_java
+from support.commands.command_line import call, ended, files_below, started, wait_until
+from support.spark.spark_cluster import LONG_S, Cluster, cluster
+from support.spark.spark_session import need_java
 
 from harness.campaign.store import MARKERS, CampaignStore
 

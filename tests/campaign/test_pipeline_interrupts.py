@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.command_line import ended, started, wait_until
-from support.held_workers import second_block_after
-from support.spark_session import need_java, spark
+from support.commands.command_line import ended, started, wait_until
+from support.spark.held_workers import second_block_after
+from support.spark.spark_session import need_java, spark
 
 from harness.campaign import spark_campaign as campaigns
 from harness.campaign.cells import cells
-from harness.campaign.store import MARKERS, PARTS, Block, CampaignStore, Manifest
+from harness.campaign.store import MARKERS, PARTS, CampaignStore, CommittedBlock, Manifest
 from harness.campaign.tables import CampaignTables
 
 FLAWED = "s4-copied-tail"
@@ -38,7 +38,7 @@ def test_no_worker_commits_anything_after_an_interrupted_campaign_has_counted(
         if going.store.committed() and not heard.is_set():
             os.kill(os.getpid(), signal.SIGINT)
 
-    def counted(self: CampaignStore, known: Mapping[str, Block] | None = None) -> dict[str, Block]:
+    def counted(self: CampaignStore, known: Mapping[str, CommittedBlock] | None = None) -> dict[str, CommittedBlock]:
         found = committed(self, known)
         if heard.is_set():
             time.sleep(1)  # for the worker that waits for this moment

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import call, files_below
-from support.spark_session import need_java, spark
+from support.commands.command_line import call, files_below
+from support.spark.spark_session import need_java, spark
 
 from harness.campaign import locks
 from harness.campaign import spark_campaign as campaign

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import poisoned
-from support.command_line import call
+from support.commands.command_line import call
+from support.toys import poisoned_counter
 
 from harness.campaign import requirements as needs
 from harness.campaign import spark_campaign as campaign
@@ -29,15 +29,15 @@ from harness.campaign.judging import judge_block
 from harness.campaign.missing_blocks import missing, spread
 from harness.campaign.schemas import SCHEMAS
 from harness.campaign.spark_job import last_words
-from harness.campaign.store import Block, CampaignStore, Manifest
+from harness.campaign.store import CampaignStore, CommittedBlock, Manifest
 from harness.campaign.worker import BlockTask, Worker, is_sampled
 from harness.model import Refusal, register, unregister
 from harness.record import Recorder, read_trail
-from harness.simulate.plan import resolve
-from harness.simulate.replay import replay_plain
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import resolve
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.trails.replay import replay_plain
 
 FLAWED, REPAIRED = "s4-copied-tail", "s4-copied-tail-repaired"
 
@@ -45,7 +45,7 @@ FLAWED, REPAIRED = "s4-copied-tail", "s4-copied-tail-repaired"
 @pytest.fixture
 def raising() -> Iterator[Cell]:
     """The cell of a protocol whose own code raises now and then."""
-    register(poisoned.system())
+    register(poisoned_counter.system())
     yield cells(["poisoned"])[0]
     unregister("poisoned")
 
@@ -61,7 +61,7 @@ def without_clock(rows: list[dict]) -> list[dict]:
     return [{name: value for name, value in row.items() if name != "wall_us"} for row in rows]
 
 
-def committed(folder: Path, cell: Cell, seeds: int = 20, keep: str = "all") -> tuple[CampaignStore, Block]:
+def committed(folder: Path, cell: Cell, seeds: int = 20, keep: str = "all") -> tuple[CampaignStore, CommittedBlock]:
     """Make a campaign's folder with one block."""
     place = CampaignStore(folder)
     place.begin(Manifest((cell,), keep, 0.0, seeds))
@@ -138,10 +138,10 @@ def test_missing_blocks_are_the_gaps_between_committed_ones() -> None:
     cell = cells([FLAWED])[0]
     manifest = Manifest((cell,), "all", 0.5, 10)
 
-    def block(first: int, last: int, runs: int | None = None) -> Block:
-        return Block(cell.key, first, last, last - first if runs is None else runs, 0, 0, 0, {}, "")
+    def block(first: int, last: int, runs: int | None = None) -> CommittedBlock:
+        return CommittedBlock(cell.key, first, last, last - first if runs is None else runs, 0, 0, 0, {}, "")
 
-    def seeds(runs: int, *blocks: Block) -> list[tuple[int, int, bool]]:
+    def seeds(runs: int, *blocks: CommittedBlock) -> list[tuple[int, int, bool]]:
         return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
 
     assert seeds(25) == [(0, 10, True), (10, 20, False), (20, 25, True)]
@@ -155,7 +155,7 @@ def test_a_small_part_of_the_runs_is_covered_in_small_campaigns_too() -> None:
     """A fiftieth is a tenth of the first block and one in the middle of fifty; searches in order stay whole."""
     def parts(strategy: str, runs: int, coverage: float, *committed: tuple[int, int]) -> list[tuple[int, int, bool]]:
         cell = cells([FLAWED], (strategy,))[0]
-        blocks = [Block(cell.key, *made, made[1] - made[0], 0, 0, 0, {}, "") for made in committed]
+        blocks = [CommittedBlock(cell.key, *made, made[1] - made[0], 0, 0, 0, {}, "") for made in committed]
         manifest = Manifest((cell,), "all", coverage, 20)
         return [(task.first, task.last, task.covered) for task in missing(manifest, runs, blocks)]
 
@@ -216,7 +216,7 @@ def test_a_poisoned_seed_becomes_a_row_with_its_trail(raising: Cell) -> None:
     rows = {row["outcome"]: row for row in tables["runs"]}
     assert len(tables["runs"]) == 30 and set(rows) == {"ok", "error"}
     bad = rows["error"]
-    assert bad["error"].startswith("ValueError: three of a kind (poisoned.py, line")
+    assert bad["error"].startswith("ValueError: three of a kind (poisoned_counter.py, line")
     trail = trail_of(bad["trail"])
     assert len(trail.choices) == bad["steps"] > 0 and trail.seed == bad["seed"]
     assert replay_plain(attrs.evolve(trail, choices=trail.choices[:-1])).verdict.ok

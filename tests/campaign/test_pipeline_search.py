@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.command_line import PATIENCE_S, call, files_below, started, wait_until
-from support.spark_session import spark
-from support.spec_models import MODELS, PUBLISHED, made
+from support.commands.command_line import PATIENCE_S, call, files_below, started, wait_until
+from support.searches.spec_models import MODELS, PUBLISHED, made
+from support.spark.spark_session import spark
 
 from harness.campaign.search import expander
 from harness.campaign.search import spark_search as search

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.command_line import call, files_below
+from support.commands.command_line import call, files_below
 from support.paths import DATA
-from support.spark_session import need_java, spark
+from support.spark.spark_session import need_java, spark
 
 from harness.campaign import requirements as needs
 from harness.campaign.store import MANIFEST, MARKERS, CampaignStore

@@ -15,9 +15,9 @@ from pathlib import Path
 import attrs
 import pyarrow as pa
 import pytest
-from support import poisoned
-from support.command_line import Outcome, call, files_below
-from support.spark_session import spark
+from support.commands.command_line import Outcome, call, files_below
+from support.spark.spark_session import spark
+from support.toys import poisoned_counter
 
 from harness.campaign.cells import cells
 from harness.campaign.checks import wilson
@@ -313,7 +313,7 @@ def test_rates_have_changed_where_their_intervals_are_apart(
 @pytest.fixture
 def raising(tmp_path: Path) -> Iterator[CampaignStore]:
     """A campaign of a protocol whose own code raises now and then."""
-    register(poisoned.system())
+    register(poisoned_counter.system())
     cell, store = cells(["poisoned"])[0], CampaignStore(tmp_path / "raising")
     store.begin(Manifest((cell,), "failing", 0.0, 30))
     rows = Worker().make(BlockTask(cell, 0, 30, "failing", False))
@@ -326,7 +326,7 @@ def test_poisoned_seeds_are_told_with_their_trails(raising: CampaignStore) -> No
     """A run that raised is no violation: the page names the error, its first seed, and a trail up to there."""
     report = write_report(spark(), raising, raising.folder / "report.html")
     page = page_of(raising.folder)
-    assert 0 < report.summary.errors < 30 and poisoned.REASON in page and "ended in an error" in page
+    assert 0 < report.summary.errors < 30 and poisoned_counter.REASON in page and "ended in an error" in page
     first = report.summary.poisoned[0]
     trail = raising.folder / "report-witnesses" / "poisoned-1-error.trail.jsonl"
     assert trail.read_text(encoding="utf-8") == first.trail and shlex.quote(str(trail.name)) in page

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import attrs
-from support.command_line import call
+from support.commands.command_line import call
 from support.paths import DATA
-from support.spark_session import spark
+from support.spark.spark_session import spark
 
 from harness.campaign.cells import cells
 from harness.campaign.checks import Point, Reached

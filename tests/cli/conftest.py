@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import Outcome, call, refused
+from support.commands.command_line import Outcome, call, refused
 
 GIST = ("simulate", "transactions/gist")
 Lines = list[dict[str, Any]]

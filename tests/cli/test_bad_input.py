@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import call, files_below, refused
+from support.commands.command_line import call, files_below, refused
 
 from harness.model import Refusal
 from harness.record.files import write_atomically

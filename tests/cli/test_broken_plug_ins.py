@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.command_line import run
+from support.commands.command_line import run
 
 SYSTEMS, COMMANDS = "harness.systems", "harness.commands"
 WORKING = '''

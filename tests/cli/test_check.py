@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 from harness.record import Recorder, read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 
 
 def test_check_of_a_sound_model_says_ok_with_exact_counts(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_check_knows_every_protocol(
     model: str, sizes: list[str], counts: tuple[int, int, int] | None, tmp_path: Path
 ) -> None:
     """Replication and compaction are searched by the same command, as the plain search does."""
-    from support.plain_search import search
+    from support.searches.plain_search import search
 
     from harness.model import find_model
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 COUNTEREXAMPLES = {
     "invariant": (("transactions/gist", "--invariant", "LogsAgreeUpToHwm"),

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.command_line import Outcome, call
+from support.commands.command_line import Outcome, call
 
 from harness.model import Scenario, find_scenario, scenarios
-from harness.record.searched import Searched, searched
+from harness.record.search_results import Searched, searched
 
 FLAWED = [row for row in scenarios() if row.expected is not None]
 TIMED = {"late-end": 20, "hanging-transaction": 14, "late-marker": 22, "record-sent-again": 11}

@@ -21,8 +21,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from support import command_line
-from support.command_line import Outcome, call, ended, files_below, started, wait_until
+from support.commands import command_line
+from support.commands.command_line import Outcome, call, ended, files_below, started, wait_until
 
 from harness.cli import check
 from harness.explore.checkpoint import Checkpoint

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import command_line
-from support.command_line import Outcome, alive_in_group, call, ended, files_below, started, wait_until
+from support.commands import command_line
+from support.commands.command_line import Outcome, alive_in_group, call, ended, files_below, started, wait_until
 from support.paths import TRAILS
 
 from harness.model import model_specs, scenarios

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 from harness.model import did_you_mean, find_model, model_specs, scenarios, tours, unknown
 from harness.model.similar import similar
-from harness.record.counted import agreeing, counted, some_of
+from harness.record.wording import agreeing, counted, some_of
 
 MODELS = ("transactions/diary-01", "transactions/gist", "transactions/repaired", "transactions/repaired/actors")
 

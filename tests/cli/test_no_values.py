@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 import harness
 from harness import model as m

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.browser import MISSING, Tab, browser, find_chromium, served
+from support.demo.browser import MISSING, Tab, browser, find_chromium, served
 
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened import open_what
+from harness.demo.session.opened_model import open_what
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def tab(chromium: Any, address: str) -> Iterator[Tab]:
 @pytest.fixture
 def site() -> Iterator[Any]:
     """A server that shows the actors of transactions; its libraries are an extra."""
-    from support.demo_site import Site
+    from support.demo.served_site import Site
 
     session = LiveSession(open_what("transactions/diary-02/actors"))
     session.set_strategy(speed=0)

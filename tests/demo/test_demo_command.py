@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("hypercorn")
 
-from support.command_line import COMMAND, PATIENCE_S, call
+from support.commands.command_line import COMMAND, PATIENCE_S, call
 
 TXN = "transactions/diary-02/actors"
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-from support.demo_runs import ran
-from support.demo_verbs import HURT, meddle
+from support.demo.sessions import ran
+from support.demo.verbs import HURT, meddle
 
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened import Opened
+from harness.demo.session.opened_model import OpenedModel
 from harness.demo.session.snapshot import steps
 from harness.model import UNORDERED_SET, Actor, Message, Model, Turn
-from harness.simulate.chance import Seeded
-from harness.simulate.plan import everything
+from harness.simulate.runs.plan import everything
+from harness.simulate.strategies.chance import Seeded
 
 
 def under_way(session: LiveSession) -> Counter[Any]:
@@ -65,7 +65,7 @@ class Pinger(Actor[int]):
 def test_message_that_is_already_under_way_merges_with_itself() -> None:
     """On a network that is a set the second flight ends at once, and going back leaves the first one."""
     model = Model("pings", (Pinger("a"), Pinger("b")), network=UNORDERED_SET)
-    session = LiveSession(Opened(model, everything(model), "", "own"))
+    session = LiveSession(OpenedModel(model, everything(model), "", "own"))
     session.take(label="Send(a)")
     session.take(label="Send(a)")
     (step,) = steps(session, 1)

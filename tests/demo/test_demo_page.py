@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import Tab, served
-from support.command_line import call
-from support.page_scripts import OVERLAPS
+from support.commands.command_line import call
+from support.demo.browser import Tab, served
+from support.demo.page_scripts import OVERLAPS
 
 from harness.model import find_tour, tours
 from harness.record import tour_trail
-from harness.simulate.replay import spelled_out
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import spelled_out
 
 pytestmark = pytest.mark.browser
 RP_01 = "replication/truncate-to-high-watermark/actors"

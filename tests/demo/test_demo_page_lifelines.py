@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.browser import Tab
-from support.page_hands import HEADS, heads, nine, on_tour
+from support.demo.browser import Tab
+from support.demo.page_hands import HEADS, heads, nine, on_tour
 
 pytestmark = pytest.mark.browser
 FIRST = "cluster"

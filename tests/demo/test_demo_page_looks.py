@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from support.browser import Tab
-from support.page_hands import heads, nine, on_tour
-from support.page_scripts import OVERLAPS
+from support.demo.browser import Tab
+from support.demo.page_hands import heads, nine, on_tour
+from support.demo.page_scripts import OVERLAPS
 
 pytestmark = pytest.mark.browser
 FIRST = "cluster"

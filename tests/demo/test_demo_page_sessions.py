@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import COMMAND, Tab, served
+from support.demo.browser import COMMAND, Tab, served
 
 from harness.model import find_tour
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.browser import Tab
+from support.demo.browser import Tab
 
 pytestmark = pytest.mark.browser
 FIRST = "exactly-once-interleaved"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from support.demo_runs import TXN, found_violation, opened, ran
+from support.demo.sessions import TXN, found_violation, opened, ran
 
 from harness.demo.session import questions
 from harness.demo.session.as_json import state_json
 from harness.demo.session.snapshot import present
 from harness.model import Refusal
-from harness.simulate.replay import spelled_out
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import spelled_out
 
 
 def test_link_carries_the_model_and_the_trail() -> None:

@@ -14,11 +14,11 @@ pytest.importorskip("starlette")
 pytest.importorskip("hypercorn")
 
 import trio
-from support.command_line import PATIENCE_S, call
-from support.demo_site import Json, Site, Tab, tabs
+from support.commands.command_line import PATIENCE_S, call
+from support.demo.served_site import Json, Site, Tab, tabs
 
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened import open_what
+from harness.demo.session.opened_model import open_what
 from harness.demo.web import server, shared_session
 
 TXN = "transactions/diary-02/actors"

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("hypercorn")
 
-from support.command_line import PATIENCE_S
-from support.demo_site import Json, Site, Tab, tabs
+from support.commands.command_line import PATIENCE_S
+from support.demo.served_site import Json, Site, Tab, tabs
 
 TXN = "transactions/diary-02/actors"
 CALM = "transactions/repaired/actors"

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import call
-from support.demo_runs import TXN, found_violation, opened, ran
-from support.demo_verbs import meddle, seen, snapshot
+from support.commands.command_line import call
+from support.demo.sessions import TXN, found_violation, opened, ran
+from support.demo.verbs import meddle, seen, snapshot
 
 from harness.demo.session import interactive_run, strategy_runner
 from harness.demo.session.interactive_run import Stale
 from harness.demo.session.live_session import LiveSession, of_trail
-from harness.demo.session.opened import open_trail
+from harness.demo.session.opened_model import open_trail
 from harness.demo.session.snapshot import branches, change_text, present, steps
 from harness.model import Kind, Refusal, tours
 from harness.record import Recorder, Trail, read_trail, trail_of_text
-from harness.simulate.chance import Seeded
-from harness.simulate.replay import replay_plain, spelled_out
-from harness.simulate.run import Run
-from harness.simulate.tables import Tables
+from harness.simulate.runs.run import Run
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.chance import Seeded
+from harness.simulate.trails.replay import replay_plain, spelled_out
 
 MODELS = (TXN, "replication/kip-101/actors", "compaction/pulsar/actors", "transactions/diary-01", "cluster")
 TIMED = "three-brokers"

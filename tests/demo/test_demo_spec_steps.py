@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support import toy_refinement as toy
-from support.demo_runs import ran
-from support.demo_verbs import HURT
+from support.demo.sessions import ran
+from support.demo.verbs import HURT
+from support.toys import toy_refinement as toy
 
 from harness.demo.session import questions
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened import open_what
+from harness.demo.session.opened_model import open_what
 from harness.model import register, unregister
-from harness.simulate.replay import Replay
+from harness.simulate.trails.replay import Replay
 from harness.verify.refinement import Refiner
 
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import call
-from support.demo_terminal import MODEL, run_script
+from support.commands.command_line import call
+from support.commands.pseudo_terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
+from support.demo.scripts import MODEL, run_script
 from support.paths import ROOT, TRAILS
-from support.pseudo_terminal import END, ENTER, ESCAPE, INTERRUPT, PAGE_DOWN, TAB, UP, Person
 
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened import open_what
+from harness.demo.session.opened_model import open_what
 from harness.demo.terminal.screen import DemoScreen, plain
 from harness.demo.terminal.terminal import console_of
 from harness.demo.terminal.trio_stepper import TrioStepper

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.demo_terminal import MODEL, run_script
-from support.pseudo_terminal import INTERRUPT, Person
+from support.commands.pseudo_terminal import INTERRUPT, Person
+from support.demo.scripts import MODEL, run_script
 
 
 def test_session_that_is_left_is_listed_and_reopened() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.demo_runs import TXN, opened
-from support.demo_site import Site
-from support.demo_terminal import run_script
-from support.demo_verbs import snapshot
+from support.demo.scripts import run_script
+from support.demo.served_site import Site
+from support.demo.sessions import TXN, opened
+from support.demo.verbs import snapshot
 
 from harness.demo.session.as_json import logs_json
 from harness.demo.session.live_session import LiveSession

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import attrs
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 from harness.model import Refusal, System, Tour, find_tour, register, tours, unregister
 from harness.record import Recorder, header_of, history_of, tour_trail
-from harness.simulate.replay import replay_plain
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain
 
 NAMES = ("commit", "abort", "zombie", "tx-01", "pc-01", "rp-01", "figure-1", "figure-2", "election")
 LONGEST_CAPTION = 320

@@ -8,9 +8,10 @@ from typing import Any
 
 import attrs
 import pytest
-from support import mixed_links, own_protocols, plain_search
-from support.command_line import call
-from support.searching import ENGINES, KERNEL
+from support.commands.command_line import call
+from support.searches import plain_search
+from support.searches.engines import ENGINES, KERNEL
+from support.toys import mixed_links, own_protocols
 
 from harness.explore import checkpoint
 from harness.explore.any_model import PlainSearch

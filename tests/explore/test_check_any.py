@@ -8,11 +8,12 @@ from typing import Any
 
 import attrs
 import pytest
-from support import own_protocols, plain_search
-from support.command_line import call
+from support.commands.command_line import call
+from support.searches import plain_search
+from support.toys import own_protocols
 
 from harness.cli import check_limits
-from harness.explore import ordered
+from harness.explore import any_model
 from harness.explore.any_model import PlainSearch
 from harness.explore.bounded import ALL, bounded
 from harness.explore.growth import growth
@@ -32,8 +33,8 @@ from harness.model import (
     unregister,
 )
 from harness.record import Recorder, read_trail
-from harness.simulate.replay import replay_plain
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.trails.replay import replay_plain
 
 ACTORS = ("check", "transactions/repaired/actors")
 CHECK = ("check", "transactions/gist")
@@ -325,8 +326,8 @@ def test_check_without_orders_says_which_lengths_are_shortest(
     found = searched(*RP_01, "--out", tmp_path, code=1)
     (violated,) = found["violated"]
     assert [violated["property"], violated["length"], violated["shortest"]] == ["StrongIsr", 13, True]
-    monkeypatch.setattr(ordered, "MANY", 100)
-    monkeypatch.setattr(ordered, "TIMES", 0)
+    monkeypatch.setattr(any_model, "MANY", 100)
+    monkeypatch.setattr(any_model, "TIMES", 0)
     done = call("check", *RP_01, "--out", tmp_path)
     assert "steps, perhaps not the fewest possible, as expected\n" in done.out
     (trail,) = tmp_path.glob("*.trail.jsonl")

@@ -1,6 +1,6 @@
 """Searches of every model, and of exhibits with their repaired twins: as the page and the packages' files say.
 
-`support/check_rows.py` has what is searched and what is expected; `support/check_table.py` does it, and wrote the page.
+`check_rows` of `support/searches` has what is searched and what is expected; `check_table` does it, and wrote the page.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 
 import attrs
 import pytest
-from support.check_rows import EXHIBITS, ROWS, Exhibit, Row
-from support.check_table import COLUMNS, MODELS, PAGE, PROVED, TIMES, cells_of, model_line, proved, twin_of
-from support.command_line import call
+from support.commands.command_line import call
+from support.searches.check_rows import EXHIBITS, ROWS, Exhibit, Row
+from support.searches.check_table import COLUMNS, MODELS, PAGE, PROVED, TIMES, cells_of, model_line, proved, twin_of
 
 from harness.explore.any_model import ORDER, REDUCTIONS
 from harness.model import find_scenario, registry, scenarios
 from harness.model.registry import systems
-from harness.record import searched
-from harness.record.searched import Searched
+from harness.record import search_results
+from harness.record.search_results import Searched
 
 LARGE = pytest.mark.large
 QUICK_MODELS = ("compaction/pulsar", "exactly-once/kip-890", "replication/kip-320-first-try/actors")
@@ -82,7 +82,7 @@ def test_repaired_twin_is_complete_where_the_flaw_shows(exhibit: Exhibit) -> Non
     page = cells_of(PAGE.read_text(encoding="utf-8"), PROVED)
     assert page[line.cells[:2]] == dict(zip(COLUMNS[PROVED], line.cells, strict=True))
     for entry in found:
-        kept = searched.searched(entry.scenario)
+        kept = search_results.searched(entry.scenario)
         assert kept is not None and lasting(kept) == lasting(entry)
 
 
@@ -95,7 +95,7 @@ def test_every_flaw_has_a_search_beside_it() -> None:
     """Each scenario with a repaired twin is in the table."""
     flawed = {row.row for row in EXHIBITS}
     assert flawed == {scenario.name for scenario in scenarios() if scenario.repaired is not None}
-    assert all(searched.searched(name) is not None for row in EXHIBITS for name in (row.row, twin_of(row)))
+    assert all(search_results.searched(name) is not None for row in EXHIBITS for name in (row.row, twin_of(row)))
 
 
 def test_stack_is_complete_with_one_election_and_one_crash(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import call, files_below
-from support.encoded import text
+from support.commands.command_line import call, files_below
 from support.paths import DATA
+from support.searches.encoded_graphs import text
 
 from harness.cli import graph as command
 from harness.explore.graph_file import Hidden, build_graph, hidden, without

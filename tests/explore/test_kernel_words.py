@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.searching import KERNEL, everything, safety
-from support.spec_models import MODELS, made
+from support.searches.engines import KERNEL, everything, safety
+from support.searches.spec_models import MODELS, made
 
 from harness.explore.packed import kernel_loop, layout, loop
 from harness.explore.packed import search as search_module

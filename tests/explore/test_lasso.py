@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.paths import ROOT
-from support.plain_graph import plain_graph
-from support.plain_search import search
+from support.searches.plain_graph import plain_graph
+from support.searches.plain_search import search
 
 from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
 from harness.explore.liveness.cycle import Budget

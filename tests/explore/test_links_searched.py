@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 import pytest
-from support import plain_search
-from support.mixed_links import build
+from support.searches import plain_search
+from support.toys.mixed_links import build
 
 from harness.explore.any_model import PlainSearch
 from harness.explore.packed.search import Search

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import pytest
 from support.paths import DATA
-from support.plain_graph import plain_graph
+from support.searches.plain_graph import plain_graph
 
 from harness.explore.liveness.check import Lasso, check_temporal, fairness_of
 from harness.explore.liveness.graph import StateGraph

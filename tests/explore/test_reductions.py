@@ -12,19 +12,18 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
-from support import plain_search
-from support.generated_protocols import CLIENTS, SERVER, STATES, protocols
-from support.searching import assert_violates, assert_witnessed
+from support.searches import plain_search
+from support.searches.engines import assert_violates, assert_witnessed
+from support.toys.generated_protocols import CLIENTS, SERVER, STATES, protocols
 
 from harness.explore.any_model import NUMBERS, ORDER, SYMMETRY, PlainSearch
 from harness.explore.bounded import ALL, bounded
-from harness.explore.ordered import OrderedSearch
+from harness.explore.model_memo import Remembered
 from harness.explore.packed.result import Result
 from harness.explore.reduction import quotient
 from harness.explore.reduction.futures import Futures
 from harness.explore.reduction.order import Order
 from harness.explore.reduction.quotient import Quotient
-from harness.explore.remembered import Remembered
 from harness.memo.interning import Ids
 from harness.model import Faults, Model, View, find_model, sometimes
 
@@ -35,9 +34,8 @@ TIMERS = {ALL: 1}
 
 def searched(model: Model, *reductions: str, after: PlainSearch | None = None) -> tuple[PlainSearch, Result]:
     names = tuple(prop.name for prop in model.properties if prop.is_safety)
-    kind = OrderedSearch if ORDER in reductions else PlainSearch
-    search = kind(model, names, stop=False, deadlock=True, witnesses=True, states=MOST, reduce=reductions,
-                  after=after)
+    search = PlainSearch(model, names, stop=False, deadlock=True, witnesses=True, states=MOST, reduce=reductions,
+                         after=after)
     return search, search.run()
 
 

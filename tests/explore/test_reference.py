@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from support.paths import DATA
-from support.plain_search import search
-from support.searching import ENGINES, assert_violates
+from support.searches.engines import ENGINES, assert_violates
+from support.searches.plain_search import search
 
 from harness.explore.packed.result import Result
 from harness.explore.packed.search import Search

@@ -17,10 +17,10 @@ from typing import Any
 
 import attrs
 import pytest
-from support import plain_search
 from support.paths import ROOT, SUPPORT
-from support.searching import ENGINES, KERNEL, assert_violates, assert_witnessed, everything, safety, states_of
-from support.spec_models import MODELS, PUBLISHED, SMALL, Given, made
+from support.searches import plain_search
+from support.searches.engines import ENGINES, KERNEL, assert_violates, assert_witnessed, everything, safety, states_of
+from support.searches.spec_models import MODELS, PUBLISHED, SMALL, Given, made
 
 from harness.explore.packed import kernel_loop, layout, loop, space
 from harness.explore.packed import search as search_module

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import attrs
 import pytest
-from support.encoded import text
 from support.paths import DATA
-from support.plain_search import search
+from support.searches.encoded_graphs import text
+from support.searches.plain_search import search
 
 from harness.model import FrozenMap, Message, absent_if_none, find_model
 from harness.record.tla_values import tla_encode, tla_state

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.command_line import call
+from support.commands.command_line import call
 from support.paths import DATA
-from support.spark_session import spark
+from support.spark.spark_session import spark
 
 from harness.campaign import importing
 from harness.campaign.checks import rates_by_faults

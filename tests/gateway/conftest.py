@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from support.set_clock import SetClock
+from support.gateway.set_clock import SetClock
 
 
 @pytest.fixture

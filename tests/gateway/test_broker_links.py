@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.scripted import Scripted
-from support.set_clock import SetClock
+from support.gateway.scripted_client import Scripted
+from support.gateway.set_clock import SetClock
 
 from harness.record import Recorder, read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.cluster import KafkaCluster

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.client_programs import CLIENTS, CLUSTERS, Client, Missing, command_of, played, running
+from support.gateway.client_programs import CLIENTS, CLUSTERS, Client, Missing, command_of, played, running
 
 from kafka_proto.gateway.cluster import KafkaCluster
 

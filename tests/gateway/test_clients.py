@@ -16,13 +16,13 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.command_line import PATIENCE_S
-from support.serving import serving
-from support.wire import request_bytes, responses
+from support.commands.command_line import PATIENCE_S
+from support.gateway.serve_process import serving
+from support.gateway.wire import request_bytes, responses
 
 from harness.model import Refusal
 from harness.record import read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway.command import serve
 from kafka_proto.gateway.offer import METADATA
 

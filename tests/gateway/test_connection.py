@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.wire import request_bytes, responses
+from support.gateway.wire import request_bytes, responses
 
 from kafka_proto.gateway.connection import Closed, Connection, Request
 from kafka_proto.gateway.offer import API_VERSIONS, LEVELS, RELEASES, Offer, offer_of

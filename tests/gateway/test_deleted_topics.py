@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.scripted import Scripted
-from support.wire import Producer, Talk, inject
+from support.gateway.scripted_client import Scripted
+from support.gateway.wire import Producer, Talk, inject
 
 from kafka_proto.broker.coordinator.transaction import TxnState
 from kafka_proto.gateway import offer

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.scripted import Scripted
+from support.gateway.scripted_client import Scripted
 
 from kafka_proto.errors import BY_NAME
 from kafka_proto.gateway import offer

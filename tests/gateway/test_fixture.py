@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.command_line import PATIENCE_S
+from support.commands.command_line import PATIENCE_S
 from support.paths import ROOT
 
 from harness.record import Recorder, read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.inputs import Timed
@@ -184,7 +184,7 @@ WRONG_MARKS = [
     ("brokers=0", "brokers should be a number from 1 to 9, not 0"),
     ("num_partitions=0", "num_partitions should be a number from 1 to 9999, not 0"),
     ("broker=2", "there is no 'broker'; did you mean brokers? it takes topics, release, transaction_version, brokers, "
-     "num_partitions, faults, seed"),
+     "num_partitions, replication_factor, min_insync_replicas, faults, seed"),
     ('release="4"', "no release 4;"),
     ('faults="crash b3"', "--faults 'crash b3': there is no broker 'b3'; there are b1"),
 ]

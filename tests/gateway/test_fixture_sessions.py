@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 from harness.record import read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 
 CONFTEST = '''
 import signal

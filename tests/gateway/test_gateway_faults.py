@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.wire import Producer, Talk, inject
+from support.gateway.wire import Producer, Talk, inject
 
 from harness.model import Refusal
 from kafka_proto.gateway import offer
@@ -38,7 +38,7 @@ def test_tx_01_a_late_end_of_an_abandoned_connection_commits_part_of_a_later_tra
     clients.give(Ended(1, clients.now))
     assert clients.host.said == ["late EndTxn commit app#1"]
     assert clients.host.problems() == {"MarkerAttribution": (
-        "the commit marker of t-0 at offset 3 was caused by app#1, but ends offset 2 of app#3")}
+        "the COMMIT of t-0 at offset 3 was caused by app#1, but ends offset 2 of app#3")}
     assert producer.write(1, b"y") == 0
     assert producer.end(False)[producer.me][0]["error_code"] == 0
     read = {"max_wait": 0, "min_bytes": 1, "max_bytes": 2**20, "isolation_level": 1, "session_epoch": -1, "topics": (
@@ -46,7 +46,8 @@ def test_tx_01_a_late_end_of_an_abandoned_connection_commits_part_of_a_later_tra
     clients.one(producer.me, offer.FETCH, 12, read)
     found = clients.host.problems()
     assert list(found) == ["MarkerAttribution", "Atomicity", "AcknowledgedOutcome", "NoIntermediateRead"]
-    assert found["Atomicity"] == "of app#3, offset 2 of t-0 is committed, but offset 2 of t-1 is aborted"
+    assert found["Atomicity"] == (
+        "of app#3, offset 2 of t-0 is committed at offset 3, but offset 2 of t-1 is aborted at offset 3")
 
 
 def test_tx_02_a_late_batch_hangs_on_a_release_without_verification() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.wire import Talk
+from support.gateway.wire import Talk
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Host

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.wire import Talk
+from support.gateway.wire import Talk
 
-from kafka_proto.conformance import Verdict, default_files, judge, load
+from kafka_proto.conformance import RecordVerdict, default_files, judge, load
 from kafka_proto.gateway.conforming import left_out
 from kafka_proto.gateway.host import Host
 from kafka_proto.gateway.inputs import Settings
@@ -47,7 +47,7 @@ class Markers:
         return max(self.versions, default=None), self.answers
 
 
-def verdict(record: dict[str, Any], loses: bool = False) -> Verdict:
+def verdict(record: dict[str, Any], loses: bool = False) -> RecordVerdict:
     """Play a record at a host of its release and level."""
     talk = Talk(Host(Settings(record["broker_version"], record["transaction_version"]), {}, 1_000_000))
     me, waits = talk.connect(), 0

@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
+from support.gateway.wire import Talk
 from support.paths import RECORDED
-from support.wire import Talk
 
-from kafka_proto.broker.ghosts import Written
+from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.conformance import command as conformance
 from kafka_proto.conformance import judge, load
 from kafka_proto.gateway import offer
@@ -82,7 +82,7 @@ def test_without_the_gateway_they_are_not_played(monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "three.json"
     path.write_text(json.dumps({"records": records[:3]}), encoding="utf-8")
     options: dict[str, str | None] = dict.fromkeys(option.name for option in conformance.conformance.options)
-    assert conformance.run((str(path),), options).text.splitlines()[-1].split() == ["all", "3", "3", "0", "0"]
+    assert conformance.run((str(path),), options).text.splitlines()[-1].split() == ["all", "3", "3", "0"]
     monkeypatch.setattr(conformance, "find_spec", lambda name: None)
     assert conformance.run((str(path),), options).text.splitlines()[-1] == (
         "3 not played: they are bytes of the wire, which need the extra `gateway`: pip install 'kafka-proto[gateway]'")
@@ -122,7 +122,7 @@ def test_a_follower_of_a_leader_may_fetch_and_nobody_else() -> None:
     led = next(row["partition_index"] for row in topic["partitions"] if row["leader_id"] == 1)
     owner = {"producer_id": 7, "producer_epoch": 0}
     data = write_batch([Record(None, b"open")], base_timestamp=5, is_transactional=True, base_sequence=0, **owner)
-    written = RecordBatch((Written(data, ""),), 7, 0, 0, is_transactional=True)
+    written = RecordBatch((SentRecords(data, ""),), 7, 0, 0, is_transactional=True)
     clients.host.cluster.send(ProduceRequest(9, "tid", -1, f"t-{led}", written), "b1", "c9")
 
     def read(replica: int) -> tuple[int, int]:

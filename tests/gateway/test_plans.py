@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.scripted import Scripted
-from support.set_clock import SetClock
+from support.gateway.scripted_client import Scripted
+from support.gateway.set_clock import SetClock
 
 from harness.model import Refusal
 from kafka_proto.gateway.cluster import KafkaCluster

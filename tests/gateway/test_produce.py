@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.wire import Talk, request_bytes
+from support.gateway.wire import Talk, request_bytes
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client

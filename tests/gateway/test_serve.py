@@ -13,14 +13,14 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.command_line import PATIENCE_S, call, wait_until
-from support.scripted import Scripted
-from support.serving import serving
-from support.wire import request_bytes
+from support.commands.command_line import PATIENCE_S, call, wait_until
+from support.gateway.scripted_client import Scripted
+from support.gateway.serve_process import serving
+from support.gateway.wire import request_bytes
 
 from harness.model import Refusal
 from harness.record import read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.client import Client
 from kafka_proto.gateway.command import serve
@@ -65,8 +65,8 @@ def test_faults_come_as_lines_and_a_violation_is_left_as_a_trail_that_replays(tm
         code, lines, errors = ended(process)
     assert (code, errors) == (1, "")
     assert lines[1:] == [
-        "MarkerAttribution is violated: the commit marker of t-0 at offset 3 was caused by app#1, but ends offset 2 of "
-        "app#3", "kafka-proto replay out/serve.trail.jsonl"]
+        "MarkerAttribution is violated: the COMMIT of t-0 at offset 3 was caused by app#1, but ends offset 2 of app#3",
+        "kafka-proto replay out/serve.trail.jsonl"]
     replayed = call("replay", tmp_path / "out" / "serve.trail.jsonl")
     assert replayed.code == 1 and "MarkerAttribution" in replayed.out
 

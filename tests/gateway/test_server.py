@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 import trio
-from support.command_line import PATIENCE_S
-from support.wire import request_bytes, responses
+from support.commands.command_line import PATIENCE_S
+from support.gateway.wire import request_bytes, responses
 
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Arrived, Gone, Host, Opened

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.set_clock import SetClock
+from support.gateway.set_clock import SetClock
 
 from harness.model import Refusal
 from kafka_proto.conformance import default_files, judge, load

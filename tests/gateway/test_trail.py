@@ -17,16 +17,16 @@ import pytest
 
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
-from support.drawn_sessions import DrawnSession
-from support.drawn_sessions import replayed as digest_of
+from support.gateway.drawn_sessions import DrawnSession
+from support.gateway.drawn_sessions import replayed as digest_of
+from support.gateway.wire import Producer, Talk, inject
 from support.paths import ROOT
-from support.wire import Producer, Talk, inject
 
 from harness.model import FrozenMap, Refusal
 from harness.record import Recorder, Trail, read_trail, trail_of_text
-from harness.simulate.replay import replay_plain
-from harness.simulate.shrink import shrink
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain
+from harness.simulate.trails.shrink import shrink
 from kafka_proto.gateway import offer
 from kafka_proto.gateway.host import Ended, Host, Opened
 from kafka_proto.gateway.inputs import Settings, Started

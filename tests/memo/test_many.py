@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.memo.interning import SlotValues
-from harness.memo.many import ManyMemos
+from harness.memo.memo_group import ManyMemos
 from harness.memo.read_memo import ReadMemo
 from harness.model import View
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 import trio
-from support import plain_search
 from support.paths import ROOT
+from support.searches import plain_search
 
 from harness.demo.session.as_json import state_json
 from harness.explore.any_model import PlainSearch
@@ -42,12 +42,12 @@ from harness.model import (
 from harness.record import Event, Recorder
 from harness.render.changes import changes
 from harness.render.itf import itf_value
-from harness.simulate.plan import Plan
-from harness.simulate.replay import replay_plain
-from harness.simulate.session import Session, run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import Host
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.runtimes.trio_runtime import TrioHost
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain
 from harness.verify.linearization import Overlays, Taken
 from harness.verify.well_formed import departure, wrong_with
 
@@ -227,7 +227,7 @@ def test_runs_of_parts_are_equal_in_both_runtimes(faults: Faults) -> None:
     tables = Tables(model)
     for seed in range(25):
         run = run_plain(tables, Plan(("NoCopy",)), RandomStrategy(seed), Recorder())
-        host = Host(Session(tables, Plan(("NoCopy",)), RandomStrategy(seed), Recorder()))
+        host = TrioHost(Session(tables, Plan(("NoCopy",)), RandomStrategy(seed), Recorder()))
         assert trio.run(host.run).digest == run.digest is not None
         state = model.initial_states()[0]
         for chosen in run.trail.choices:
@@ -244,7 +244,7 @@ def test_task_with_a_part_that_was_tampered_with_is_an_error() -> None:
             task.local = task.local.put(library.SHELF["b"], library.Shelf(("forged",)))
             return super().pick(options)  # type: ignore[arg-type]
 
-    host = Host(Session(Tables(library.library()), Plan(()), Watching(0)))
+    host = TrioHost(Session(Tables(library.library()), Plan(()), Watching(0)))
     with pytest.raises(AssertionError, match="library's own state went another way than the tables at"):
         trio.run(host.run)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import attrs
 import pytest
-from support.faulty_world import Diary, Memo, Note, note, world
+from support.toys.faulty_world import Diary, Memo, Note, note, world
 
 from harness.model import (
     BAG,

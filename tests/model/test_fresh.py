@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.renaming import departures, numbers, walk
+from support.runs.renaming import departures, numbers, walk
 
 from harness.model import (
     Actor,

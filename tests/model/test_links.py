@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 import pytest
-from support.mixed_links import HUB, LINKS, Note, build
+from support.toys.mixed_links import HUB, LINKS, Note, build
 
 from harness.model import BAG, FIFO, NETWORKS, RELIABLE, Choice, Faults, Link, Model, Network, Rule, State, View
 

@@ -10,7 +10,7 @@ from itertools import product
 
 import attrs
 import pytest
-from support.spec_states import Slots, state
+from support.searches.spec_states import Slots, state
 
 from harness.model import Message, Model, Step, Value, View, find_model
 from kafka_proto.requests.transaction_state import TxnState

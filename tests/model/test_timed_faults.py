@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.faulty_world import note, world
+from support.toys.faulty_world import note, world
 
 from harness.model import (
     Faults,
@@ -11,10 +11,10 @@ from harness.model import (
     Rule,
     Timed,
 )
-from harness.simulate.plan import Plan
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 
 
 def times(faults: Faults, seed: int, *sent: Message) -> dict[str, list[float]]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import alive_in_group, wait_until
+from support.commands.command_line import alive_in_group, wait_until
 from support.paths import ROOT
 
 FOLDER = ROOT / "benchmarks"

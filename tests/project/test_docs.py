@@ -1,6 +1,6 @@
 """README and docs are true: every block of commands and of Python is run, and what it shows is what comes out.
 
-Where one fails because an output has changed on purpose, `python tests/support/docs_blocks.py --update [PAGE]`
+Where one fails because an output has changed on purpose, `python tests/support/docs/docs_blocks.py --update [PAGE]`
 writes the pages anew; then read the difference.
 """
 
@@ -14,8 +14,8 @@ from typing import NoReturn
 
 import click
 import pytest
-from support.docs_blocks import PAGES, ROOT, Block, DocsError, agrees, blocks, commands, masked, renewed, update
-from support.docs_runner import EXCEPTIONS, LATER, LEFT_OUT, RAN, Answer, check_target, follow, guide
+from support.docs.docs_blocks import PAGES, ROOT, Block, DocsError, agrees, blocks, commands, masked, renewed, update
+from support.docs.docs_runner import EXCEPTIONS, LATER, LEFT_OUT, RAN, Answer, check_target, follow, guide
 
 from harness.cli.group import cli
 
@@ -121,7 +121,7 @@ def handed_over(target: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str]
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A page of its own."""
-    from support import docs_blocks
+    from support.docs import docs_blocks
 
     monkeypatch.setattr(docs_blocks, "ROOT", tmp_path)
     return tmp_path / "guide-page.md"

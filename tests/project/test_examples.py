@@ -13,9 +13,9 @@ from typing import Any
 
 import attrs
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 from support.paths import ROOT
-from support.plain_search import search
+from support.searches.plain_search import search
 
 from harness.model import Faults, FrozenMap, Model, System, View, find_model, fresh, register, registry, systems
 from harness.record import Event

@@ -6,17 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from support.mutant_table import HUNTED
-from support.source_mutants import Mutant, mutated, python
+from support.mutants.mutant_table import HUNTED
+from support.mutants.source_mutants import Mutant, mutated, python
 
-from harness.simulate.tasks import REFINEMENT
+from harness.simulate.hunting.tasks import REFINEMENT
 
 HUNT = """
 import json, sys
 from pathlib import Path
 import compaction, kafka_proto
-from harness.verify.held import held
-from harness.simulate.hunt import Hunt, chosen_scenarios
+from harness.verify.spec_holding import held
+from harness.simulate.hunting.hunt import Hunt, chosen_scenarios
 root, row, runs = sys.argv[1:]
 assert all(package.__file__.startswith(root) for package in (compaction, kafka_proto)), root
 rows = Hunt(chosen_scenarios([row]), Path("out"), int(runs), 0, hold=held).run()

@@ -14,19 +14,19 @@ import attrs
 import pytest
 import trio
 from support.paths import ROOT
-from support.plain_search import search
+from support.searches.plain_search import search
 
 import harness
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of, register, registry, systems
 from harness.record import Recorder, read_trail
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain, spelled_out
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES, Strategies
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import NAMES, Strategies
+from harness.simulate.trails.replay import replay_plain, spelled_out
+from harness.simulate.trails.shrink import shrink
 
 DOCS = ROOT / "docs"
 EXAMPLE = DOCS / "examples" / "lock_service.py"

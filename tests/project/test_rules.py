@@ -45,7 +45,7 @@ ROOMS_OF_KAFKA = {
     "stack": ("replication", "broker", "transactions", "cluster", "gateway"),
     "conformance": ("log", "requests", "broker", "cluster", "gateway", "addresses"),
     "gateway": ("errors", "log", "requests", "broker", "cluster", "stack", "transactions", "conformance"),
-    "reproduce": ("requests", "broker", "clients", "gateway", "addresses"),
+    "reproduce": ("log", "requests", "broker", "clients", "cluster", "gateway", "addresses"),
 }
 """The rooms of kafka_proto, and which others each may import: up to `cluster` arrows run one way, without exception.
 
@@ -55,19 +55,28 @@ ROOMS_OF_KAFKA = {
 STILL = {("kafka_proto/broker/controller.py", "transactions")}
 """Files that know a room above them: the controller extends that of diary 02's actors."""
 
-INSIDE_DEMO = {"session": ("session",), "web": ("session", "web"), "terminal": ("session", "terminal")}
-"""Inside the demo: a session knows neither the web nor the terminal, and these two do not know each other."""
+INSIDE: dict[str, dict[str, tuple[str, ...]]] = {
+    "demo": {"session": (), "web": ("session",), "terminal": ("session",)},
+    "simulate": {
+        "states": (), "strategies": ("states",), "runs": ("states", "strategies"),
+        "trails": ("states", "strategies", "runs"), "runtimes": ("states", "strategies", "runs", "trails"),
+        "hunting": ("states", "strategies", "runs", "trails"),
+        "testing": ("states", "strategies", "runs", "trails", "runtimes"),
+    },
+}
+"""Inside these rooms, too, arrows run one way: a session of the demo knows neither the web nor the terminal."""
 
 HOMES = {
-    "random": ("harness/simulate/chance.py",),
+    "random": ("harness/simulate/strategies/chance.py",),
     "time": ("harness/cli/check.py", "harness/cli/campaign.py", "harness/cli/importing.py",
-             "harness/campaign/worker.py", "harness/demo/session/violation_search.py", "harness/simulate/tasks.py",
-             "harness/simulate/hunt.py", "kafka_proto/gateway/server.py"),
+             "harness/campaign/worker.py", "harness/demo/session/violation_search.py",
+             "harness/simulate/hunting/tasks.py", "harness/simulate/hunting/hunt.py", "kafka_proto/gateway/server.py"),
     "datetime": (),
-    "trio": ("harness/simulate/trio_runtime.py", "harness/simulate/actor_tasks.py",
-             "harness/simulate/pytest_plugin.py", "harness/demo/web/server.py", "harness/demo/web/shared_session.py",
-             "harness/demo/web/background_search.py", "harness/demo/terminal/trio_stepper.py",
-             "kafka_proto/gateway/server.py", "kafka_proto/gateway/cluster.py", "kafka_proto/reproduce/proxy.py",
+    "trio": ("harness/simulate/runtimes/trio_runtime.py", "harness/simulate/runtimes/actor_tasks.py",
+             "harness/simulate/testing/pytest_plugin.py", "harness/demo/web/server.py",
+             "harness/demo/web/shared_session.py", "harness/demo/web/background_search.py",
+             "harness/demo/terminal/trio_stepper.py", "kafka_proto/gateway/server.py",
+             "kafka_proto/gateway/cluster.py", "kafka_proto/reproduce/proxy.py",
              "kafka_proto/reproduce/playing.py"),
     "starlette": ("harness/demo/web/server.py", "harness/demo/web/responses.py"),
     "hypercorn": ("harness/demo/web/server.py",),
@@ -90,7 +99,7 @@ DRIVERS = {
 """The gateway serves real clients, `reproduce` drives them, `conformance` records brokers, `start` is what an installed
 command runs: drivers, which know more."""
 
-FRONTS = {"harness/simulate/pytest_plugin.py": ("explore",)}
+FRONTS = {"harness/simulate/testing/pytest_plugin.py": ("explore",)}
 """What pytest shows of simulations, as `cli` does of its commands: it says which of them a search ends soon for."""
 
 HEAVY = ("trio", "pyspark", "pyarrow", "pandas", "matplotlib", "numpy", "structlog", "click", "rich")
@@ -140,9 +149,10 @@ def forbidden_imports(tree: ast.Module, path: str) -> list[str]:
             mine = room_of_kafka(path)
             if there not in (mine, *ROOMS_OF_KAFKA.get(mine, ROOMS_OF_KAFKA)) and (path, there) not in STILL:
                 found.append(f"{path} imports {name}: {mine} must not know {there}")
-        inside = INSIDE_DEMO.get(path.split("/")[2], ()) if path.startswith("harness/demo/") else ()
-        if rest[:1] == ["demo"] and inside and rest[1] not in inside:
-            found.append(f"{path} imports {name}: inside the demo, it knows {' and '.join(inside)} only")
+        outer, mine, *_ = (*path.split("/")[1:], "")
+        inside = INSIDE.get(outer, {}).get(mine) if here == "harness" else None
+        if rest[:1] == [outer] and inside is not None and rest[1] not in (mine, *inside):
+            found.append(f"{path} imports {name}: inside {outer}, {mine} must not know {rest[1]}")
         if top == "harness" and here == "harness" and rest and rest[0] not in may_import(path):
             found.append(f"{path} imports {name}: {room(path) or 'harness'} must not know {rest[0]}")
     return found
@@ -239,15 +249,10 @@ def test_files_fit_in_a_head() -> None:
     assert {name: lines for name, lines in lengths.items() if lines >= MOST_LINES} == {}
 
 
-def test_class_name_stands_for_one_thing(trees: dict[str, ast.Module]) -> None:
-    """No two classes of harness have one name."""
-    homes: dict[str, list[str]] = {}
-    for path, tree in trees.items():
-        for node in ast.walk(tree) if path.startswith("harness/") else ():
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(path)
-    assert len(homes) > 200
-    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+def test_rooms_with_rooms_inside_have_no_files_beside_them() -> None:
+    """What is one run at a time, and what tests share, is found by its subject."""
+    kept = {"harness/simulate": {"__init__.py"}, "tests/support": {"__init__.py", "paths.py"}}
+    assert {folder: {path.name for path in (ROOT / folder).glob("*.py")} for folder in kept} == kept
 
 
 def test_files_of_the_page_fit_in_a_head() -> None:
@@ -263,8 +268,8 @@ def test_files_of_the_page_fit_in_a_head() -> None:
     [
         ("harness/model/step.py", "from harness.record import trail"),
         ("harness/model/step.py", "from ..record.trail import Trail"),
-        ("harness/explore/plain.py", "import harness.simulate.chance"),
-        ("harness/simulate/replay.py", "from harness import explore"),
+        ("harness/explore/plain.py", "import harness.simulate.strategies.chance"),
+        ("harness/simulate/trails/replay.py", "from harness import explore"),
         ("harness/campaign/table.py", "from harness.demo.page import Page"),
         ("harness/render/text.py", "from harness.cli import main"),
         ("harness/model/registry.py", "def f():\n    import kafka_proto.transactions"),
@@ -277,18 +282,20 @@ def test_files_of_the_page_fit_in_a_head() -> None:
         ("kafka_proto/gateway/host.py", "from harness.record import Trail"),
         ("kafka_proto/broker/broker.py", "import compaction"),
         ("compaction/spec.py", "from kafka_proto.transactions import records"),
-        ("harness/simulate/strategies.py", "from random import Random"),
-        ("harness/simulate/timing.py", "import time"),
-        ("harness/simulate/session.py", "import trio.testing"),
+        ("harness/simulate/strategies/by_name.py", "from random import Random"),
+        ("harness/simulate/runs/timing.py", "import time"),
+        ("harness/simulate/runs/session.py", "import trio.testing"),
         ("harness/render/text.py", "import pyspark.sql"),
         ("harness/render/text.py", "from harness.campaign import tables"),
         ("harness/cli/campaign.py", "import pyarrow.parquet"),
-        ("harness/simulate/hunt.py", "import pandas"),
+        ("harness/simulate/hunting/hunt.py", "import pandas"),
         ("harness/campaign/report/page.py", "from matplotlib.figure import Figure"),
         ("harness/campaign/checks.py", "from time import sleep"),
-        ("harness/demo/session/opened.py", "from harness.demo.web.shared_session import Live"),
+        ("harness/demo/session/opened_model.py", "from harness.demo.web.shared_session import Live"),
         ("harness/demo/web/shared_session.py", "from harness.demo.terminal.console import Console"),
         ("harness/demo/terminal/console.py", "from harness.demo.web import server"),
+        ("harness/simulate/strategies/guided.py", "from harness.simulate.runs.session import Session"),
+        ("harness/simulate/trails/shrink.py", "from harness.simulate.hunting import hunt"),
     ],
 )
 def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
@@ -300,7 +307,7 @@ def test_imports_against_a_rule_are_noticed(path: str, source: str) -> None:
     ("path", "source"),
     [
         ("harness/cli/check.py", "import time\nfrom harness.campaign import table\nfrom harness.explore import plain"),
-        ("harness/simulate/chance.py", "import random\nfrom harness.model import Model\nfrom . import strategies"),
+        ("harness/simulate/strategies/chance.py", "import random\nfrom harness.model import Model\nfrom . import x"),
         ("harness/render/text.py", "from ..record.trail import Trail"),
         ("kafka_proto/broker/broker.py", "from harness.model.values import Value\nfrom . import client"),
     ],

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.campaigns import CAMPAIGNS, SEARCHES
-from support.generated_mutants import files, mutants
-from support.mutant_table import MUTANTS, REDUNDANT, SAMPLE
-from support.source_mutants import (
+from support.mutants.campaigns import CAMPAIGNS, SEARCHES
+from support.mutants.generated_mutants import files, mutants
+from support.mutants.mutant_table import MUTANTS, REDUNDANT, SAMPLE
+from support.mutants.source_mutants import (
     REFINEMENT,
     ROOT,
     Moved,

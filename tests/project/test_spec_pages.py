@@ -9,10 +9,10 @@ from pathlib import Path
 
 import attrs
 import pytest
+from support.docs.spec_footprints import footprints
+from support.docs.spec_pages import FOLDER, PAGES, Page, beside, main, noted, seen, text
+from support.docs.spec_table import Module, Row
 from support.paths import DATA, ROOT
-from support.spec_footprints import footprints
-from support.spec_pages import FOLDER, PAGES, Page, beside, main, noted, seen, text
-from support.spec_table import Module, Row
 
 from harness.model import Refusal, find_model
 from harness.model.module import module_of
@@ -41,7 +41,7 @@ def rows(page: str) -> list[str]:
 def test_page_of_a_spec_is_up_to_date(page: Page) -> None:
     """It says what the code says now."""
     now = page.path.read_text(encoding="utf-8")
-    assert now == text(page, noted()[page.name]), "python tests/support/spec_pages.py makes the pages anew"
+    assert now == text(page, noted()[page.name]), "python tests/support/docs/spec_pages.py makes the pages anew"
     assert rows(now) == [one.name for one in flat(page.next_state)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.wheels import Environment, built, foreign
+from support.commands.wheels import Environment, built, foreign
 
 FAILS = "raise RuntimeError('this harness is another one')\n"
 

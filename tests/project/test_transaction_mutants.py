@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.mutants.transaction_mutants import REDUNDANT, Row, rows, said
 from support.paths import ROOT
-from support.transaction_mutants import REDUNDANT, Row, rows, said
 
 TABLE = {row.mutant.name: row for row in rows()}
 CAUGHT = {name: row for name, row in TABLE.items() if row.kind != REDUNDANT}

@@ -14,14 +14,14 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
-from support.docs_blocks import PAGES
-from support.docs_runner import LEFT_OUT, RAN, follow, guide
+from support.commands.wheels import PACKAGES, PIP, Environment, built, run
+from support.docs.docs_blocks import PAGES
+from support.docs.docs_runner import LEFT_OUT, RAN, follow, guide
 from support.paths import RECORDED, ROOT
-from support.spark_session import need_java
-from support.wheels import PACKAGES, PIP, Environment, built, run
+from support.spark.spark_session import need_java
 
 EXAMPLES, TWO_PHASE = ROOT / "docs" / "examples", ROOT / "tests" / "data" / "two_phase"
-PLAIN = (ROOT / "tests" / "support" / "plain_search.py").read_text(encoding="utf-8") + """
+PLAIN = (ROOT / "tests" / "support" / "searches" / "plain_search.py").read_text(encoding="utf-8") + """
 import json
 from harness.explore.bounded import ALL, bounded
 from harness.model import Faults, find_model

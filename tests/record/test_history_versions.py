@@ -7,15 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.command_line import call
+from support.commands.command_line import call
 
 from harness.model import find_scenario, model_of
 from harness.record import read_history
 from harness.record.files import compact
-from harness.simulate.hunt import record_run
-from harness.simulate.plan import plan_of
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.hunting.hunt import record_run
+from harness.simulate.runs.plan import plan_of
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
 
 
 def by_text(data: Any) -> Any:

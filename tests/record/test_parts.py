@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import call, wait_until
+from support.commands.command_line import call, wait_until
 
 from harness.record import parts
 from harness.record.files import write_atomically, writing

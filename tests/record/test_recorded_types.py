@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import attrs
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 from harness.model import FrozenMap, Model
 from harness.model.registry import model_specs

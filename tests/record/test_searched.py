@@ -10,8 +10,8 @@ import pytest
 
 from harness.model import Faults, Model, ModelSpec, Network, Scenario, Size, System, register, unregister
 from harness.model.faults import NO_FAULTS
-from harness.record import searched
-from harness.record.searched import Searched, code_digest, write
+from harness.record import search_results
+from harness.record.search_results import Searched, code_digest, write
 
 PACKAGE = "made_for_a_search"
 CODE = '''"""A package."""
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     """Read what there is anew, as another process would."""
-    for known in (searched.code_digest, searched.entries_of, searched.folder_of):
+    for known in (search_results.code_digest, search_results.entries_of, search_results.folder_of):
         known.cache_clear()
 
 
@@ -84,7 +84,7 @@ def entry(folder: Path) -> Iterator[Searched]:
         "counts", "counting", {"most": 3}, {}, "bag", {"crash": 1}, {"": 1}, ("numbers",), ("Small", "Even"), True, 17,
         4, None, False, code_digest(PACKAGE),
     )])
-    found = searched.searched("counts")
+    found = search_results.searched("counts")
     assert found is not None
     yield found
     unregister("counting")
@@ -100,7 +100,7 @@ def test_entry_is_of_the_code_as_it_is_until_that_changes(entry: Searched, folde
     (folder / "steps.py").write_text(STEPS.replace("+ 1", "+ 3"))
     forget()
     assert not entry.is_of_this_code
-    assert searched.searched("another") is None
+    assert search_results.searched("another") is None
 
 
 @pytest.mark.parametrize("change", [

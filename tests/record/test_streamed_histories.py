@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.endless import FAULTY, registered
+from support.toys.endless_counter import FAULTY, registered
 
 from harness.model import Refusal, model_of
 from harness.record import (
     read_events,
     read_history,
 )
-from harness.simulate.hunt import record_run
-from harness.simulate.plan import Plan
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.hunting.hunt import record_run
+from harness.simulate.runs.plan import Plan
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 
 registered()
 

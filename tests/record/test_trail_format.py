@@ -9,19 +9,19 @@ from typing import Any
 
 import attrs
 import pytest
-from support import post
+from support.toys import post_office
 
 from harness.model import Faults, Refusal, find_model, register, registry, unregister
 from harness.record import Recorder, Trail, choices, read_trail
-from harness.simulate import session as session_module
-from harness.simulate.plan import everything
-from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.shrink import shrink
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs import session as session_module
+from harness.simulate.runs.plan import everything
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain, try_choices
+from harness.simulate.trails.shrink import shrink
 
 FAULTS = Faults(duplicate=3, delay=2, drop=1)
 REPLAYS = pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
@@ -30,7 +30,7 @@ REPLAYS = pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
 def know(stamped: bool) -> None:
     """Let the toy be found in one of its forms."""
     unregister("post")
-    register(post.system(stamped))
+    register(post_office.system(stamped))
     registry.systems.cache_clear()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import itf_py
 import pytest
-from support.rendered import Talk, case
+from support.runs.rendered_runs import Talk, case
 
 from harness.model import (
     FrozenMap,

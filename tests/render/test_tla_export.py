@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import call, files_below
+from support.commands.command_line import call, files_below
 from support.paths import DATA
-from support.plain_search import search
+from support.searches.plain_search import search
 
 from harness.model import NO_FAULTS, FrozenMap, Model, Refusal, find_model, model_specs
 from harness.model.module import module_of
 from harness.record import Chosen, History, Recorder, Trail, header_of, history_of
 from harness.render import tla
 from harness.render.tla import tla_text
-from harness.simulate.replay import replay_plain
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.transactions.correspondence import InitPidResponse
 from kafka_proto.transactions.messages import Error
 

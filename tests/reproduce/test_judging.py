@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_proto.reproduce.judging import Batch, Ledger, Log, shown, violations
-from kafka_proto.reproduce.schedule import Call
+from kafka_proto.broker.ghosts import Cause
+from kafka_proto.log import Marker, RecordBatch
+from kafka_proto.reproduce.judging import ApplicationLedger, ObservedLog, shown, violations
+from kafka_proto.reproduce.schedule import ScheduledCall
 
-INIT, BEGIN, COMMIT, ABORT = (Call("c1", action, n) for action, n in (
+INIT, BEGIN, COMMIT, ABORT = (ScheduledCall("c1", action, n) for action, n in (
     ("InitTransactions", 0), ("BeginTransaction", 1), ("CommitTransaction", 1), ("AbortTransaction", 1)))
-SENT = Call("c1", "Send", 1, "T-0", "c1.1#1")
-SECOND = Call("c1", "BeginTransaction", 2)
-OTHER = Call("c2", "InitTransactions", 0)
+SENT = ScheduledCall("c1", "Send", 1, "T-0", "c1.1#1")
+SECOND = ScheduledCall("c1", "BeginTransaction", 2)
+OTHER = ScheduledCall("c2", "InitTransactions", 0)
 TIDS = {"c1": "tid1", "c2": "tid1"}
 
 
-def log(*entries: str, stable: int | None = None) -> Log:
+def log(*entries: str, stable: int | None = None) -> ObservedLog:
     """Return a log of one producer id: records by their text, markers by their type, at offsets from 0."""
-    batches = tuple(Batch(n, 7, entry in ("COMMIT", "ABORT"), (entry,)) for n, entry in enumerate(entries))
-    return Log(batches, len(batches), len(batches) if stable is None else stable)
+    markers = [Marker(entry) if entry in ("COMMIT", "ABORT") else None for entry in entries]
+    batches = tuple(
+        RecordBatch((Cause(marker, "") if marker else entry,), 7, 0, 0, True, marker, base_offset=n)
+        for n, (entry, marker) in enumerate(zip(entries, markers, strict=True)))
+    return ObservedLog(batches, len(batches), len(batches) if stable is None else stable)
 
 
-def ledger(*calls: Call, **answered: str) -> Ledger:
+def ledger(*calls: ScheduledCall, **answered: str) -> ApplicationLedger:
     """Return what the application did, and the outcomes that it was told, by the number of its transaction."""
-    return Ledger((INIT, BEGIN, SENT, *calls), {f"c1.{name[1:]}": outcome for name, outcome in answered.items()}, TIDS)
+    heard = {f"c1.{name[1:]}": outcome for name, outcome in answered.items()}
+    return ApplicationLedger((INIT, BEGIN, SENT, *calls), heard, TIDS)
 
 
 ENDED = ledger(COMMIT, t1="commit")
@@ -35,17 +41,17 @@ ROWS = {
     ),
     "AcknowledgedOutcome": (
         {"T-0": log("c1.1#1", "ABORT")}, ENDED, {"T-0": log("c1.1#1", "COMMIT")}, ENDED,
-        "the ABORT of T-0 at offset 1 ends c1.1#1, of a transaction whose commit was acknowledged",
+        "the application was told that c1.1 is committed, but c1.1#1 of T-0 is aborted at offset 1",
     ),
     "Atomicity": (
         {"T-0": log("c1.1#1", "COMMIT"), "T-1": log("c1.1#2", "ABORT")}, ledger(COMMIT),
         {"T-0": log("c1.1#1", "COMMIT"), "T-1": log("c1.1#2", "COMMIT")}, ledger(COMMIT),
-        "c1.1#1 is ended by the COMMIT of T-0 at offset 1, c1.1#2 by the ABORT of T-1 at offset 1",
+        "of c1.1, c1.1#1 of T-0 is committed at offset 1, but c1.1#2 of T-1 is aborted at offset 1",
     ),
     "NoHangingTransaction": (
         {"T-0": log("ABORT", "c1.1#1", stable=1)}, ledger(ABORT, t1="abort"),
         {"T-0": log("c1.1#1", "ABORT")}, ledger(ABORT, t1="abort"),
-        "T-0 is open from offset 1 on, and every transaction was ended",
+        "the last stable offset of T-0 is 1, its high watermark 2, and no transaction is under way",
     ),
 }
 

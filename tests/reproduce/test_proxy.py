@@ -12,13 +12,13 @@ import pytest
 pytest.importorskip("kio", reason="needs the extra `gateway`")
 
 import trio
-from support.command_line import PATIENCE_S, wait_until
+from support.commands.command_line import PATIENCE_S, wait_until
 
 from kafka_proto.gateway.client import CLIENT_ID, Client
 from kafka_proto.gateway.cluster import KafkaCluster
 from kafka_proto.gateway.offer import FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA
 from kafka_proto.reproduce.forwarding import asked, renamed
-from kafka_proto.reproduce.proxy import Held, Proxy, chooser
+from kafka_proto.reproduce.proxy import HeldRequest, Proxy, chooser
 from kafka_proto.reproduce.schedule import Late
 
 INIT = {"transactional_id": "shop", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
@@ -26,13 +26,13 @@ Do = Callable[[Callable[[], Any]], Any]
 
 
 @contextmanager
-def proxied(*lates: Late) -> Iterator[tuple[Any, list[Held], Do]]:
+def proxied(*lates: Late) -> Iterator[tuple[Any, list[HeldRequest], Do]]:
     """Yield where clients find brokers through a proxy, what it holds back, and what calls something on its thread."""
-    helds, ready, over = list[Held](), threading.Event(), list[trio.Event]()
+    helds, ready, over = list[HeldRequest](), threading.Event(), list[trio.Event]()
     place: list[Any] = []
 
     async def run(broker: tuple[str, int]) -> None:
-        helds.extend(Held(late) for late in lates)
+        helds.extend(HeldRequest(late) for late in lates)
         over.append(trio.Event())
         place.append(trio.lowlevel.current_trio_token())
         async with trio.open_nursery() as nursery:

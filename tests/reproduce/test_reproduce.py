@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 from support.paths import DATA
 
 TRAILS = DATA / "reproduce"

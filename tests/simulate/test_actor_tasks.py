@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from support.on_trio import run_on_trio
+from support.runs.trio_runs import run_on_trio
 
 from harness.model import (
     Actor,
@@ -26,15 +26,15 @@ from harness.model import (
     model_of,
 )
 from harness.record import Chosen, Recorder
-from harness.simulate.actor_tasks import ActorTask
-from harness.simulate.nodes import Option
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.session import Session, run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import Host, replay_on_trio
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.runtimes.actor_tasks import ActorTask
+from harness.simulate.runtimes.trio_runtime import TrioHost, replay_on_trio
+from harness.simulate.states.nodes import Option
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.transactions.coordinator_role import PRODUCER_IDS
 
 ACTORS = "transactions/repaired/actors"
@@ -63,9 +63,9 @@ def run_of(name: str, seed: int = 0) -> Run:
 class Watching(RandomStrategy):
     """A random strategy that lets somebody look at the host before each step."""
 
-    def __init__(self, seed: int, look: Callable[[Host, Sequence[Option]], None]) -> None:
+    def __init__(self, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> None:
         super().__init__(seed)
-        self.host: Host
+        self.host: TrioHost
         self._look = look
 
     def pick(self, options: Sequence[Option]) -> int:
@@ -73,7 +73,7 @@ class Watching(RandomStrategy):
         return super().pick(options)
 
 
-def hosted(what: str | Model, seed: int, look: Callable[[Host, Sequence[Option]], None]) -> Run:
+def hosted(what: str | Model, seed: int, look: Callable[[TrioHost, Sequence[Option]], None]) -> Run:
     """Run a scenario, or a model without claims, on trio, and look at its host before each step."""
     if isinstance(what, str):
         scenario = found(what)
@@ -81,11 +81,11 @@ def hosted(what: str | Model, seed: int, look: Callable[[Host, Sequence[Option]]
     else:
         model, plan = what, Plan((), steps=150)
     strategy = Watching(seed, look)
-    strategy.host = Host(Session(Tables(model), plan, strategy, Recorder()))
+    strategy.host = TrioHost(Session(Tables(model), plan, strategy, Recorder()))
     return trio.run(strategy.host.run)
 
 
-def is_as_the_tables_say(host: Host, task: ActorTask) -> bool:
+def is_as_the_tables_say(host: TrioHost, task: ActorTask) -> bool:
     """Say whether a task has the state that the tables have for its actor."""
     kept = task.actor.layout.values(task.local)
     return kept == {name: host.tables.value(host.session.node, name) for name in kept}
@@ -95,7 +95,7 @@ def test_tasks_own_the_state_that_the_tables_say() -> None:
     """Before each step every task that lives is parked, its mailbox empty, its state that of the tables."""
     seen = set()
 
-    def look(host: Host, _: Sequence[Option]) -> None:
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
         for name, task in host.tasks.items():
             if task.task is not None:
                 seen.add(name)
@@ -125,7 +125,7 @@ def test_messages_reach_a_task_through_its_mailbox() -> None:
     """What the tasks take out of their mailboxes is what the history says they received, in that order."""
     taken: list[tuple[str, Message]] = []
 
-    def look(host: Host, _: Sequence[Option]) -> None:
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
         for name, task in host.tasks.items():
             if not isinstance(task.mailbox, Watched):
                 task.mailbox = Watched(taken, name)
@@ -146,7 +146,7 @@ def test_message_that_does_not_reach_the_mailbox_is_missed() -> None:
         def append(self, message: Message) -> None:
             pass
 
-    def look(host: Host, _: Sequence[Option]) -> None:
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
         host.tasks["b1"].mailbox = Swallowing()
 
     with pytest.raises(AssertionError, match=r"b1 was asked for 'Receive.*', which its own state does not offer"):
@@ -162,7 +162,7 @@ def test_crash_cancels_the_task_and_restart_starts_another() -> None:
     tasks: list[ActorTask] = []
     outcomes: list[str] = []
 
-    def look(host: Host, options: Sequence[Option]) -> None:
+    def look(host: TrioHost, options: Sequence[Option]) -> None:
         task = host.tasks["b1"]
         if not any(task is other for other in tasks):
             tasks.append(task)
@@ -183,8 +183,8 @@ def test_crash_cancels_the_task_and_restart_starts_another() -> None:
     assert set(outcomes) == {"up", "down"}
 
 
-def tampering(change: Callable[[Host], None], at: int) -> Callable[[Host, Sequence[Option]], None]:
-    def look(host: Host, _: Sequence[Option]) -> None:
+def tampering(change: Callable[[TrioHost], None], at: int) -> Callable[[TrioHost, Sequence[Option]], None]:
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
         if host.session.steps == at:
             change(host)
 
@@ -195,7 +195,7 @@ def tampering(change: Callable[[Host], None], at: int) -> Callable[[Host, Sequen
 def test_task_with_a_state_that_was_tampered_with_is_an_error(at: int) -> None:
     """The host notices a task whose state went another way than the tables."""
 
-    def change(host: Host) -> None:
+    def change(host: TrioHost) -> None:
         task = host.tasks["b1"]
         ids = task.local[PRODUCER_IDS]
         task.local = task.local.put(PRODUCER_IDS, attrs.evolve(ids, last_producer_id=ids.last_producer_id + 7))
@@ -224,7 +224,7 @@ def test_task_with_a_state_of_the_past_is_an_error() -> None:
     """The host notices it, too, where a task is set back to a state it had before, whose turns are known."""
     past: list[Count] = []
 
-    def look(host: Host, _: Sequence[Option]) -> None:
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
         past.append(host.tasks["counter"].local)
         if len(past) == 6:
             host.tasks["counter"].local = past[2]
@@ -232,7 +232,7 @@ def test_task_with_a_state_of_the_past_is_an_error() -> None:
     tables = Tables(Model("counter", (Counter(),), ({},)))
     run_on_trio(tables, Plan(()), RandomStrategy(0))
     strategy = Watching(0, look)
-    strategy.host = Host(Session(tables, Plan(()), strategy))
+    strategy.host = TrioHost(Session(tables, Plan(()), strategy))
     with pytest.raises(AssertionError, match=r"counter's own state went another way than the tables at 'Tick"):
         trio.run(strategy.host.run)
 
@@ -240,7 +240,7 @@ def test_task_with_a_state_of_the_past_is_an_error() -> None:
 def test_disk_that_was_tampered_with_is_an_error() -> None:
     """A restart from another disk than the tables know is noticed."""
 
-    def look(host: Host, options: Sequence[Option]) -> None:
+    def look(host: TrioHost, options: Sequence[Option]) -> None:
         if any(option.label == "Restart(b1)" for option in options):
             host.disks["disk[b1][metadata]"] = host.disks["disk[b1][metadata]"].set("broker_epoch", 99)
 
@@ -251,7 +251,7 @@ def test_disk_that_was_tampered_with_is_an_error() -> None:
 def test_models_without_actors_have_no_tasks() -> None:
     """A spec composition runs on trio as transactions on its slots."""
 
-    def look(host: Host, _: Sequence[Option]) -> None:
+    def look(host: TrioHost, _: Sequence[Option]) -> None:
         assert host.tasks == {}
 
     assert hosted("s4-copied-tail-repaired", 0, look).digest == run_of("s4-copied-tail-repaired").digest

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import vault
-from support.command_line import call
+from support.commands.command_line import call
 from support.paths import ROOT
+from support.toys import vault
 
-from harness.explore import ahead
-from harness.explore.ahead import look_ahead
+from harness.explore import short_search
+from harness.explore.short_search import look_ahead
 from harness.model import find_scenario, register, unregister
-from harness.simulate.hunt import Hunt
-from harness.simulate.rows import ScoreboardRow
-from harness.simulate.scoreboard import scoreboard
+from harness.simulate.hunting.hunt import Hunt
+from harness.simulate.hunting.rows import ScoreboardRow
+from harness.simulate.hunting.scoreboard import scoreboard
 
 pytest_plugins = ["pytester"]
 FINDS = "a search of every state finds that Guarded is violated after 8 steps:"
@@ -138,7 +138,7 @@ def test_of_nothing():
 @pytest.mark.parametrize("words", [("-p", "no:xdist"), ("-n", "2")])
 def test_simulated_tests_that_pass_are_listed_with_a_search(words: tuple[str, ...], pytester: pytest.Pytester) -> None:
     """The summary has the command once for each thing simulated, with and without workers."""
-    shutil.copy(ROOT / "tests" / "support" / "vault.py", pytester.path)
+    shutil.copy(ROOT / "tests" / "support" / "toys" / "vault.py", pytester.path)
     pytester.makepyfile(conftest="import vault\nfrom harness.model import register\nregister(vault.system())",
                         test_silent=SUITE)
     done = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *words)
@@ -173,7 +173,7 @@ def test_exception_of_protocol_code_is_what_a_search_finds(monkeypatch: pytest.M
 
 def test_soon_is_a_number_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more or one less decides, whatever the machine."""
-    monkeypatch.setattr(ahead, "SOON", 1_095)
+    monkeypatch.setattr(short_search, "SOON", 1_095)
     assert look_ahead("vault-calm") is not None
-    monkeypatch.setattr(ahead, "SOON", 1_000)
+    monkeypatch.setattr(short_search, "SOON", 1_000)
     assert look_ahead("vault-calm") is None

@@ -26,14 +26,14 @@ from harness.model import (
     systems,
 )
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate import testing
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import Cluster, run_application
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runtimes.trio_runtime import Cluster, run_application
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.testing import decorator
+from harness.simulate.trails.replay import replay_plain
 
 Application = Callable[[Cluster], Awaitable[None]]
 
@@ -41,11 +41,11 @@ Application = Callable[[Cluster], Awaitable[None]]
 @pytest.fixture
 def out(tmp_path: Path) -> Iterator[Path]:
     """The folder for the trails of simulated tests that fail on purpose; nothing of them is reported."""
-    before, reported = attrs.evolve(testing.SETTINGS), len(testing.REPORTS)
-    testing.SETTINGS.out, testing.SETTINGS.seeds = tmp_path, None
+    before, reported = attrs.evolve(decorator.SETTINGS), len(decorator.REPORTS)
+    decorator.SETTINGS.out, decorator.SETTINGS.seeds = tmp_path, None
     yield tmp_path
-    testing.SETTINGS.out, testing.SETTINGS.seeds = before.out, before.seeds
-    del testing.REPORTS[reported:]
+    decorator.SETTINGS.out, decorator.SETTINGS.seeds = before.out, before.seeds
+    del decorator.REPORTS[reported:]
 
 
 def commands(trail: Trail) -> list[str]:
@@ -273,7 +273,8 @@ def test_simulated_application_that_fails_leaves_its_trail(out: Path) -> None:
     async def both(cluster: Cluster) -> None:
         await cluster.client("c1").add_partitions("tp1")
 
-    with pytest.raises(testing.SimulationFailed, match="seed 7: the test raised OperationFailed: fail: Prod") as caught:
+    raised = "seed 7: the test raised OperationFailed: fail: Prod"
+    with pytest.raises(decorator.SimulationFailed, match=raised) as caught:
         test_greedy()
     assert isinstance(caught.value.__cause__, OperationFailed)
     path = out / "test_greedy.trail.jsonl"
@@ -292,7 +293,7 @@ def test_simulated_test_gets_each_run(out: Path) -> None:
     harness.simulated("happy-path", seeds=400, strategy="systematic", claims=["TypeOK"])(runs.append)()
     assert {(run.trail.strategy, run.trail.claims) for run in runs} == {("systematic", ("TypeOK",))}
     assert 1 < len(runs) < 400
-    testing.SETTINGS.seeds = 4
+    decorator.SETTINGS.seeds = 4
     runs.clear()
     harness.simulated("happy-path", seeds=2)(runs.append)()
     assert [run.trail.seed for run in runs] == [0, 1, 2, 3]
@@ -305,7 +306,7 @@ def test_simulated_test_that_raises_leaves_a_short_trail(out: Path) -> None:
     def test_never_fenced(run: Run) -> None:
         assert "ProducerFenced" not in run.witnessed, "somebody was fenced"
 
-    with pytest.raises(testing.SimulationFailed, match="seed 0: the test raised AssertionError: somebody") as caught:
+    with pytest.raises(decorator.SimulationFailed, match="seed 0: the test raised AssertionError: somebody") as caught:
         test_never_fenced()
     path = out / "test_never_fenced.trail.jsonl"
     assert replay_command(str(caught.value)) == ["kafka-proto", "replay", str(path)]
@@ -324,7 +325,7 @@ def test_simulated_test_on_a_flawed_scenario_says_what_is_violated(out: Path) ->
     def test_flawed(run: Run) -> None:
         """Nothing to add to the claims."""
 
-    with pytest.raises(testing.SimulationFailed, match=r"^LogsAgreeUpToHwm is violated: .* \(seed \d+, \d+ -> \d"):
+    with pytest.raises(decorator.SimulationFailed, match=r"^LogsAgreeUpToHwm is violated: .* \(seed \d+, \d+ -> \d"):
         test_flawed()
     trail = read_trail(out / "test_flawed.trail.jsonl")
     assert len(trail.choices) <= 10
@@ -354,7 +355,7 @@ def test_simulated_application_on_a_flawed_model_says_what_is_violated(out: Path
             await cluster.client("c2").init("tid1")
 
     said = r"^CommittedTidKnown is violated: b. leads p., whose log has tid1"
-    with pytest.raises(testing.SimulationFailed, match=said):
+    with pytest.raises(decorator.SimulationFailed, match=said):
         test_flawed()
     assert replay_plain(read_trail(out / "test_flawed.trail.jsonl")).verdict.violated == "CommittedTidKnown"
 

@@ -7,23 +7,25 @@ from pathlib import Path
 
 import attrs
 import pytest
-from support import plain_search
-from support import toy_refinement as toy
-from support.command_line import call
+from support.commands.command_line import call
+from support.searches import plain_search
+from support.toys import toy_refinement as toy
 
 from harness.explore.reach import reachable
 from harness.model import Model, find_model, find_scenario, model_of, register, unregister
-from harness.simulate.coverage import Coverage, Known
-from harness.simulate.guards import Guards
-from harness.simulate.plan import Plan
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.guards import Guards
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.coverage import Coverage, KnownStates
 
 SPEC = {"clients": 1, "brokers": 2, "elections": 1}
 
 
-def covered(model: Model, runs: int, strategy: str = "random", known: Known | None = None, steps: int = 60) -> Coverage:
+def covered(
+    model: Model, runs: int, strategy: str = "random", known: KnownStates | None = None, steps: int = 60
+) -> Coverage:
     """Return what some runs reach."""
     tables, source = Tables(model, Guards()), Strategies(strategy)
     coverage = source.cover(tables, known)
@@ -57,7 +59,7 @@ def test_runs_of_a_spec_reach_part_of_what_a_search_reaches_then_all() -> None:
     model = find_model("transactions/diary-02").make(SPEC)
     found = reachable(model)
     assert found is not None
-    known = Known(len(found), found.has, model.sizes)
+    known = KnownStates(len(found), found.has, model.sizes)
     few, many = covered(model, 1, known=known), covered(model, 400, "guided", known)
     assert 0 < few.states == few.within < len(found)
     assert many.states == many.within == len(found)
@@ -72,12 +74,12 @@ def test_states_of_actors_count_as_the_states_of_the_spec_that_they_stand_for() 
     spec = toy.refinement(2).spec
     found = reachable(spec)
     assert found is not None
-    coverage = covered(model, 200, known=Known(len(found), found.has, {}))
+    coverage = covered(model, 200, known=KnownStates(len(found), found.has, {}))
     own = covered(attrs.evolve(model, refinement=None), 200)
     assert coverage.states == coverage.within <= len(found) < own.states
     assert coverage.to_json()["spec"] == "toy/spec" and not coverage.unmapped
     flawed = toy.build({"values": 2, "fetches": 3}, {"flaw": "confirms too much"}, toy.m.BAG, toy.HARD, False)
-    assert (wrong := covered(flawed, 400, known=Known(len(found), found.has, {}))).within < wrong.states
+    assert (wrong := covered(flawed, 400, known=KnownStates(len(found), found.has, {}))).within < wrong.states
 
 
 def test_state_that_the_mapping_fails_on_is_counted_as_such() -> None:

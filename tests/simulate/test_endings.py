@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from harness.explore.liveness.lasso import why_no_counterexample
 from harness.model import Kind, Model, Process, Step, View, eventually, leads_to
-from harness.simulate.plan import Plan
-from harness.simulate.replay import replay_plain
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain
 
 NAMES = ("Stays", "Again", "Once", "Answered")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.model import find_model
-from harness.simulate.guards import NOT_PROTOCOL, Guards, guards_of, parse, trace
+from harness.simulate.states.guards import NOT_PROTOCOL, Guards, guards_of, parse, trace
 
 
 def signs(numbers: list[int]) -> Iterator[str]:

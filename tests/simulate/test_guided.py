@@ -8,17 +8,17 @@ import pytest
 
 from harness.model import Faults, Model, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail
-from harness.simulate.chance import Led, Seeded
-from harness.simulate.coverage import Coverage
-from harness.simulate.guards import Guards
-from harness.simulate.guided import BEGINNINGS, WAYS, drawn, weighed, weights
-from harness.simulate.plan import Plan, everything, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
-from harness.simulate.tasks import Task, carry_out
+from harness.simulate.hunting.tasks import Task, carry_out
+from harness.simulate.runs.plan import Plan, everything, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.guards import Guards
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.chance import Led, Seeded
+from harness.simulate.strategies.coverage import Coverage
+from harness.simulate.strategies.guided import BEGINNINGS, WAYS, drawn, weighed, weights
+from harness.simulate.trails.replay import replay_plain
 
 FAULTY = ("coordinator-crash", "fencing-battle")
 LONG = "s1-reused-pid"
@@ -85,7 +85,7 @@ def shared(one: Trail, other: Trail) -> int:
 
 def test_corpus_holds_trails_that_reached_something_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is full, the trail of least energy goes."""
-    monkeypatch.setattr("harness.simulate.guided.KEPT", 10)
+    monkeypatch.setattr("harness.simulate.strategies.guided.KEPT", 10)
     source, _ = campaign(LONG, 40)
     assert source.campaign is not None and len(source.campaign.kept) == 10
     assert all(kept.worth > 0 and kept.news for kept in source.campaign.kept)

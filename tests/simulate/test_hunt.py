@@ -10,19 +10,19 @@ from pathlib import Path
 
 import attrs
 import pytest
-from support.command_line import Outcome, call
+from support.commands.command_line import Outcome, call
 
 from harness.cli import commands
 from harness.model import Checked, Scenario, System, find_scenario, register, registry
 from harness.record import read_trail
-from harness.record.searched import code_digest
-from harness.simulate.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
-from harness.simulate.replay import replay_plain
-from harness.simulate.rows import ScoreboardRow
-from harness.simulate.scoreboard import SEARCHED, scoreboard
-from harness.simulate.shrink import perturbing_part
-from harness.simulate.strategies import NAMES
-from harness.verify.held import held
+from harness.record.search_results import code_digest
+from harness.simulate.hunting.hunt import BRIEF, SILENCE, Hunt, chosen_scenarios
+from harness.simulate.hunting.rows import ScoreboardRow
+from harness.simulate.hunting.scoreboard import SEARCHED, scoreboard
+from harness.simulate.strategies.by_name import NAMES
+from harness.simulate.trails.replay import replay_plain
+from harness.simulate.trails.shrink import perturbing_part
+from harness.verify.spec_holding import held
 
 Add = Callable[..., None]
 RUNS = 60

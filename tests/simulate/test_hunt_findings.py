@@ -9,17 +9,17 @@ from pathlib import Path
 
 import attrs
 import pytest
-from support import toy_refinement as toy
-from support.command_line import call
+from support.commands.command_line import call
+from support.toys import toy_refinement as toy
 
 from harness.cli import commands
 from harness.model import Model, Scenario, System, find_scenario, register, registry
 from harness.record import read_trail
-from harness.simulate.hunt import Hunt
-from harness.simulate.raised import RAISED, is_same
-from harness.simulate.replay import replay_plain
-from harness.simulate.shrink import perturbing_part
-from harness.simulate.tasks import REFINEMENT
+from harness.simulate.hunting.hunt import Hunt
+from harness.simulate.hunting.tasks import REFINEMENT
+from harness.simulate.runs.protocol_errors import RAISED, is_same
+from harness.simulate.trails.replay import replay_plain
+from harness.simulate.trails.shrink import perturbing_part
 
 RUNS = 30
 FAILS, DEPARTS = "toy-fails", "toy-departs"

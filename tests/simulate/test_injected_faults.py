@@ -12,9 +12,9 @@ import trio
 import harness
 from harness.model import Faults, OperationFailed
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate import testing
-from harness.simulate.replay import replay_plain
-from harness.simulate.trio_runtime import Cluster, replay_on_trio
+from harness.simulate.runtimes.trio_runtime import Cluster, replay_on_trio
+from harness.simulate.testing import decorator
+from harness.simulate.trails.replay import replay_plain
 
 BROKERS = ("b1", "b2")
 ENVIRONMENT = ("Crash", "Restart", "Drop", "Duplicate", "Delay", "Release", "Partition", "Cut", "Heal", "ElectLeader")
@@ -23,9 +23,9 @@ ENVIRONMENT = ("Crash", "Restart", "Drop", "Duplicate", "Delay", "Release", "Par
 @pytest.fixture(autouse=True)
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder for the trails of simulated tests that fail on purpose; nothing of them is reported."""
-    monkeypatch.setattr(testing.SETTINGS, "out", tmp_path)
+    monkeypatch.setattr(decorator.SETTINGS, "out", tmp_path)
     yield tmp_path
-    testing.REPORTS.clear()
+    decorator.REPORTS.clear()
 
 
 def environment(trail: Trail) -> list[str]:
@@ -41,7 +41,7 @@ def trails_of(what: str, injected: Faults, test: Any, out: Path, seeds: int = 5)
             await test(cluster)
             raise KeyError("over")
 
-        with pytest.raises(testing.SimulationFailed, match="KeyError"):
+        with pytest.raises(decorator.SimulationFailed, match="KeyError"):
             harness.simulated(what, [seed], injected=injected)(fails_at_the_end)()
         found.append(read_trail(out / "fails_at_the_end.trail.jsonl"))
     return found
@@ -116,7 +116,7 @@ def test_injected_fault_that_cannot_happen_is_an_operation_that_failed(
     async def asks(cluster: Cluster) -> None:
         await cluster.inject(action, "b1")
 
-    with pytest.raises(testing.SimulationFailed, match=why) as error:
+    with pytest.raises(decorator.SimulationFailed, match=why) as error:
         harness.simulated("fencing", [0], injected=injected)(asks)()
     assert isinstance(error.value.__cause__, OperationFailed)
 

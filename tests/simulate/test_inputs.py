@@ -9,23 +9,23 @@ from typing import Any
 
 import attrs
 import pytest
-from support import outside
-from support.command_line import call
-from support.outside import BAD, NOTHING, RAISES, TWO_WAYS, Order
+from support.commands.command_line import call
+from support.toys import outside_input
+from support.toys.outside_input import BAD, NOTHING, RAISES, TWO_WAYS, Order
 
 from harness.model import NO_FAULTS, Faults, Kind, Refusal, Value, find_model, register, registry, unregister
 from harness.record import Chosen, Recorder, Trail, header_of, read_history, read_trail, write_history
 from harness.record import choices as choices_module
-from harness.simulate.plan import Plan, everything
-from harness.simulate.raised import RAISED
-from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.run import Run
-from harness.simulate.session import Session
-from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES, Strategies
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import drive_on_trio, replay_on_trio
+from harness.simulate.runs.plan import Plan, everything
+from harness.simulate.runs.protocol_errors import RAISED
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import Session
+from harness.simulate.runtimes.trio_runtime import drive_on_trio, replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import NAMES, Strategies
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain, try_choices
+from harness.simulate.trails.shrink import shrink
 from harness.verify.refinement import Refiner
 from harness.verify.well_formed import wrong_with
 
@@ -37,7 +37,7 @@ REPLAYS = pytest.mark.parametrize("replay", [replay_plain, replay_on_trio])
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
     """The toy, found by its name."""
-    register(outside.system())
+    register(outside_input.system())
     yield
     unregister("outside")
     registry.systems.cache_clear()

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.mixed_links import SYSTEM, WRITERS
-from support.on_trio import run_on_trio
+from support.runs.trio_runs import run_on_trio
+from support.toys.mixed_links import SYSTEM, WRITERS
 
-from harness.explore.remembered import Remembered
+from harness.explore.model_memo import Remembered
 from harness.model import Faults, find_model, register, unregister
 from harness.record import Recorder
-from harness.simulate.plan import Plan
-from harness.simulate.replay import replay_plain
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain
 
 FAULTS = Faults(drop=1, duplicate=1, delay=1, partition=2, one_way=1, crash=1, targets=("hub", "queue"))
 

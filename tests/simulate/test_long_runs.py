@@ -14,11 +14,11 @@ from typing import Any
 
 import attrs
 import pytest
-from support import toy_refinement
-from support.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
-from support.each_kind import each_kind
-from support.endless import FAULTY, registered
+from support.commands.command_line import PATIENCE_S, Outcome, call, files_below, wait_until
 from support.paths import SUPPORT
+from support.runs.each_kind import each_kind
+from support.toys import toy_refinement
+from support.toys.endless_counter import FAULTY, registered
 
 from harness.memo.interning import long_lived
 from harness.model import Faults, Refusal, Scenario, find_model, model_of, scenarios, values
@@ -36,17 +36,17 @@ from harness.record import (
 from harness.record.choices import ChoiceLines
 from harness.record.files import writing
 from harness.record.parts import remove_parts
-from harness.simulate import session
-from harness.simulate import tables as tables_module
-from harness.simulate.hunt import record_run
-from harness.simulate.nodes import Node
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.session import Session, drive, run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import drive_on_trio
+from harness.simulate.hunting.hunt import record_run
+from harness.simulate.runs import session
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import Session, drive, run_plain
+from harness.simulate.runtimes.trio_runtime import drive_on_trio
+from harness.simulate.states import tables as tables_module
+from harness.simulate.states.nodes import Node
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain
 from harness.verify.refinement import Refiner
 
 registered()
@@ -199,7 +199,7 @@ def test_stopped_run_claims_nothing_about_its_ending() -> None:
 
 def endless(*arguments: object, limit_bytes: int | None = None) -> subprocess.Popen[str]:
     """Start the command line that knows the endless protocol."""
-    command = [sys.executable, str(SUPPORT / "endless.py"), *map(str, arguments)]
+    command = [sys.executable, str(SUPPORT / "toys" / "endless_counter.py"), *map(str, arguments)]
 
     def limit() -> None:
         import resource

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from harness.record import read_trail
-from harness.simulate.replay import replay_plain
+from harness.simulate.trails.replay import replay_plain
 
 pytest_plugins = ["pytester"]
 SUITE = '''

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.commands.pythons import NAMED, Digests, made, others, replayed, run_in
 from support.paths import DATA, TRAILS
-from support.pythons import NAMED, Digests, made, others, replayed, run_in
 
 from harness.record import Recorder, read_trail
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
 
 PINNED = DATA / "digests.json"
 EVERY = 8
@@ -67,7 +67,7 @@ def test_another_python_gives_the_same_digests(what: str, trails: tuple[Path, Di
 def test_digests_are_those_of_every_python() -> None:
     """The committed trails have the digests that were written down on Python 3.11, in both runtimes.
 
-    A change of a protocol may change them: `python tests/support/pythons.py pin` writes them anew.
+    A change of a protocol may change them: `python tests/support/commands/pythons.py pin` writes them anew.
     """
     pinned = json.loads(PINNED.read_text(encoding="utf-8"))
     assert len(pinned) >= 7
@@ -87,8 +87,8 @@ def test_trails_hold_one_per_flaw() -> None:
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name.removesuffix(".trail.jsonl"))
 def test_committed_trail_violates_the_same_in_both_runtimes(path: Path) -> None:
     """A committed trail still violates its property, with one digest in both runtimes."""
-    from harness.simulate.replay import replay_plain
-    from harness.simulate.trio_runtime import replay_on_trio
+    from harness.simulate.runtimes.trio_runtime import replay_on_trio
+    from harness.simulate.trails.replay import replay_plain
 
     trail = read_trail(path)
     plain, on_trio = replay_plain(trail, Recorder()), replay_on_trio(trail, Recorder())
@@ -106,8 +106,8 @@ def test_committed_trail_is_harmless_when_repaired(path: Path) -> None:
     """The same choices, as far as they fit, violate nothing when the flaw is repaired."""
     import attrs
 
-    from harness.simulate.replay import try_choices
-    from harness.simulate.shrink import perturbing_part
+    from harness.simulate.trails.replay import try_choices
+    from harness.simulate.trails.shrink import perturbing_part
 
     trail = read_trail(path)
     repaired = attrs.evolve(trail, settings={**trail.settings, "repair": path.name.split("-")[0].upper()})

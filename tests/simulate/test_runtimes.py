@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import trio
-from support.each_kind import each_kind
-from support.on_trio import run_on_trio
+from support.runs.each_kind import each_kind
+from support.runs.trio_runs import run_on_trio
 
 from harness.model import (
     NO_FAULTS,
@@ -27,16 +27,16 @@ from harness.model import (
 )
 from harness.model.faults import RULE_COUNTS
 from harness.record import Recorder
-from harness.simulate import tables as tables_module
-from harness.simulate.nodes import Node
-from harness.simulate.plan import everything, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import NAMES, Strategies
-from harness.simulate.strategy import RandomStrategy, Strategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs.plan import everything, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states import tables as tables_module
+from harness.simulate.states.nodes import Node
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import NAMES, Strategies
+from harness.simulate.strategies.strategy import RandomStrategy, Strategy
+from harness.simulate.trails.replay import replay_plain
 
 ACTORS = "transactions/repaired/actors"
 EVERYBODY = ("b1", "b2", "c1", "c2")

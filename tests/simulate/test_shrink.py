@@ -8,20 +8,20 @@ from pathlib import Path
 
 import attrs
 import pytest
-from support.plain_search import search
+from support.searches.plain_search import search
 
 from harness.model import Faults, Refusal, Rule, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate import shrink as shrinking
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain, spelled_out, try_choices
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.shrink import Shrunk, perturbing_part, shrink, shrink_while
-from harness.simulate.strategies import Strategies
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails import shrink as shrinking
+from harness.simulate.trails.replay import replay_plain, spelled_out, try_choices
+from harness.simulate.trails.shrink import Shrunk, perturbing_part, shrink, shrink_while
 
 SAFETY = {
     "s1-reused-pid": ("ClientsHaveDifferentProducerEpochs", 17, 13),

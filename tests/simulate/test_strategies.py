@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from harness.model import Model, Refusal, State, find_model, find_scenario, model_of
 from harness.record import Recorder, Trail
-from harness.simulate.chance import Enumerating, InteractiveChance, Seeded
-from harness.simulate.nodes import Option
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.session import Session, run_plain
-from harness.simulate.strategies import NAMES, Strategies
-from harness.simulate.strategy import InteractiveStrategy, PctStrategy, RandomStrategy, Strategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.states.nodes import Option
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import NAMES, Strategies
+from harness.simulate.strategies.chance import Enumerating, InteractiveChance, Seeded
+from harness.simulate.strategies.strategy import InteractiveStrategy, PctStrategy, RandomStrategy, Strategy
 
 HARD = "fencing-battle"
 SMALL = {"clients": 1, "brokers": 2, "elections": 1}
@@ -93,10 +93,10 @@ def test_other_seeds_give_other_runs(name: str, tables: Tables, plan: Plan) -> N
 SAME = """
 import hashlib
 from harness.model import find_scenario, model_of
-from harness.simulate.plan import plan_of
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import NAMES, Strategies
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import plan_of
+from harness.simulate.runs.session import run_plain
+from harness.simulate.strategies.by_name import NAMES, Strategies
+from harness.simulate.states.tables import Tables
 
 for scenario in ("fencing-battle", "three-brokers", "duplicate-and-reorder", "s6-stuck-transition"):
     row = find_scenario(scenario)

@@ -9,8 +9,8 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.each_kind import each_kind
-from support.on_trio import run_on_trio
+from support.runs.each_kind import each_kind
+from support.runs.trio_runs import run_on_trio
 
 from harness.model import (
     BAG,
@@ -31,16 +31,16 @@ from harness.model import (
     scenarios,
 )
 from harness.record import Recorder, Trail, read_trail
-from harness.simulate.chance import Seeded
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain, spelled_out
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.timing import MS, Spread, Timing
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runs.timing import MS, Spread, Timing
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.chance import Seeded
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain, spelled_out
 
 TIMED = [scenario for scenario in scenarios() if scenario.mode == "timed"]
 FREE = [scenario for scenario in scenarios() if scenario.mode == "free"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.demo_runs import opened
+from support.demo.sessions import opened
 
 from harness.demo.session import questions
 from harness.demo.session.snapshot import present

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import attrs
 import pytest
-from support import edits
-from support.edits import Edit, Lines, events_of, put_right, replays, written
-from support.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
+from support.runs import history_edits
+from support.runs.history_edits import Edit, Lines, events_of, put_right, replays, written
+from support.runs.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
 
 from harness.model import Model, find_scenario, model_of, parts
 from harness.record import Recorder, header_of, write_history
-from harness.simulate.plan import plan_of
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.well_formed import RULES
 
@@ -275,7 +275,7 @@ mapping does not look there (docs/gaps.md).
 @pytest.mark.parametrize("recorded", CHANGED, indirect=True)
 def test_changed_offset_fails_a_property_or_the_refinement(recorded: Recorded) -> None:
     """A number that is a variable of the spec cannot be another one in a single state: the spec itself says so."""
-    made = [edit for edit in edits.numbers_of_states(events_of(recorded.path)) if is_visible(recorded, edit)]
+    made = [edit for edit in history_edits.numbers_of_states(events_of(recorded.path)) if is_visible(recorded, edit)]
     found = Counter(strongest(recorded.judged(edit)) for edit in made[::6])
     by_spec = found["property"] + found["refinement"]
     assert (by_spec, found.total() - by_spec) == CHANGED[recorded.model.name]

@@ -7,16 +7,16 @@ from typing import Any
 
 import attrs
 import pytest
-from support import toy_refinement as toy
+from support.toys import toy_refinement as toy
 
 from harness.model import NO_FAULTS, Faults, FrozenMap, Model, Refusal, Value, View, find_model, register, unregister
 from harness.record import Recorder, header_of, history_of
-from harness.simulate.chance import Seeded
-from harness.simulate.nodes import Option
-from harness.simulate.plan import Plan
-from harness.simulate.session import Session, run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import Session, run_plain
+from harness.simulate.states.nodes import Option
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.chance import Seeded
+from harness.simulate.strategies.strategy import RandomStrategy
 from harness.verify import refinement as refine
 from harness.verify.explanation import Explanation, explain
 from harness.verify.linearization import with_changes

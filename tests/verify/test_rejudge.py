@@ -9,20 +9,20 @@ from typing import Any
 
 import attrs
 import pytest
-from support.edits import Edit, Lines, compact, events_of, written
-from support.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
+from support.runs.history_edits import Edit, Lines, compact, events_of, written
+from support.runs.history_runs import CONTENT, EACH_RUN, ORDER, RIGHT, RUNS
 
-from support.edits import put_right  # isort: skip
+from support.runs.history_edits import put_right  # isort: skip
 from harness.campaign import judging
 from harness.campaign.cells import Cell, cells
 from harness.campaign.event_columns import columns_of
 from harness.campaign.judging import BlockJudge, Row
 from harness.model import Model, find_scenario, model_of
 from harness.record import Recorder, header_of, read_history, write_history
-from harness.simulate.plan import plan_of
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import plan_of
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from harness.verify import judge_cache as recall_module
 from harness.verify import refinement as refine
 from harness.verify.judge import FileJudge, JudgedFile

@@ -9,19 +9,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from support import toy_refinement as toy
-from support.command_line import call
-from support.edits import compact, events_of, replays
-from support.on_trio import run_on_trio
-from support.toy_histories import Edit, Line, edited, recorded
+from support.commands.command_line import call
+from support.runs.history_edits import compact, events_of, replays
+from support.runs.trio_runs import run_on_trio
+from support.toys import toy_refinement as toy
+from support.toys.toy_histories import Edit, Line, edited, recorded
 
 from harness.model import Faults, register, unregister
 from harness.record import Recorder, header_of, open_history, write_history
-from harness.simulate.plan import resolve
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import resolve
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from harness.verify.judge import FileJudge, JudgedFile
 from harness.verify.scan import Scan
 

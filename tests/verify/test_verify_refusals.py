@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import toy_refinement as toy
-from support.command_line import call
-from support.edits import compact
-from support.toy_histories import Edit, edited, recorded
+from support.commands.command_line import call
+from support.runs.history_edits import compact
+from support.toys import toy_refinement as toy
+from support.toys.toy_histories import Edit, edited, recorded
 
 from harness.model import register, unregister
 

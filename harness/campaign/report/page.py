@@ -18,7 +18,7 @@ from harness.campaign.report.markup import Markup, details, interval, joined, pa
 from harness.campaign.report.plots import Mark
 from harness.campaign.report.summary import Remarkable, ScenarioVerdict, Summary, natural
 from harness.campaign.report.witnesses import MOST_DRAWN, Witness
-from harness.record.counted import counted
+from harness.record.wording import counted
 
 MOST_MIXES = 40
 """Fault mixes of a scenario that are listed, those of the most runs first."""

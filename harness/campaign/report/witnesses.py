@@ -14,7 +14,7 @@ from harness.model import Refusal
 from harness.record.files import write_atomically
 from harness.render import svg
 from harness.render.timeline import timeline_of
-from harness.simulate.replay import replayed_history
+from harness.simulate.trails.replay import replayed_history
 
 MOST_DRAWN = 150
 """Steps of a run that is drawn on the page; `kafka-proto show` draws longer ones."""

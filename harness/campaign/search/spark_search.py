@@ -39,8 +39,8 @@ from harness.campaign.spark_session import checked_master, spark_session
 from harness.explore.checkpoint import asked_of
 from harness.explore.packed.result import Progress, Result, Violation, first_path, ranked
 from harness.model import Model, Refusal, find_model
-from harness.record.counted import counted
 from harness.record.files import reason_of
+from harness.record.wording import counted
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.explore.packed.layout import Field, Overflow, PackedLayout
+from harness.explore.packed.layout import Overflow, PackedField, PackedLayout
 from harness.model import decode
 
 KEY_BYTES = 16
@@ -140,7 +140,7 @@ class Coder:
         data = b"".join([state.to_bytes(8 * width, "little") for state in states])
         return np.frombuffer(data, "<u8").reshape(-1, width)
 
-    def _ids(self, words: Array, field: Field) -> Array:
+    def _ids(self, words: Array, field: PackedField) -> Array:
         at, shift = divmod(field.shift, 64)
         found = words[:, at] >> np.uint64(shift)
         if shift + field.bits > 64:
@@ -168,7 +168,7 @@ class Coder:
             words = np.frombuffer(digests, "<u8").reshape(-1, 2).astype(np.uint64)
             self._digests[field.number] = np.concatenate([self._digests[field.number], words])
 
-    def _column(self, field: Field, ids: Array) -> pa.DictionaryArray:
+    def _column(self, field: PackedField, ids: Array) -> pa.DictionaryArray:
         """Return a field of some states: texts of values, each of them once, and numbers of these."""
         texts = self._texts[field.number]
         is_used = np.zeros(len(texts), bool)
@@ -180,7 +180,7 @@ class Coder:
             pa.array(number[ids]), pa.array([texts[n] for n in used.tolist()], pa.string())
         )
 
-    def _intern(self, field: Field, text: str) -> int:
+    def _intern(self, field: PackedField, text: str) -> int:
         found = field.ids.get(text)
         if found is None:
             found = field.intern(tuple(decode(value, self.types) for value in json.loads(f"[{text}]")))

@@ -13,7 +13,7 @@ from harness.model.faults import FAULT_KINDS, LinkFaults
 from harness.render.changes import SILENT, brief, difference, message_fields
 from harness.render.in_flight import MessageChanges, MessagesInFlight, SentMessage
 from harness.render.timeline import ENVIRONMENT
-from harness.simulate.nodes import Option
+from harness.simulate.states.nodes import Option
 
 Json = dict[str, Any]
 VERBS = {

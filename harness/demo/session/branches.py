@@ -14,7 +14,7 @@ import attrs
 from harness.model import Kind, Message, Step, Value
 from harness.record import Chosen, Recorder
 from harness.render.in_flight import MessageChanges
-from harness.simulate.run import Verdict
+from harness.simulate.runs.run import Verdict
 
 Mending = tuple[str, tuple[str, ...], str]
 """A step that mends a fault: its action, its arguments, the message that it is about."""

@@ -12,8 +12,8 @@ from threading import Lock
 from harness.demo.session.as_json import Json
 from harness.memo.interning import Ids
 from harness.model import Kind, Model, Process, Step, Value, View
-from harness.simulate.chance import Seeded
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.chance import Seeded
 from harness.verify.conditions import decisions
 from harness.verify.enabling import ActionInstance, Asking
 from harness.verify.explanation import explain

@@ -8,22 +8,16 @@ Whoever hosts the state elsewhere asks what to take (`chosen`, `next_kept`, `dec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
-from harness.demo.session import as_json
-from harness.demo.session.branches import LeftSession, Memento, RunBranch, StepRecord, own_faults_after
-from harness.demo.session.opened import Opened
-from harness.demo.session.step_records import StepRecorder
-from harness.demo.session.strategy_runner import ENOUGH, WATCHED, StrategyRunner
-from harness.model import Refusal, Tour, Value, unknown
+from harness.demo.session.branches import LeftSession, Memento, RunBranch, own_faults_after
+from harness.demo.session.opened_model import OpenedModel
+from harness.demo.session.run_state import RunReader, start_of
+from harness.demo.session.strategy_runner import ENOUGH
+from harness.model import Refusal, unknown
 from harness.record import Chosen
-from harness.render.in_flight import MessagesInFlight
-from harness.simulate.nodes import Node
-from harness.simulate.replay import misfit
-from harness.simulate.run import Verdict
-from harness.simulate.tables import Tables
+from harness.simulate.states.nodes import Node
+from harness.simulate.trails.replay import misfit
 
 MOST_STEPS = 20_000
 """Steps of a branch; a run that is longer is one for `kafka-proto simulate`."""
@@ -31,46 +25,19 @@ MOST_UNDONE = 500
 """Verbs that can be undone."""
 
 
-class InteractiveRun:
+class InteractiveRun(RunReader):
     """An interactive run of what was opened."""
 
-    def __init__(self, opened: Opened) -> None:
-        self.version = 0
+    def __init__(self, opened: OpenedModel) -> None:
+        super().__init__(start_of(opened))
+        self.version = 1
         """Grows with every change."""
         self.epoch = 1
         """Grows whenever something else is shown."""
-        self._published = -1
-        self.number = 1
-        """Which of the sessions this is, from 1."""
-        self._speed = WATCHED
         self.keep: int | None = None
         """The last step that is still what it was at the last `news`; None where everything is new."""
-        self._begin(opened)
-
-    def _begin(self, opened: Opened) -> None:
-        """Be at the start of what was opened."""
-        tables = Tables(opened.model)
-        if not 0 <= opened.initial < tables.initial_count:
-            raise Refusal(f"expected an initial state from 0 to {tables.initial_count - 1}, found {opened.initial}")
-        self.opened, self.model, self.plan, self.tables = opened, opened.model, opened.plan, tables
-        self.lanes = as_json.lifelines(self.model)
-        self.runner = StrategyRunner(tables, self.plan, opened.budget == "generous", self._speed)
-        self.node: Node = tables.start(opened.initial)
-        """The state of the session, in its tables."""
-        self.in_flight = MessagesInFlight(self.model)
-        self.claimed = frozenset(self.plan.claims) & frozenset(p.name for p in tables.invariants)
-        self._recorder = StepRecorder(self.model, tables, self.in_flight, self.lanes, self.claimed)
-        self.branch = RunBranch("main", [self._recorder.first(self.node, 0 if self.timed else None)])
-        self.branches = {self.branch.name: self.branch}
-        self.at = 0
-        self.toured: Tour | None = None
-        """The tour that was opened, if one was."""
-        self.toured_on: RunBranch | None = None
-        """The branch that the tour goes along."""
-        self._mementos: list[Memento | LeftSession] = []
+        self._published = -1
         self._by_hand = False
-        self.runner.resume(0, ())
-        self._changed(None)
 
     def news(self) -> int | None:
         """Return the last step that is the same as at the last call, or None where nothing is."""
@@ -86,29 +53,6 @@ class InteractiveRun:
     def _changed(self, keep: int | None) -> None:
         self.version += 1
         self.keep = None if keep is None or self.keep is None else min(self.keep, keep)
-
-    @property
-    def can_undo(self) -> bool:
-        return bool(self._mementos)
-
-    @property
-    def timed(self) -> bool:
-        return self.plan.mode == "timed"
-
-    @property
-    def record(self) -> StepRecord:
-        """The step that the session is at."""
-        return self.branch.records[self.at]
-
-    def state(self, step: int) -> Mapping[str, Value]:
-        """Return the state after a step of this branch. Raises Refusal."""
-        return dict(zip(self.tables.slots, self.record_of(step).state, strict=True))
-
-    def record_of(self, step: int) -> StepRecord:
-        """Return a step of this branch. Raises Refusal."""
-        if not 0 <= step < len(self.branch.records):
-            raise Refusal(f"expected a step from 0 to {len(self.branch.records) - 1}, found {step}")
-        return self.branch.records[step]
 
     # What to take, and that it was taken
 
@@ -183,17 +127,19 @@ class InteractiveRun:
             if self._by_hand and not following.by_hand:
                 self._note_by_hand()
         else:
-            following = self._recorder.following(self.record, self.node, n, after, self._time(ahead), self._by_hand)
+            following = self._held.recorder.following(
+                self.record, self.node, n, after, self._time(ahead), self._by_hand
+            )
             self.branch.records.append(following)
             if ahead is not None:
                 del self.branch.ahead[0]
         self._by_hand = False
         self._changed(self.at)
-        self.at += 1
-        self.node = after
+        self._held.at += 1
+        self._held.node = after
         self.runner.took(option, after, following.chosen.at_us)
         if self.tables.is_full:
-            self.node = self.tables.renewed(after)
+            self._held.node = self.tables.renewed(after)
             self.runner.renewed(self.node)
         if self.runner.running:
             self.runner.left -= 1
@@ -223,7 +169,7 @@ class InteractiveRun:
         name = self._unused(f"branch {len(self.branches) + 1}")
         made = RunBranch(name, self.branch.records[: self.at + 1], origin=self.branch.name, fork=self.at)
         self.branch.at = self.at
-        self.branch = self.branches[made.name] = made
+        self._held.branch = self._held.branches[made.name] = made
 
     # Verbs
 
@@ -265,7 +211,7 @@ class InteractiveRun:
         self._remember()
         for record in reversed(self.branch.records[to + 1 : self.at + 1]):
             self.in_flight.take_back(record.moved)
-        self.at = to
+        self._held.at = to
         self._land()
         self._changed(to)
 
@@ -274,7 +220,7 @@ class InteractiveRun:
         if self.tables.is_full:
             self.tables.start_over()
         record = self.record
-        self.node = self.tables.node(self.tables.intern(dict(zip(self.tables.slots, record.state, strict=True))))
+        self._held.node = self.tables.node(self.tables.intern(dict(zip(self.tables.slots, record.state, strict=True))))
         self._resume()
 
     def _resume(self) -> None:
@@ -302,11 +248,11 @@ class InteractiveRun:
         if not name or len(name) > 60 or (name in self.branches and name != self.branch.name):
             raise Refusal(f"expected a new name of 1 to 60 characters for the branch, found {name[:60]!r}")
         old = self.branch.name
-        self.branches = {name if known == old else known: branch for known, branch in self.branches.items()}
+        self._held.branches = {name if known == old else known: branch for known, branch in self.branches.items()}
         for branch in self.branches.values():
             branch.origin = name if branch.origin == old else branch.origin
         self.branch.name = name
-        self._mementos = [m if isinstance(m, LeftSession) else _renamed(m, old, name) for m in self._mementos]
+        self._held.mementos = [m if isinstance(m, LeftSession) else _renamed(m, old, name) for m in self._held.mementos]
         self._changed(self.at)
 
     def switch(self, name: str) -> None:
@@ -328,26 +274,26 @@ class InteractiveRun:
             self.in_flight.take_back(record.moved)
         for record in there[common + 1 : at + 1]:
             self.in_flight.apply(record.moved)
-        self.branch, self.at = branch, at
+        self._held.branch, self._held.at = branch, at
         self._land()
         self._changed(common)
 
     def undo(self) -> None:
         """Go back to before the last verb that took, went back, went on or switched."""
-        if not self._mementos:
+        if not self._held.mementos:
             raise Refusal("there is nothing to undo")
         self.pause()
         self.runner.outcome = None
-        memento = self._mementos.pop()
+        memento = self._held.mementos.pop()
         assert isinstance(memento, Memento)
         self._go_to(self.branches[memento.current], memento.at)
-        self.branches = {name: self.branches[name] for name in memento.names}
+        self._held.branches = {name: self.branches[name] for name in memento.names}
         self.branch.cut(memento.length)
 
     def _remember(self) -> None:
         self.runner.outcome = None
-        self._mementos.append(Memento(tuple(self.branches), self.branch.name, self.at, self.branch.length))
-        del self._mementos[:-MOST_UNDONE]
+        self._held.mementos.append(Memento(tuple(self.branches), self.branch.name, self.at, self.branch.length))
+        del self._held.mementos[:-MOST_UNDONE]
 
     def set_strategy(
         self, strategy: str | None = None, seed: int | None = None, inject_faults: bool | None = None,
@@ -363,7 +309,6 @@ class InteractiveRun:
             runner.inject_faults if inject_faults is None else inject_faults, runner.speed if speed is None else speed,
             runner.spares if spares is None else spares,
         )
-        self._speed = runner.speed
         if strategy is not None or seed is not None:
             runner.begin_again()
             self._resume()
@@ -376,13 +321,6 @@ class InteractiveRun:
             number += 1
             found = f"{name} {number}"
         return found
-
-    @property
-    def violation(self) -> Verdict | None:
-        """What is violated on the way to the present: an invariant that is claimed, or liveness, at a trail's end."""
-        ending = self.branch.ending
-        at_end = ending is not None and self.at == ending.steps
-        return self.record.violation or (ending.verdict if ending is not None and at_end else None)
 
 
 class Stale(Refusal):

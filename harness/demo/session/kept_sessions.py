@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from harness.demo.session.run_state import RunState
 from harness.model import Refusal
 
 MOST_UNTOUCHED = 50
@@ -27,7 +28,7 @@ class KeptSession:
     violates: str | None
     is_touched: bool
     """Whether any step was taken in it."""
-    contents: dict[str, Any]
+    held: RunState
 
     def to_json(self) -> dict[str, Any]:
         """Return what a list says of it, as a JSON object."""

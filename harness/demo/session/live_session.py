@@ -7,7 +7,6 @@ nothing has changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
 
@@ -16,26 +15,22 @@ from harness.demo.session.branches import Ending, LeftSession, RunBranch
 from harness.demo.session.explanations import Explainer
 from harness.demo.session.interactive_run import MOST_STEPS, MOST_UNDONE, InteractiveRun, Stale
 from harness.demo.session.kept_sessions import KeptSession, KeptSessions
-from harness.demo.session.opened import Opened, open_trail, open_what
+from harness.demo.session.opened_model import OpenedModel, open_trail, open_what
+from harness.demo.session.run_state import RunState
 from harness.demo.session.spec_steps import UNKNOWN, StepJudge
 from harness.model import Kind, Refusal, Tour, View, find_tour
 from harness.record import Trail, tour_trail, trail_of_text
-from harness.simulate.plan import trail_of
-from harness.simulate.replay import DEADLOCK, replay_plain, spelled_out
-from harness.simulate.shrink import Shrunk
-
-LASTING = ("version", "epoch", "keep", "kept_sessions", "_published", "_speed")
-"""What stays when something else is shown."""
+from harness.simulate.runs.plan import trail_of
+from harness.simulate.trails.replay import DEADLOCK, replay_plain, spelled_out
+from harness.simulate.trails.shrink import Shrunk
 
 
 class LiveSession(InteractiveRun):
     """An interactive run of what was opened, and those that were left for it."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenedModel) -> None:
         super().__init__(opened)
         self.kept_sessions = KeptSessions()
-        self.explainer = Explainer(self.model)
-        self._judge: StepJudge | None = None
 
     def open(
         self, what: str, sizes: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None,
@@ -52,15 +47,17 @@ class LiveSession(InteractiveRun):
         """Show the start of a guided tour, its steps ahead."""
         self.become(of_tour(find_tour(name)))
 
-    def put_ahead(self, trail: Trail, name: str) -> None:
-        """Keep the steps of a trail of this model ahead of the first state, in a branch that was not gone along yet."""
+    def put_ahead(self, trail: Trail, name: str, tour: Tour | None = None) -> None:
+        """Keep the steps of a trail of this model, or a tour, ahead of the first state, in a branch of their own."""
         if len(trail.choices) > interactive_run.MOST_STEPS:
             most, found = interactive_run.MOST_STEPS, len(trail.choices)
             raise Refusal(f"a demo shows at most {most:,} steps, this trail has {found:,}")
-        self.branches = {name: self.branch}
+        self._held.branches = {name: self.branch}
         self.branch.name = name
         self.branch.ahead = list(spelled_out(trail, self.tables).choices)
         self.branch.ending = ending_of(trail)
+        if tour is not None:
+            self._held.toured, self._held.toured_on = tour, self.branch
 
     def add_shrunk(self, shrunk: Shrunk, ending: Ending | None, of: RunBranch) -> None:
         """Go to the start of a new branch, with the steps of the shorter trail of a branch ahead."""
@@ -70,31 +67,31 @@ class LiveSession(InteractiveRun):
         self._remember()
         made = RunBranch(self._unused("shrunk"), of.records[:1], list(shrunk.trail.choices), of.name, 0, ending=ending)
         made.shrunk = of.shrunk = {"length": shrunk.has, "steps_before": shrunk.had, "proved": shrunk.proved}
-        self.branches[made.name] = made
+        self._held.branches[made.name] = made
         self._go_to(made, 0)
 
     def become(self, other: LiveSession) -> None:
         """Show what another session shows; this one is kept, and undo leads back to it."""
         left = self._leave()
-        self._show(other.__dict__)
-        self.number, self._mementos = self.kept_sessions.number(), [LeftSession(left)]
+        self._show(other._held)
+        self._held.number, self._held.mementos = self.kept_sessions.number(), [LeftSession(left)]
 
     def reopen(self, number: int) -> None:
         """Show a session again that was left, as it was then; this one is kept, and undo leads back to it."""
         kept = self.kept_sessions.find(number)
         left = self._leave()
         self._return_to(kept)
-        self._mementos.append(LeftSession(left))
-        del self._mementos[:-MOST_UNDONE]
+        self._held.mementos.append(LeftSession(left))
+        del self._held.mementos[:-MOST_UNDONE]
 
     def undo(self) -> None:
         """Go back to before the last verb: in this session, or to the one that was left for it."""
-        last = self._mementos[-1] if self._mementos else None
+        last = self._held.mementos[-1] if self._held.mementos else None
         if not isinstance(last, LeftSession):
             super().undo()
             return
         kept = self.kept_sessions.find(last.number)
-        self._mementos.pop()
+        self._held.mementos.pop()
         self._leave()
         self._return_to(kept)
 
@@ -103,24 +100,25 @@ class LiveSession(InteractiveRun):
         self.pause()
         self.branch.at = self.at
         self.tables.start_over()
-        self._judge, self.explainer = None, Explainer(self.model)
+        self._held.judge, self._held.explainer = None, Explainer(self.model)
         verdict, branches = self.violation, self.branches.values()
         self.kept_sessions.put(KeptSession(
             self.number, self.toured.name if self.toured is not None else self.plan.scenario or self.model.name,
             self.opened.title, self.at, self.branch.length, len(branches),
             verdict.violated if verdict is not None else None, any(len(branch.records) > 1 for branch in branches),
-            {name: value for name, value in self.__dict__.items() if name not in LASTING},
+            self._held,
         ))
         return self.number
 
     def _return_to(self, kept: KeptSession) -> None:
         self.kept_sessions.take(kept.number)
-        self._show(kept.contents)
+        self._show(kept.held)
         self._land()
 
-    def _show(self, contents: Mapping[str, Any]) -> None:
-        self.__dict__.update({name: value for name, value in contents.items() if name not in LASTING})
-        self.runner.speed = self._speed
+    def _show(self, other: RunState) -> None:
+        """Hold another run, which goes on as fast as this one was to go."""
+        other.runner.speed = self.runner.speed
+        self._held = other
         self.epoch += 1
         self._changed(None)
 
@@ -128,9 +126,9 @@ class LiveSession(InteractiveRun):
 
     def judge(self) -> StepJudge | None:
         """Return what holds the steps against the spec, or None where the model has none."""
-        if self._judge is None and self.model.refinement is not None:
-            self._judge = StepJudge(self.model)
-        return self._judge
+        if self._held.judge is None and self.model.refinement is not None:
+            self._held.judge = StepJudge(self.model)
+        return self._held.judge
 
     def refine(self, most: int = MOST_STEPS) -> bool:
         """Hold at most so many more steps against the spec; say whether some are left."""
@@ -145,7 +143,7 @@ class LiveSession(InteractiveRun):
 
     def spec_of(self, n: int) -> str:
         """Return what step n is in the spec as JSON, as far as that is known."""
-        return self._judge.as_json(n) if self._judge is not None else UNKNOWN
+        return self._held.judge.as_json(n) if self._held.judge is not None else UNKNOWN
 
     def digest(self) -> str:
         """Return the digest of the run up to the present, as a replay of its trail has it."""
@@ -208,6 +206,5 @@ def of_tour(tour: Tour) -> LiveSession:
     """Return a session at the start of a tour, with its steps ahead. Raises Refusal where its model cannot be built."""
     trail = tour_trail(tour)
     session = LiveSession(attrs.evolve(open_trail(trail), title=tour.title))
-    session.put_ahead(trail, "tour")
-    session.toured, session.toured_on = tour, session.branch
+    session.put_ahead(trail, "tour", tour)
     return session

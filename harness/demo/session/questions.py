@@ -20,9 +20,9 @@ from harness.model import Refusal, unknown
 from harness.record import Recorder, Trail, header_of, history_of, trail_of_text
 from harness.record.files import compact
 from harness.render import FORMS, render
-from harness.simulate.replay import DEADLOCK, replay_plain
-from harness.simulate.shrink import Shrunk, shrink
-from harness.simulate.tables import Tables
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import DEADLOCK, replay_plain
+from harness.simulate.trails.shrink import Shrunk, shrink
 
 EXPORTS = {"svg": "svg", "text": "txt", "mermaid": "mmd", "itf": "itf.json", "shiviz": "shiviz.log", "log": "log",
            "tla": "tla", "history": "history.jsonl"}

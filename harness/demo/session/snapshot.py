@@ -11,7 +11,7 @@ from harness.demo.session.live_session import LiveSession
 from harness.demo.session.strategy_runner import STRATEGIES
 from harness.demo.session.why_disabled import refusals
 from harness.render.timeline import ENVIRONMENT
-from harness.simulate.run import Verdict
+from harness.simulate.runs.run import Verdict
 
 
 def snapshot_text(session: LiveSession, catalogue: str) -> str:

@@ -12,9 +12,9 @@ from harness.model import Effects, Model
 from harness.record import Chosen, Recorder
 from harness.render.changes import changes
 from harness.render.in_flight import MessagesInFlight
-from harness.simulate.nodes import Node
-from harness.simulate.run import Verdict
-from harness.simulate.tables import Tables
+from harness.simulate.runs.run import Verdict
+from harness.simulate.states.nodes import Node
+from harness.simulate.states.tables import Tables
 
 
 @attrs.frozen(eq=False)

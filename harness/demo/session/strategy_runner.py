@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from harness.demo.session.branches import Mending, StepRecord, mending
 from harness.model import Kind, Refusal, unknown
-from harness.record.counted import counted
-from harness.simulate.chance import Chance
-from harness.simulate.nodes import Node, Option
-from harness.simulate.plan import Plan
-from harness.simulate.strategies import Strategies
-from harness.simulate.strategy import RandomStrategy, Strategy, Watcher
-from harness.simulate.tables import Tables
-from harness.simulate.timing import Timetable, Timing
+from harness.record.wording import counted
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.timing import Timetable, Timing
+from harness.simulate.states.nodes import Node, Option
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.chance import Chance
+from harness.simulate.strategies.strategy import RandomStrategy, Strategy, Watcher
 
 STRATEGIES = ("random", "pct", "guided")
 WATCHED = 10

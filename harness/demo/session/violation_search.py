@@ -8,18 +8,18 @@ from typing import Any
 
 import attrs
 
-from harness.demo.session.opened import Opened
+from harness.demo.session.opened_model import OpenedModel
 from harness.demo.session.strategy_runner import STRATEGIES, rarely_faults
 from harness.model import Model, Refusal, find_model
 from harness.model.faults import FAULT_KINDS, Faults
 from harness.record import Trail
-from harness.record.counted import counted
-from harness.simulate.nodes import Node, Option
-from harness.simulate.plan import Plan
-from harness.simulate.session import Session, drive
-from harness.simulate.strategies import Strategies
-from harness.simulate.strategy import Strategy, Watcher
-from harness.simulate.tables import Tables
+from harness.record.wording import counted
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import Session, drive
+from harness.simulate.states.nodes import Node, Option
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.strategy import Strategy, Watcher
 
 MOST_RUNS = 3_000
 """Runs of a search, unless somebody says otherwise: a thousand seeds of each strategy."""
@@ -28,7 +28,7 @@ MOST_RUNS = 3_000
 class ViolationSearch:
     """Runs of one model, until one violates what is claimed. `run` is for a thread; everything else may be read."""
 
-    def __init__(self, opened: Opened, runs: int, seed: int, inject_faults: bool) -> None:
+    def __init__(self, opened: OpenedModel, runs: int, seed: int, inject_faults: bool) -> None:
         if runs < 1:
             raise Refusal(f"expected at least 1 run to search, found {runs}")
         if not opened.plan.claims:

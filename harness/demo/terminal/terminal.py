@@ -18,7 +18,7 @@ from harness.demo.terminal.verbs.files import FILES
 from harness.demo.terminal.verbs.looking import LOOKING
 from harness.demo.terminal.verbs.stepping import LEAVING, STEPPING
 from harness.model import Refusal
-from harness.record.counted import counted
+from harness.record.wording import counted
 from harness.render.text import wrap
 
 WIDTH = 100

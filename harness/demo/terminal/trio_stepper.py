@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from harness.demo.session.live_session import LiveSession
-from harness.simulate.actor_tasks import LiveHost
+from harness.simulate.runtimes.actor_tasks import LiveHost
 
 Work = Callable[[LiveHost], Awaitable[Any]]
 

@@ -10,7 +10,7 @@ import trio
 from harness.demo.session.live_session import LiveSession, of_trail
 from harness.demo.session.violation_search import ViolationSearch
 from harness.model import Refusal
-from harness.simulate.failures import alone
+from harness.simulate.runs.failures import alone
 
 REPORT_S = 0.25
 """Seconds between two reports of how far a search is."""

@@ -16,11 +16,11 @@ import trio
 from harness.demo.session import as_json
 from harness.demo.session.branches import Ending, RunBranch
 from harness.demo.session.live_session import LiveSession
-from harness.demo.session.opened import catalogue
+from harness.demo.session.opened_model import catalogue
 from harness.demo.session.snapshot import change_text, snapshot_text
 from harness.demo.web.background_search import BackgroundSearch
-from harness.simulate.actor_tasks import LiveHost
-from harness.simulate.shrink import Shrunk
+from harness.simulate.runtimes.actor_tasks import LiveHost
+from harness.simulate.trails.shrink import Shrunk
 
 FRAME = 0.04
 """Seconds between two pictures of a run."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.explore.liveness.graph import StateGraph, StepName, load
-from harness.explore.packed.layout import Field, PackedView
+from harness.explore.packed.layout import PackedField, PackedView
 from harness.explore.packed.search import Search
 from harness.explore.packed.spool import to_words
 from harness.model import Value, canonical_text
@@ -74,7 +74,7 @@ class _PackedStates:
         """Return a packed state."""
         return self.states[number] if self.wide else int(self.words[number, 0]) | int(self.words[number, 1]) << WORD
 
-    def column(self, field: Field) -> Any:
+    def column(self, field: PackedField) -> Any:
         """Return the ids that a field has, one per state."""
         np, shift = self.np, field.shift
         if self.wide:

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import attrs
 
-from harness.explore.packed.layout import Field, Look, Overflow, PackedLayout
+from harness.explore.packed.layout import Look, Overflow, PackedField, PackedLayout
 from harness.memo.read_memo import ReadBranch, ReadTree
 from harness.model import Message, Model, Process, Property, Step, Value, View, slot
 from harness.model.links import Inbox
-from harness.model.model import Written
+from harness.model.model import SlotWrites
 from harness.model.network import FIFO
 
 Answer = tuple[str, str]
@@ -29,7 +29,7 @@ class PackedModel(Protocol):
     layout: PackedLayout
     step_witnesses: list[Property]
 
-    def channel(self, field: Field, changes: tuple[ChannelChange, ...]) -> Channel: ...
+    def channel(self, field: PackedField, changes: tuple[ChannelChange, ...]) -> Channel: ...
 
     def witnesses_among(self, view: View, steps: Sequence[Step]) -> list[Answer]: ...
 
@@ -64,7 +64,7 @@ class Channel(dict[int, int]):
     __slots__ = ("changes", "field", "ids")
     __hash__ = object.__hash__  # type: ignore[assignment]  # each is itself, whatever it has
 
-    def __init__(self, field: Field, changes: tuple[ChannelChange, ...]) -> None:
+    def __init__(self, field: PackedField, changes: tuple[ChannelChange, ...]) -> None:
         super().__init__()
         self.field = field
         self.changes = changes
@@ -90,7 +90,7 @@ class Channel(dict[int, int]):
         return tuple(after)
 
 
-class Sorted(Written):
+class Sorted(SlotWrites):
     """What a step writes, where what it does to a channel is kept apart, so that the step need not know the inbox.
 
     A step that writes an inbox itself (a crash, a message that is given back) does depend on it.
@@ -100,7 +100,7 @@ class Sorted(Written):
         super().__init__(view, own)
         self._where = layout.where
         self._own = {layout.where[name][0] for name in self}
-        self.changes: dict[Field, list[ChannelChange]] = {}
+        self.changes: dict[PackedField, list[ChannelChange]] = {}
 
     def _is_apart(self, change: ChannelChange) -> bool:
         field, _ = self._where[change.inbox.slot]
@@ -151,7 +151,7 @@ class InternedStep:
 
     def __init__(self, space: PackedModel, step: Step, state: int, written: Sorted) -> None:
         layout = space.layout
-        changed: dict[Field, list[tuple[int, Any]]] = {}
+        changed: dict[PackedField, list[tuple[int, Any]]] = {}
         for name, value in written.items():
             field, n = layout.where[name]
             changed.setdefault(field, []).append((n, value))
@@ -177,7 +177,7 @@ class UnitResult:
     __slots__ = ("answers", "footprint", "steps")
 
     def __init__(
-        self, footprint: tuple[Field, ...], steps: tuple[InternedStep, ...], answers: tuple[Answer, ...]
+        self, footprint: tuple[PackedField, ...], steps: tuple[InternedStep, ...], answers: tuple[Answer, ...]
     ) -> None:
         self.footprint = footprint
         self.steps = steps
@@ -207,7 +207,7 @@ class Unit(ReadTree):
             node = node.children.get((state >> field.shift) & field.low)
         return self._ask(state) if node is None else node
 
-    def is_silent_at(self, field: Field, at: int) -> bool:
+    def is_silent_at(self, field: PackedField, at: int) -> bool:
         """Say whether the value of one field alone settles that there is no answer; the others are as at the start."""
         try:
             result = self.at(at << field.shift)
@@ -226,7 +226,7 @@ class Unit(ReadTree):
         layout = space.layout
         writes = [self._written(view, step) for step in steps]
         where = layout.where
-        read: list[Field] = list(dict.fromkeys([where[name][0] for name in view.reads()]))
+        read: list[PackedField] = list(dict.fromkeys([where[name][0] for name in view.reads()]))
         footprint = read
         if steps:
             written = dict.fromkeys([where[name][0] for each in writes for name in each])
@@ -304,6 +304,6 @@ class MessageCheck(Unit):
         reasons = ((prop.name, prop.check(message)) for prop in self.properties for message in network.contents(inbox))
         return tuple({name: (name, why) for name, why in reasons if why is not None}.values())
 
-    def is_silent_at(self, field: Field, at: int) -> bool:
+    def is_silent_at(self, field: PackedField, at: int) -> bool:
         inbox = field.values[at][field.slots.index(self.inbox.slot)]
         return self.good.issuperset(self.inbox.network.each(inbox)) or super().is_silent_at(field, at)

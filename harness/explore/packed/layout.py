@@ -26,12 +26,12 @@ EACH = 2
 class Overflow(Exception):
     """A field has more values than fit into its width: nothing may be packed with it any more."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: PackedField) -> None:
         super().__init__(", ".join(field.slots))
         self.field = field
 
 
-class Field:
+class PackedField:
     """One field of the packed state: the slots it holds, the values seen so far, where it stands."""
 
     __slots__ = ("bits", "ids", "low", "mask", "number", "shift", "slots", "texts", "values")
@@ -98,7 +98,7 @@ class Field:
         self.mask = self.low << shift
 
 
-def _bits(field: Field) -> int:
+def _bits(field: PackedField) -> int:
     return max(len(field.values) - 1, 0).bit_length()
 
 
@@ -124,7 +124,7 @@ class PackedLayout:
                 variable, *index = parts(name)
                 sharing.setdefault((*of.get(variable, (variable,)), "", *index), []).append(name)
         grouped += [tuple(names) for names in sharing.values()]
-        self.fields = tuple(Field(number, group) for number, group in enumerate(grouped))
+        self.fields = tuple(PackedField(number, group) for number, group in enumerate(grouped))
         self.where = {name: (field, n) for field in self.fields for n, name in enumerate(field.slots)}
         self.channels = {address: self.fields[n] for n, address in enumerate(model.addresses)}
         self.fit(SLACK)
@@ -209,7 +209,7 @@ class PackedLayout:
         """Return a packed state as values."""
         return dict(PackedView(self, packed))
 
-    def at(self, field: Field, packed: int) -> tuple[Value, ...]:
+    def at(self, field: PackedField, packed: int) -> tuple[Value, ...]:
         """Return the slot values of one field of a packed state."""
         return field.values[(packed >> field.shift) & field.low]
 

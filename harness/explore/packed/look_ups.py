@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from harness.explore.packed.footprints import Answer, Delivery, PackedEdge, PackedModel, Unit, UnitResult
-from harness.explore.packed.layout import Field, Look
+from harness.explore.packed.layout import Look, PackedField
 from harness.model import Message, Process, Property, View
 
 
@@ -60,7 +60,7 @@ class ArrangedModel(PackedModel, Protocol):
 class LookUp:
     """A table of `TableEntry` by the values of some fields; `fill` adds what is missing."""
 
-    def __init__(self, space: ArrangedModel, fields: Iterable[Field]) -> None:
+    def __init__(self, space: ArrangedModel, fields: Iterable[PackedField]) -> None:
         self.space = space
         self.fields = {field.number: field for field in fields}
         self.table: dict[int, TableEntry] = {}
@@ -90,7 +90,7 @@ class LookUp:
 class UnitLookUp(LookUp):
     """A look-up of a unit: by the fields that it always reads, given what led here."""
 
-    def __init__(self, space: ArrangedModel, unit: Unit, path: tuple[Field, ...]) -> None:
+    def __init__(self, space: ArrangedModel, unit: Unit, path: tuple[PackedField, ...]) -> None:
         self.unit = unit
         self.path = path
         """In the order of reading, what led here first."""
@@ -122,7 +122,7 @@ class UnitLookUp(LookUp):
         self.table[state & self.mask] = found
         return found
 
-    def _narrow(self, reads: tuple[Field, ...]) -> None:
+    def _narrow(self, reads: tuple[PackedField, ...]) -> None:
         """Keep only the first fields that are read in this order too; the others go to look-ups below."""
         common = 0
         while common < len(reads) and self.path[common] is reads[common]:
@@ -143,7 +143,7 @@ class UnitLookUp(LookUp):
 class InboxLookUp(LookUp):
     """Which messages may arrive at a process: the look-ups of their deliveries, by the inboxes and whether it hears."""
 
-    def __init__(self, space: ArrangedModel, process: Process, fields: Iterable[Field]) -> None:
+    def __init__(self, space: ArrangedModel, process: Process, fields: Iterable[PackedField]) -> None:
         self.process = process
         super().__init__(space, fields)
 
@@ -158,7 +158,7 @@ class InboxLookUp(LookUp):
 class Context(LookUp):
     """What many units yield, as far as a few fields decide it; the others' look-ups are left to look further in."""
 
-    def __init__(self, space: ArrangedModel, members: tuple[LookUp, ...], fields: Iterable[Field]) -> None:
+    def __init__(self, space: ArrangedModel, members: tuple[LookUp, ...], fields: Iterable[PackedField]) -> None:
         self.members = members
         super().__init__(space, fields)
 

@@ -17,7 +17,7 @@ from harness.explore.packed.footprints import (
     Steps,
     Unit,
 )
-from harness.explore.packed.layout import Field, PackedLayout
+from harness.explore.packed.layout import PackedField, PackedLayout
 from harness.explore.packed.look_ups import WITNESSED, Context, InboxLookUp, LookUp, TableEntry, UnitLookUp, witnessed
 from harness.explore.packed.silent_checks import SilentGroup, silent_groups
 from harness.model import Message, Model, Process, Property, Step, View, canonical_text, slot
@@ -85,7 +85,7 @@ class Space:
         self.bases, self.asked = bases, asked
         self.arrange()
 
-    def _fields_of_arrivals(self, process: Process) -> list[Field]:
+    def _fields_of_arrivals(self, process: Process) -> list[PackedField]:
         """Return the fields on which it depends what may arrive at a process: its inboxes, and whether it hears."""
         gate = [self.layout.where[slot("gate", process.name)][0]] if self.model.faulty else []
         return [*gate, self.layout.channels[process.name]]
@@ -172,7 +172,7 @@ class Space:
         self.by_value[look_up] = values
         return all(look_up.unit.is_silent_at(field, at) for at in range(done, values))  # type: ignore[attr-defined]
 
-    def fields_of(self, mask: int) -> list[Field]:
+    def fields_of(self, mask: int) -> list[PackedField]:
         """Return the fields of a mask."""
         return [field for field in self.layout.fields if field.mask & mask]
 
@@ -271,7 +271,7 @@ class Space:
             unit = self.deliveries[key] = Delivery(self, self.receivers[address], message)
         return unit
 
-    def channel(self, field: Field, changes: tuple[ChannelChange, ...]) -> Channel:
+    def channel(self, field: PackedField, changes: tuple[ChannelChange, ...]) -> Channel:
         """Return what a step does to a channel, as a table."""
         try:
             key = (field.number, canonical_text(tuple([change.key for change in changes])))

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from harness.explore.bounded import TIMERS
+from harness.explore.model_memo import Remembered, Way
 from harness.explore.reduction.futures import FAULT, TIMER, Change, Futures
 from harness.explore.reduction.shapes import Shapes
-from harness.explore.remembered import Remembered, Way
 from harness.memo.interning import Derived, Ids
 from harness.model import Kind, Message, Model, Property, Refusal, parts, slot
 from harness.model.faults import BUDGET, LINK_KINDS, ActorFaults, LinkFaults, NetworkFaults

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from harness.explore.packed.layout import Field, PackedLayout
+from harness.explore.packed.layout import PackedField, PackedLayout
 from harness.model import FrozenMap, Value, parts, slot
 
 Renaming = Mapping[str, str]
@@ -61,7 +61,7 @@ class Image:
         self.targets = [layout.where[renamed_slot(field.slots[0], names)][0] for field in layout.fields]
         self.ids: list[dict[int, int]] = [{} for _ in layout.fields]
 
-    def id(self, field: Field, at: int) -> int:
+    def id(self, field: PackedField, at: int) -> int:
         """Return the id, in the target field, of a renamed value. Raises Overflow."""
         ids = self.ids[field.number]
         found = ids.get(at)
@@ -85,7 +85,7 @@ class OrbitTable:
 
     __slots__ = ("candidates", "fields", "mask", "place", "table")
 
-    def __init__(self, place: tuple[int, int], candidates: tuple[int, ...], fields: list[Field]) -> None:
+    def __init__(self, place: tuple[int, int], candidates: tuple[int, ...], fields: list[PackedField]) -> None:
         self.place = place
         """The number of the orbit, and of the field in it (0 where the whole orbit is looked up)."""
         self.candidates = candidates
@@ -102,7 +102,7 @@ class Symmetry:
     ) -> None:
         self.layout = layout
         self.images = [Image(layout, names) for names in renamings(groups)]
-        self.orbits: list[list[Field]] = []
+        self.orbits: list[list[PackedField]] = []
         self.order(order)
 
     def ordered(self) -> list[tuple[list[int], bool]]:
@@ -119,12 +119,12 @@ class Symmetry:
             self.orbits = [[self.layout.fields[number] for number in numbers] for numbers, _ in decided]
             self.splits = [split for _, split in decided]
             return self.repack()
-        orbits: dict[int, list[Field]] = {}
+        orbits: dict[int, list[PackedField]] = {}
         for field in self.layout.fields:
             orbit = sorted({image.targets[field.number].number for image in self.images})
             orbits[orbit[0]] = [self.layout.fields[number] for number in orbit]
 
-        def combinations(orbit: list[Field]) -> int:
+        def combinations(orbit: list[PackedField]) -> int:
             most = max(len(field.values) for field in orbit)
             return int(most ** len(orbit))
 
@@ -157,7 +157,7 @@ class Symmetry:
             node = self.nodes[key] = OrbitTable((number, at), candidates, fields)
         return node
 
-    def _one_by_one(self, orbit: list[Field], candidates: tuple[int, ...]) -> list[Field]:
+    def _one_by_one(self, orbit: list[PackedField], candidates: tuple[int, ...]) -> list[PackedField]:
         """Return the fields of an orbit in the order of where they go, if all candidates agree on it; else nothing."""
         first, *others = [[self.images[n].targets[field.number].number for field in orbit] for n in candidates]
         if any(other != first for other in others):

@@ -24,7 +24,7 @@ from kafka_proto.replication.messages import (
     PartitionMessage,
 )
 from kafka_proto.replication.messages import Error as ReplicationError
-from kafka_proto.replication.partition import Completed, Outcome, Replica, ReplicaState
+from kafka_proto.replication.partition import Completed, Replica, ReplicaOutcome, ReplicaState
 
 REPLICA = Parts("replica", ReplicaState)
 """By partition: the replicas that a broker hosts."""
@@ -144,21 +144,22 @@ class ReplicatedLog(Log):
         """Wait until the high watermark passes a record; a duplicate is answered then, as the first one is."""
         state = local[REPLICA[wanted.partition]]
         if wanted.place < state.high_watermark:
-            outcome = Outcome(state, completed=(Completed(wanted.callback, ReplicationError.NONE, wanted.place),))
+            done = Completed(wanted.callback, ReplicationError.NONE, wanted.place)
+            outcome = ReplicaOutcome(state, completed=(done,))
         else:
             waiting = (*state.callbacks, (wanted.place, wanted.callback))
-            outcome = Outcome(attrs.evolve(state, callbacks=waiting))
+            outcome = ReplicaOutcome(attrs.evolve(state, callbacks=waiting))
         return self.followed(local, wanted.partition, outcome)
 
-    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
+    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> ReplicaOutcome:
         return partition.produce(k, state, record, "all", callback)
 
-    def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: Outcome) -> Turn[Local]:
+    def turn(self, action: str, who: tuple[str, ...], local: Local, p: str, outcome: ReplicaOutcome) -> Turn[Local]:
         """Return the turn that an outcome of a replica is, with all that follows from it at once."""
         effect = self.followed(local, p, outcome)
         return Turn(action, who, effect.local, effect.sent, effect.flush)
 
-    def followed(self, local: Local, p: str, outcome: Outcome) -> Effect:
+    def followed(self, local: Local, p: str, outcome: ReplicaOutcome) -> Effect:
         """Return what follows at once from an outcome of a replica.
 
         Callbacks of records that failed run, the high watermark rises as far as it may, and the role learns what it
@@ -183,7 +184,7 @@ class ReplicatedLog(Log):
             return False
         return partition.may_increase_high_watermark(k, state)
 
-    def called_back(self, local: Local, p: str, outcome: Outcome) -> Effect:
+    def called_back(self, local: Local, p: str, outcome: ReplicaOutcome) -> Effect:
         """Return an outcome's messages and flush after the callbacks of its records, committed or failed, have run."""
         effect, role = Effect(local, outcome.sent, flush=outcome.flush), self.roles[p]
         for done in outcome.completed:

@@ -6,7 +6,7 @@ means, `families` which versions of requests a client speaks. Connections, time 
 whoever carries the requests.
 """
 
-from kafka_proto.clients.producer.answers import Ended, answered, broker_lost
+from kafka_proto.clients.producer.answers import AfterAnswer, answered, broker_lost
 from kafka_proto.clients.producer.commands import (
     IllegalState,
     KafkaError,
@@ -21,11 +21,31 @@ from kafka_proto.clients.producer.commands import (
 from kafka_proto.clients.producer.families import FAMILIES, Family
 from kafka_proto.clients.producer.sending import next_call, next_produces, sent_batch, sent_call
 from kafka_proto.clients.producer.state import Batch, Call, Producer, ProducerStatus
-from kafka_proto.clients.producer.verdicts import Verdict, verdict
+from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
 
 __all__ = [
-    "FAMILIES", "Batch", "Call", "Ended", "Family", "IllegalState", "KafkaError", "Producer", "ProducerFenced",
-    "ProducerStatus", "Verdict", "abort_transaction", "answered", "begin_transaction", "broker_lost",
-    "commit_transaction", "init_transactions", "next_call", "next_produces", "send", "send_offsets_to_transaction",
-    "sent_batch", "sent_call", "verdict",
+    "FAMILIES",
+    "AfterAnswer",
+    "AnswerVerdict",
+    "Batch",
+    "Call",
+    "Family",
+    "IllegalState",
+    "KafkaError",
+    "Producer",
+    "ProducerFenced",
+    "ProducerStatus",
+    "abort_transaction",
+    "answered",
+    "begin_transaction",
+    "broker_lost",
+    "commit_transaction",
+    "init_transactions",
+    "next_call",
+    "next_produces",
+    "send",
+    "send_offsets_to_transaction",
+    "sent_batch",
+    "sent_call",
+    "verdict",
 ]

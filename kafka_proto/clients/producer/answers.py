@@ -10,7 +10,7 @@ import attrs
 from kafka_proto.clients.producer.families import Family
 from kafka_proto.clients.producer.sending import with_batch
 from kafka_proto.clients.producer.state import Batch, Call, Producer, ProducerStatus
-from kafka_proto.clients.producer.verdicts import Verdict, verdict
+from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
 from kafka_proto.requests import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -26,42 +26,42 @@ from kafka_proto.requests import (
 
 
 @attrs.frozen
-class Ended:
+class AfterAnswer:
     """A producer after an answer: what it means, and the records that it acknowledges."""
 
     producer: Producer
-    verdict: Verdict
+    verdict: AnswerVerdict
     error: Error = Error.NONE
     acknowledged: tuple[Any, ...] = ()
 
 
-def answered(family: Family, producer: Producer, request: Any, response: Any) -> Ended:
+def answered(family: Family, producer: Producer, request: Any, response: Any) -> AfterAnswer:
     """Take the answer to a request that is under way."""
     if isinstance(request, ProduceRequest):
         return _produced(family, producer, request, response.error)
     error = _error_of(response)
     known = verdict(type(request).__name__, error)
     if producer.status is ProducerStatus.FATAL_ERROR:  # the answer to a batch came before this one
-        return Ended(producer, known, error)
+        return AfterAnswer(producer, known, error)
     assert producer.call is not None
-    if known in (Verdict.RETRY, Verdict.LOOK_UP):
+    if known in (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP):
         again = Call(request, is_sent=False, backs_off=True)
-        return Ended(attrs.evolve(producer, call=again), known, error)
+        return AfterAnswer(attrs.evolve(producer, call=again), known, error)
     producer = attrs.evolve(producer, call=None)
-    if known is Verdict.DONE:
-        return Ended(SUCCESSES[type(request)](family, producer, request, response), known)
-    if known is Verdict.FATAL or not _can_go_on(family, producer, error):
-        return Ended(failed(producer, error), Verdict.FATAL, error)
+    if known is AnswerVerdict.DONE:
+        return AfterAnswer(SUCCESSES[type(request)](family, producer, request, response), known)
+    if known is AnswerVerdict.FATAL or not _can_go_on(family, producer, error):
+        return AfterAnswer(failed(producer, error), AnswerVerdict.FATAL, error)
     if isinstance(request, EndTxnRequest) and producer.status is ProducerStatus.ABORTING_TRANSACTION:
         return _abort_refused(producer, known, error)
-    return Ended(_abortable(family, producer, error), known, error)
+    return AfterAnswer(_abortable(family, producer, error), known, error)
 
 
-def _abort_refused(producer: Producer, known: Verdict, error: Error) -> Ended:
+def _abort_refused(producer: Producer, known: AnswerVerdict, error: Error) -> AfterAnswer:
     """Go on where a new epoch was to be asked for anyway; else nothing follows: the abort fails, for good."""
     if producer.needs_new_epoch:
-        return Ended(attrs.evolve(producer, is_ended=True), known, error)
-    return Ended(failed(producer, error), Verdict.FATAL, error)
+        return AfterAnswer(attrs.evolve(producer, is_ended=True), known, error)
+    return AfterAnswer(failed(producer, error), AnswerVerdict.FATAL, error)
 
 
 def _error_of(response: Any) -> Error:
@@ -153,25 +153,25 @@ def without_end(producer: Producer) -> Producer:
     )
 
 
-def _produced(family: Family, producer: Producer, request: ProduceRequest, error: Error) -> Ended:
+def _produced(family: Family, producer: Producer, request: ProduceRequest, error: Error) -> AfterAnswer:
     """Resolve a batch (`Sender.completeBatch`)."""
     known = verdict("ProduceRequest", error)
     place = _place_of(producer, request)
     if place is None:
-        return Ended(producer, known, error)
+        return AfterAnswer(producer, known, error)
     batch = producer.batches[place]
     first = all(other.partition != batch.partition for other in producer.batches[:place])
     if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and not first:
-        known = Verdict.RETRY
-    if known in (Verdict.RETRY, Verdict.LOOK_UP):
+        known = AnswerVerdict.RETRY
+    if known in (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP):
         waits = attrs.evolve(batch, in_flight=False, backs_off=True)
-        return Ended(attrs.evolve(producer, batches=with_batch(producer.batches, place, waits)), known, error)
-    if known is Verdict.DONE:
+        return AfterAnswer(attrs.evolve(producer, batches=with_batch(producer.batches, place, waits)), known, error)
+    if known is AnswerVerdict.DONE:
         left = attrs.evolve(producer, batches=with_batch(producer.batches, place, None))
-        return Ended(left, known, acknowledged=batch.records)
-    if known is Verdict.FATAL:
-        return Ended(failed(producer, error), known, error)
-    return Ended(_abortable(family, _without(producer, place), error, loses_sequence=True), known, error)
+        return AfterAnswer(left, known, acknowledged=batch.records)
+    if known is AnswerVerdict.FATAL:
+        return AfterAnswer(failed(producer, error), known, error)
+    return AfterAnswer(_abortable(family, _without(producer, place), error, loses_sequence=True), known, error)
 
 
 def _place_of(producer: Producer, request: ProduceRequest) -> int | None:

@@ -14,7 +14,7 @@ import attrs
 
 from harness.model import FrozenMap, Value
 from kafka_proto.clients.producer.families import Family
-from kafka_proto.clients.producer.verdicts import Verdict, verdict
+from kafka_proto.clients.producer.verdicts import AnswerVerdict, verdict
 from kafka_proto.log.records import (
     MAX_EPOCH,
     MAX_SEQUENCE,
@@ -83,7 +83,7 @@ class Resolved:
     """A producer after an answer: what it means, and the records that it acknowledges."""
 
     producer: IdempotentProducer
-    verdict: Verdict
+    verdict: AnswerVerdict
     acknowledged: tuple[Value, ...] = ()
 
 
@@ -103,11 +103,11 @@ def next_init(family: Family, producer: IdempotentProducer) -> InitProducerIdReq
 def initialized(producer: IdempotentProducer, response: InitProducerIdResponse) -> Resolved:
     """Take a producer id; whatever the error is, the next broker may be asked after a pause."""
     if response.error is not Error.NONE:
-        return Resolved(attrs.evolve(producer, backs_off=True), Verdict.RETRY)
+        return Resolved(attrs.evolve(producer, backs_off=True), AnswerVerdict.RETRY)
     given = attrs.evolve(
         producer, producer_id=response.producer_id, producer_epoch=response.producer_epoch, asks=False
     )
-    return Resolved(given, Verdict.DONE)
+    return Resolved(given, AnswerVerdict.DONE)
 
 
 def sequences_of(producer: IdempotentProducer, partition: str) -> Sequences:
@@ -195,16 +195,16 @@ def answered(family: Family, producer: IdempotentProducer, number: int, error: E
     batch, known = batch_of(producer, number), verdict("ProduceRequest", error)
     if batch is None:
         return Resolved(producer, known)
-    if known is Verdict.DONE:
+    if known is AnswerVerdict.DONE:
         return Resolved(acknowledged(family, producer, batch), known, batch.records)
-    if known in (Verdict.RETRY, Verdict.LOOK_UP):
+    if known in (AnswerVerdict.RETRY, AnswerVerdict.LOOK_UP):
         return Resolved(retried(producer, number), known)
     out_of_order = error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     if out_of_order or error is Error.UNKNOWN_PRODUCER_ID:
         if batch.is_renumbered or (out_of_order and waits_for_others(family, producer, batch)):
-            return Resolved(retried(producer, number), Verdict.RETRY)
+            return Resolved(retried(producer, number), AnswerVerdict.RETRY)
         if family.bumps_epoch or not out_of_order:
-            return Resolved(retried(begun_again(family, producer, batch.partition), number), Verdict.RETRY)
+            return Resolved(retried(begun_again(family, producer, batch.partition), number), AnswerVerdict.RETRY)
     left = with_batch(producer, number, None)
     return Resolved(begun_again(family, left, batch.partition) if family.bumps_epoch else given_up(left), known)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.context import Api, Context, Handling, Reply, ask, code, not_coordinator, number
+from kafka_proto.gateway.context import Api, AskedBroker, Handling, Reply, ask, code, not_coordinator, number
 from kafka_proto.requests import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -24,7 +24,7 @@ def coordinated(api: Asking) -> Api:
     """Return an API of groups that refuses those of another broker."""
 
     @wraps(api)
-    def refusing(here: Context, request: Request) -> Handling:
+    def refusing(here: AskedBroker, request: Request) -> Handling:
         if wrong := not_coordinator(here, request.message["group_id"], is_group=True):
             return Reply({"error_code": wrong})
         return Reply((yield from api(request)))

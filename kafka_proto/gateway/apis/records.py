@@ -7,12 +7,12 @@ from typing import Any
 
 import attrs
 
-from kafka_proto.broker.ghosts import Written
+from kafka_proto.broker.ghosts import SentRecords
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
 from kafka_proto.gateway.context import (
     NO_ERROR,
-    Context,
+    AskedBroker,
     Handling,
     Reply,
     Waits,
@@ -57,7 +57,7 @@ LEADER_EPOCH = 0
 """Of what is stored: clients do not compare it, as OffsetForLeaderEpoch is not offered."""
 
 
-def produce(here: Context, request: Request) -> Handling:
+def produce(here: AskedBroker, request: Request) -> Handling:
     """Append a batch to each partition; where acks is 0 nothing is answered, but an error closes the connection.
 
     A partition that is named twice has the batch that came last (`KafkaApis.handleProduceRequest` keeps a map).
@@ -99,7 +99,7 @@ def _not_appended(index: int, error: int, reason: str | None = None) -> Fields:
     return {"index": index, "error_code": error, "base_offset": -1, "error_message": reason}
 
 
-def _wrong_place(here: Context, topic: str, index: int) -> int:
+def _wrong_place(here: AskedBroker, topic: str, index: int) -> int:
     """Return the error code for a partition that is not to be written to here; 0 for one of an internal topic."""
     return NO_ERROR if named(topic, index) in INTERNAL_PARTITIONS else wrong_place(here, topic, index)
 
@@ -126,7 +126,7 @@ def _refused(
 
 
 def _batch(
-    here: Context, request: Request, topic: str, index: int, data: bytes, header: BatchHeader
+    here: AskedBroker, request: Request, topic: str, index: int, data: bytes, header: BatchHeader
 ) -> tuple[ProduceRequest, str | None]:
     """Return what is asked about the batch of a partition; its bytes are refused when they would be appended."""
     error, reason, decisions = Error.NONE, None, here.cluster.version.leader
@@ -137,7 +137,7 @@ def _batch(
     except BadBatch as bad:
         error, reason = Error(bad.error), str(bad)
     batch = RecordBatch(
-        (Written(data, here.transaction),), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch,
+        (SentRecords(data, here.transaction),), max(header.producer_id, NO_PRODUCER_ID), header.producer_epoch,
         header.base_sequence, header.is_transactional, timestamp=header.max_timestamp,
         last_offset_delta=header.last_offset_delta,
     )
@@ -148,7 +148,7 @@ def _batch(
 
 
 def _appended(
-    here: Context, key: tuple[str, int], asked: ProduceRequest, reason: str | None, response: Any
+    here: AskedBroker, key: tuple[str, int], asked: ProduceRequest, reason: str | None, response: Any
 ) -> Fields:
     start = response.log_start_offset
     return {"index": key[1], "error_code": number(response.error), "base_offset": response.base_offset,
@@ -156,7 +156,7 @@ def _appended(
             "log_start_offset": -1 if start is None else start}
 
 
-def fetch(here: Context, request: Request) -> Handling:
+def fetch(here: AskedBroker, request: Request) -> Handling:
     """Read each partition; with less than the bytes asked for the answer waits, for as long as the client says."""
     message = request.message
     until = here.now + message["max_wait"]
@@ -167,7 +167,9 @@ def fetch(here: Context, request: Request) -> Handling:
         yield Waits(until)
 
 
-def read(here: Context, request: Request) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int, bool]]:
+def read(
+    here: AskedBroker, request: Request
+) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int, bool]]:
     """Return what a fetch finds, how many bytes of records that is, and whether an error ends its waiting."""
     message = request.message
     level = IsolationLevel.READ_COMMITTED if message["isolation_level"] == 1 else IsolationLevel.READ_UNCOMMITTED
@@ -187,7 +189,7 @@ def read(here: Context, request: Request) -> Generator[tuple[object, ...], tuple
 
 
 def _partition(
-    here: Context, request: Request, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
+    here: AskedBroker, request: Request, topic: str, wanted: Fields, level: IsolationLevel, bound: int, is_first: bool
 ) -> Generator[tuple[object, ...], tuple[Any, ...], tuple[Fields, int]]:
     index, replica = wanted["partition"], request.message["replica_id"]
     wrong = wrong_place(here, topic, index)
@@ -232,7 +234,7 @@ def as_bytes(batch: RecordBatch) -> bytes:
 def data_of(batch: RecordBatch) -> bytes:
     """Return the bytes of a batch as a client wrote them."""
     (written,) = batch.records
-    assert isinstance(written, Written)
+    assert isinstance(written, SentRecords)
     return written.data
 
 
@@ -249,7 +251,7 @@ def record_times(batch: RecordBatch) -> Iterator[int]:
     yield from (header.base_timestamp + record.timestamp_delta for record in read_records(data, header))
 
 
-def list_offsets(here: Context, request: Request) -> Handling:
+def list_offsets(here: AskedBroker, request: Request) -> Handling:
     """Look up the earliest, the latest, or the first offset with a time stamp in each partition."""
     committed = request.message.get("isolation_level", 0) == 1
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
@@ -271,7 +273,7 @@ def list_offsets(here: Context, request: Request) -> Handling:
     return Reply({"topics": tuple({"name": t, "partitions": results} for t, results in found)})
 
 
-def delete_records(here: Context, request: Request) -> Handling:
+def delete_records(here: AskedBroker, request: Request) -> Handling:
     """Delete what is before an offset in each partition."""
 
     def one(topic: str, partition: Any) -> object:

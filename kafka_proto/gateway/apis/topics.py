@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from kafka_proto.broker.coordinator.coordinator import CoordinatorConfig
 from kafka_proto.gateway.codec import Fields
 from kafka_proto.gateway.connection import Request
-from kafka_proto.gateway.context import MOST_PARTITIONS, NO_ERROR, Context, at_once, code, number_of
+from kafka_proto.gateway.context import MOST_PARTITIONS, NO_ERROR, AskedBroker, at_once, code, number_of
 from kafka_proto.requests import INTERNAL_TOPICS, partition_name
 
 LEGAL_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
@@ -24,7 +24,7 @@ TOPIC_SETTINGS = ("cleanup.policy", "max.message.bytes", "message.timestamp.type
 
 
 @at_once
-def metadata(here: Context, request: Request) -> Fields:
+def metadata(here: AskedBroker, request: Request) -> Fields:
     """Say which topics there are; one that is asked for by name is made, where client and broker let it."""
     wanted = request.message["topics"]
     names = [topic["name"] for topic in wanted or ()]
@@ -38,11 +38,11 @@ def metadata(here: Context, request: Request) -> Fields:
     }
 
 
-def _address(here: Context, number: int) -> Fields:
+def _address(here: AskedBroker, number: int) -> Fields:
     return {"host": here.settings.host, "port": here.settings.ports[number - 1]}
 
 
-def _topic(here: Context, name: str, may_create: bool) -> Fields:
+def _topic(here: AskedBroker, name: str, may_create: bool) -> Fields:
     error = NO_ERROR
     if not LEGAL_NAME.fullmatch(name):
         error = code("INVALID_TOPIC_EXCEPTION")
@@ -56,12 +56,12 @@ def _topic(here: Context, name: str, may_create: bool) -> Fields:
     return {"name": name, "error_code": error, "partitions": partitions}
 
 
-def _room(here: Context) -> int:
+def _room(here: AskedBroker) -> int:
     """Return how many partitions may still be made."""
     return MOST_PARTITIONS - sum(here.cluster.topics.values()) - 1
 
 
-def _partition(here: Context, topic: str, index: int) -> Fields:
+def _partition(here: AskedBroker, topic: str, index: int) -> Fields:
     p = partition_name(topic, index)
     return {"partition_index": index, "leader_id": here.leader(p),
             "leader_epoch": here.cluster.known(here.name, p).leader_epoch,
@@ -70,7 +70,7 @@ def _partition(here: Context, topic: str, index: int) -> Fields:
 
 
 @at_once
-def find_coordinator(here: Context, request: Request) -> Fields:
+def find_coordinator(here: AskedBroker, request: Request) -> Fields:
     """Say who coordinates a group or a transactional id; from version 4 on for several keys."""
     message = request.message
     kind = message.get("key_type", GROUP)
@@ -79,7 +79,7 @@ def find_coordinator(here: Context, request: Request) -> Fields:
     return {"coordinators": tuple({"key": key, **_coordinator(here, key, kind)} for key in message["coordinator_keys"])}
 
 
-def _coordinator(here: Context, key: str, kind: int) -> Fields:
+def _coordinator(here: AskedBroker, key: str, kind: int) -> Fields:
     if kind not in (GROUP, TRANSACTION):
         return {"node_id": -1, "host": "", "port": -1, "error_code": code("INVALID_REQUEST")}
     number = here.coordinator(key, kind == GROUP)
@@ -89,7 +89,7 @@ def _coordinator(here: Context, key: str, kind: int) -> Fields:
 
 
 @at_once
-def describe_cluster(here: Context, request: Request) -> Fields:
+def describe_cluster(here: AskedBroker, request: Request) -> Fields:
     """Say which brokers there are."""
     return {
         "cluster_id": here.settings.cluster_id, "controller_id": here.there[0],
@@ -97,7 +97,7 @@ def describe_cluster(here: Context, request: Request) -> Fields:
 
 
 @at_once
-def create_topics(here: Context, request: Request) -> Fields:
+def create_topics(here: AskedBroker, request: Request) -> Fields:
     """Make topics, replicated at once to every broker. Settings of a topic are refused: there are none here."""
     before, results = frozenset(here.cluster.topics), []
     asked = request.message["topics"]
@@ -127,14 +127,14 @@ def _assigned(topic: Fields) -> dict[int, tuple[str, ...]]:
     return {row["partition_index"]: tuple(f"b{number}" for number in row["broker_ids"]) for row in topic["assignments"]}
 
 
-def _factor(here: Context, topic: Fields) -> int:
+def _factor(here: AskedBroker, topic: Fields) -> int:
     """Return how many replicas each partition of a topic has."""
     if topic["assignments"]:
         return len(topic["assignments"][0]["broker_ids"])
     return here.cluster.factor if topic["replication_factor"] == -1 else int(topic["replication_factor"])
 
 
-def _refused(here: Context, before: Collection[str], topic: Fields, partitions: int) -> tuple[str, str | None]:
+def _refused(here: AskedBroker, before: Collection[str], topic: Fields, partitions: int) -> tuple[str, str | None]:
     """Say why a topic is not made; checks stand in Kafka's order (`ReplicationControlManager.createTopics`).
 
     Names are compared with topics that were there before the request.
@@ -183,13 +183,13 @@ def _misassigned(assignments: Sequence[Fields], brokers: Collection[int]) -> str
     return None
 
 
-def _topic_settings(here: Context) -> dict[str, str]:
+def _topic_settings(here: AskedBroker) -> dict[str, str]:
     values = "delete", str(here.settings.max_message_bytes), "CreateTime", str(here.settings.min_insync_replicas)
     return dict(zip(TOPIC_SETTINGS, values, strict=True))
 
 
 @at_once
-def delete_topics(here: Context, request: Request) -> Fields:
+def delete_topics(here: AskedBroker, request: Request) -> Fields:
     """Delete topics with all that is in them, and what groups have committed of them."""
     results = []
     for name, times in Counter(request.message["topic_names"]).items():
@@ -203,7 +203,7 @@ def delete_topics(here: Context, request: Request) -> Fields:
 
 
 @at_once
-def describe_configs(here: Context, request: Request) -> Fields:
+def describe_configs(here: AskedBroker, request: Request) -> Fields:
     """Say the settings of topics and of the broker that mean something here."""
     results = []
     for resource in request.message["resources"]:

@@ -18,7 +18,7 @@ from kafka_proto.replication.specs import kip_320_first_try
 from kafka_proto.replication.specs.kip_101 import offset_for_leader_epoch
 from kafka_proto.replication.specs.kip_320 import is_following_leader_epoch
 from kafka_proto.replication.specs.names import (
-    Names,
+    ReplicationNames,
     end_of,
     follower_leader_epoch,
     hw_of,
@@ -39,7 +39,7 @@ def empty_fetch(following: Following) -> Action:
         "EmptyFetch", exists=two_replicas,
         reason="a fetch that finds no record brings the leader's newer high watermark all the same",
     )
-    def changes(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+    def changes(k: ReplicationNames, view: View, follower: str, leader: str) -> Iterable[Change]:
         """A follower that holds the whole log, or is not sent more yet, learns the leader's high watermark."""
         if not following(view, leader, follower):
             return
@@ -54,7 +54,7 @@ def empty_fetch(following: Following) -> Action:
     "FollowEmptyLog", exists=follower_leader_epoch,
     reason="a replica without records has nothing to truncate, and follows before its leader leads",
 )
-def follow_empty_log(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
+def follow_empty_log(k: ReplicationNames, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A replica without records obeys a request, whether or not its leader has."""
     request = base.newer_request(view, replica, leader, epoch)
     if request is not None and request.leader is not None and end_of(view, replica) == 0:
@@ -65,7 +65,7 @@ def follow_empty_log(k: Names, view: View, replica: str, leader: str, epoch: str
     "DeposedLeaderIncHighWatermark", exists=each("replicas"),
     reason="a leader that has not heard of its successor counts the fetches that it heard",
 )
-def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+def deposed_leader_inc_high_watermark(k: ReplicationNames, view: View, leader: str) -> Iterable[Change]:
     """A deposed leader's high watermark passes a record that every member of the ISR it knows holds, as it does."""
     if not base.presumes_leadership(view, leader) or base.is_true_leader(view, leader):
         return
@@ -81,7 +81,7 @@ def deposed_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iter
     "ForgetHighWatermark", exists=each("replicas"),
     reason="a high watermark is on disk as of its last checkpoint, and a crash takes it back there",
 )
-def forget_high_watermark(k: Names, view: View, replica: str) -> Iterable[Change]:
+def forget_high_watermark(k: ReplicationNames, view: View, replica: str) -> Iterable[Change]:
     """A replica crashes, and comes back with the high watermark of some checkpoint.
 
     One that leads is deposed before it acts on that: it is forgotten then.
@@ -99,7 +99,7 @@ def late_shrink_isr(following: Following) -> Action:
         "LateShrinkIsr", exists=two_replicas,
         reason="who lagged when its leader proposed to go on without it has caught up when the controller agrees",
     )
-    def changes(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+    def changes(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
         """The true leader takes a follower out that is in step with it by now."""
         if not base.is_true_leader(view, leader) or follower not in isr_of(view, leader):
             return
@@ -113,7 +113,7 @@ def late_shrink_isr(following: Following) -> Action:
     "LateExpandIsr", exists=two_replicas,
     reason="who was caught up when it fetched has moved on when the controller agrees",
 )
-def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def late_expand_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a replica in that follows somebody else, or does not hold all that is committed, by now."""
     if not base.is_true_leader(view, leader) or follower in isr_of(view, leader):
         return
@@ -126,7 +126,7 @@ def late_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterabl
     "StaleIncHighWatermark", exists=each("replicas"),
     reason="a leader counts the fetches that it heard, whatever became of who sent them",
 )
-def stale_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+def stale_inc_high_watermark(k: ReplicationNames, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that some member of the ISR it knows does not hold now."""
     if not base.presumes_leadership(view, leader):
         return
@@ -143,7 +143,7 @@ def stale_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Chan
     "FollowShorterLog", exists=follower_leader_epoch,
     reason="a replica that would truncate beyond its end offset has nothing to truncate, and follows",
 )
-def follow_shorter_log(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
+def follow_shorter_log(k: ReplicationNames, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A replica whose log ends below where the leader leaves the epoch of its last record keeps all of it (KIP-101)."""
     request = base.newer_request(view, replica, leader, epoch)
     if request is None or request.leader is None:
@@ -157,7 +157,7 @@ def follow_shorter_log(k: Names, view: View, replica: str, leader: str, epoch: s
     "TruncateOnce", exists=two_replicas,
     reason="a follower truncates by one answer at a time, and may have to ask again",
 )
-def truncate_once(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+def truncate_once(k: ReplicationNames, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower that cannot fetch cuts by what the leader has of its last epoch, which need not be enough."""
     if not kip_320_first_try.is_following(view, leader, follower):
         return

@@ -46,7 +46,7 @@ class IsrMessage:
 
 
 @attrs.frozen
-class Names:
+class AsyncIsrNames:
     """The constants of a model. The two bounds belong to the constraint, not to the module."""
 
     replicas: tuple[str, ...]
@@ -60,7 +60,7 @@ class Names:
         return tuple(replica for replica in self.replicas if replica != LEADER)
 
 
-def initial(k: Names) -> dict[str, Value]:
+def initial(k: AsyncIsrNames) -> dict[str, Value]:
     """The initial state (`Init`): everybody is in sync, and nothing is written, proposed or decided."""
     state: dict[str, Value] = {"requests": frozenset(), "updates": frozenset()}
     for side in ("controllerState", "leaderState"):
@@ -78,7 +78,7 @@ def offset_of(view: View, replica: str) -> int:
     return cast(int, view.at("leaderState", "offsets", replica))
 
 
-def high_watermark(k: Names, view: View) -> int:
+def high_watermark(k: AsyncIsrNames, view: View) -> int:
     """The leader's high watermark (`HighWatermark`): a proposed member counts from then on (or not: RP-10)."""
     isr, pending = view.at("leaderState", "isr"), view.at("leaderState", "pendingIsr")
     members = k.counted(isr, pending)
@@ -86,7 +86,7 @@ def high_watermark(k: Names, view: View) -> int:
 
 
 @action("ControllerShrinkIsr", exists=each("followers"), kind=Kind.PERTURBATION)
-def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
+def controller_shrink_isr(k: AsyncIsrNames, view: View, replica: str) -> Iterable[Change]:
     """A follower fails."""
     isr = view.at("controllerState", "isr")
     if replica in isr:
@@ -104,7 +104,7 @@ def controller_write_isr(view: View, isr: Isr) -> Writes:
 
 
 @action("ControllerHandleRequest")
-def controller_handle_request(k: Names, view: View) -> Iterable[Change]:
+def controller_handle_request(k: AsyncIsrNames, view: View) -> Iterable[Change]:
     """A proposal is accepted if the leader knew the current version."""
     version = view.at("controllerState", "version")
     for request in in_order(view["requests"]):
@@ -114,7 +114,7 @@ def controller_handle_request(k: Names, view: View) -> Iterable[Change]:
 
 
 @action("LeaderRequestShrinkIsr", exists=each("followers"))
-def leader_request_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
+def leader_request_shrink_isr(k: AsyncIsrNames, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes to take a follower out, for whatever reason."""
     isr = view.at("leaderState", "isr")
     if replica in isr:
@@ -122,7 +122,7 @@ def leader_request_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Ch
 
 
 @action("LeaderRequestExpandIsr", exists=each("followers"))
-def leader_request_expand_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
+def leader_request_expand_isr(k: AsyncIsrNames, view: View, replica: str) -> Iterable[Change]:
     """The leader proposes to let a replica in that has reached the high watermark."""
     isr = view.at("leaderState", "isr")
     if replica not in isr and offset_of(view, replica) >= high_watermark(k, view):
@@ -140,14 +140,14 @@ def leader_request(view: View, isr: Isr) -> Writes:
 
 
 @action("LeaderWrite")
-def leader_write(k: Names, view: View) -> Iterable[Change]:
+def leader_write(k: AsyncIsrNames, view: View) -> Iterable[Change]:
     """The leader's own offset moves."""
     offset = offset_of(view, LEADER) + 1
     yield Change(((slot("leaderState", "offsets", LEADER), offset),), f"{LEADER} to {offset}")
 
 
 @action("LeaderHandleUpdate")
-def leader_handle_update(k: Names, view: View) -> Iterable[Change]:
+def leader_handle_update(k: AsyncIsrNames, view: View) -> Iterable[Change]:
     """The leader learns of a newer ISR and forgets what it has proposed."""
     version = view.at("leaderState", "version")
     for update in in_order(view["updates"]):
@@ -162,7 +162,7 @@ def leader_handle_update(k: Names, view: View) -> Iterable[Change]:
 
 
 @action("FollowerReplicate", exists=each("followers"))
-def follower_replicate(k: Names, view: View, replica: str) -> Iterable[Change]:
+def follower_replicate(k: AsyncIsrNames, view: View, replica: str) -> Iterable[Change]:
     """A follower that is behind the leader moves on."""
     offset = offset_of(view, replica)
     if offset < offset_of(view, LEADER):
@@ -190,7 +190,7 @@ NEXT: Next = (
 """The next-state relation: a step of any of these."""
 
 
-def constraint(k: Names) -> Callable[[View], bool]:
+def constraint(k: AsyncIsrNames) -> Callable[[View], bool]:
     """Return what says whether a state is kept: the controller's version and every offset within their bounds."""
 
     def within(view: View) -> bool:
@@ -201,7 +201,7 @@ def constraint(k: Names) -> Callable[[View], bool]:
     return within
 
 
-def properties(k: Names) -> tuple[Property, ...]:
+def properties(k: AsyncIsrNames) -> tuple[Property, ...]:
     """Return the invariants of the module, and a witness that the ISR grows again."""
 
     def valid_high_watermark(view: View, replica: str) -> Reason:
@@ -229,7 +229,7 @@ def isr_expands(view: View, step: Step) -> bool:
     return step.action == "ControllerHandleRequest" and len(dict(step.writes)[isr]) > len(view[isr])
 
 
-def type_check(k: Names, view: View, lowest_pending_version: int) -> Reason:
+def type_check(k: AsyncIsrNames, view: View, lowest_pending_version: int) -> Reason:
     """Say which variable is not of its type, in a sentence."""
     lowest = {
         slot("controllerState", "version"): 0,
@@ -251,9 +251,9 @@ def type_check(k: Names, view: View, lowest_pending_version: int) -> Reason:
     return None
 
 
-def constants(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Names:
+def constants(sizes: Mapping[str, int], settings: Mapping[str, str]) -> AsyncIsrNames:
     """Return the constants for the given sizes and settings."""
-    bounds = Names(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"])
+    bounds = AsyncIsrNames(replicas(sizes["replicas"]), sizes["max-version"], sizes["max-offset"])
     return departed(bounds, DEPARTURES, COUNTS[settings["counts"]])
 
 

@@ -16,7 +16,7 @@ from kafka_proto.replication.records import Isr, LeaderAndIsrRequest, Record
 from kafka_proto.replication.specs.names import (
     NOBODY,
     Known,
-    Names,
+    ReplicationNames,
     end_of,
     epoch_of,
     hw_of,
@@ -29,7 +29,7 @@ from kafka_proto.replication.specs.names import (
 
 
 @action("ControllerElectLeader", exists=each("replicas"), kind=Kind.PERTURBATION)
-def controller_elect_leader(k: Names, view: View, new_leader: str) -> Iterable[Change]:
+def controller_elect_leader(k: ReplicationNames, view: View, new_leader: str) -> Iterable[Change]:
     """Another member of the ISR becomes leader; the choice is the controller's."""
     members = view.at("quorumState", "isr")
     if not leadership.may_elect(new_leader, view.at("quorumState", "leader"), members):
@@ -39,7 +39,7 @@ def controller_elect_leader(k: Names, view: View, new_leader: str) -> Iterable[C
 
 
 @action("ControllerShrinkIsr", exists=each("replicas"), kind=Kind.PERTURBATION)
-def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change]:
+def controller_shrink_isr(k: ReplicationNames, view: View, replica: str) -> Iterable[Change]:
     """The controller takes a failed replica out of the ISR, and out of office."""
     members = view.at("quorumState", "isr")
     shrunk = k.version.shrink_by_controller(replica, view.at("quorumState", "leader"), members)
@@ -49,7 +49,7 @@ def controller_shrink_isr(k: Names, view: View, replica: str) -> Iterable[Change
         yield Change(writes, replica)
 
 
-def controller_update_isr(k: Names, view: View, leader: str | None, members: Isr) -> Writes | None:
+def controller_update_isr(k: ReplicationNames, view: View, leader: str | None, members: Isr) -> Writes | None:
     """Change the quorum's state in a new leader epoch and announce it (`ControllerUpdateIsr`)."""
     epoch = view["nextLeaderEpoch"]
     if epoch > k.max_leader_epoch:
@@ -64,7 +64,7 @@ def controller_update_isr(k: Names, view: View, leader: str | None, members: Isr
 
 
 @action("BecomeLeader", exists=each("epochs"))
-def become_leader(k: Names, view: View, epoch: str) -> Iterable[Change]:
+def become_leader(k: ReplicationNames, view: View, epoch: str) -> Iterable[Change]:
     """The replica that a LeaderAndIsr request names leads from now on, with the high watermark it has."""
     request = request_of(view, epoch)
     if request is None or request.leader is None:
@@ -83,7 +83,7 @@ def obeyed(replica: str, request: LeaderAndIsrRequest) -> Writes:
 
 
 @action("LeaderWrite", exists=each("replicas"))
-def leader_write(k: Names, view: View, replica: str) -> Iterable[Change]:
+def leader_write(k: ReplicationNames, view: View, replica: str) -> Iterable[Change]:
     """A presumed leader appends the next record, in the epoch it knows."""
     if not presumes_leadership(view, replica):
         return
@@ -139,7 +139,7 @@ def expand_to(leader: str, members: Isr, follower: str) -> Change:
 
 
 @action("LeaderShrinkIsr", exists=two_replicas)
-def leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def leader_shrink_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader takes a follower out that does not follow it, or not up to its end offset."""
     if not is_true_leader(view, leader):
         return
@@ -152,7 +152,7 @@ def leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Itera
 
 
 @action("LeaderExpandIsr", exists=two_replicas)
-def leader_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def leader_expand_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark."""
     if not is_true_leader(view, leader):
         return
@@ -172,7 +172,7 @@ def is_follower_caught_up(view: View, leader: str, follower: str, end_offset: in
 
 
 @action("LeaderIncHighWatermark", exists=each("replicas"))
-def leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+def leader_inc_high_watermark(k: ReplicationNames, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds, in whatever epoch."""
     if not presumes_leadership(view, leader):
         return
@@ -239,7 +239,7 @@ def truncated(view: View, replica: str, offset: int) -> Writes:
 
 
 @action("FollowerReplicate", exists=two_replicas)
-def follower_replicate(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+def follower_replicate(k: ReplicationNames, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record from whoever it believes to lead and presumes so, in whatever epoch."""
     if not presumes_leadership(view, leader):
         return
@@ -247,7 +247,7 @@ def follower_replicate(k: Names, view: View, follower: str, leader: str) -> Iter
         yield from replicate_to(k, view, leader, follower)
 
 
-def replicate_to(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def replicate_to(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The next record of the leader's log and its high watermark reach the follower (`ReplicateTo`)."""
     end = end_of(view, follower)
     if not log.may_replicate(end_of(view, leader), end, k.log_size):

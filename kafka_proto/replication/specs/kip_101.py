@@ -8,7 +8,7 @@ from harness.model import View
 from harness.model.spec import Change, Next, action
 from kafka_proto.replication import truncation
 from kafka_proto.replication.specs import kafka_replication as base
-from kafka_proto.replication.specs.names import Names, end_of, follower_leader_epoch, hw_of, log_of
+from kafka_proto.replication.specs.names import ReplicationNames, end_of, follower_leader_epoch, hw_of, log_of
 
 
 def offset_for_leader_epoch(view: View, leader: str, follower: str) -> int:
@@ -19,7 +19,9 @@ def offset_for_leader_epoch(view: View, leader: str, follower: str) -> int:
 
 
 @action("BecomeFollowerTruncateKip101", exists=follower_leader_epoch)
-def become_follower_truncate_kip101(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
+def become_follower_truncate_kip101(
+    k: ReplicationNames, view: View, replica: str, leader: str, epoch: str
+) -> Iterable[Change]:
     """A new follower drops what the leader does not have of its last epoch; the leader may be of any epoch."""
     yield from base.become_follower_and_truncate_to(view, replica, leader, epoch, offset_for_leader_epoch)
 

@@ -10,7 +10,7 @@ from harness.model import View
 from harness.model.spec import Change, Next, action
 from kafka_proto.replication import truncation
 from kafka_proto.replication.specs import kafka_replication as base
-from kafka_proto.replication.specs.names import Names, end_of, follower_leader_epoch, log_of
+from kafka_proto.replication.specs.names import ReplicationNames, end_of, follower_leader_epoch, log_of
 
 
 def first_non_matching_offset(view: View, leader: str, follower: str) -> int:
@@ -21,7 +21,9 @@ def first_non_matching_offset(view: View, leader: str, follower: str) -> int:
 
 
 @action("BecomeFollowerTruncateKip279", exists=follower_leader_epoch)
-def become_follower_truncate_kip279(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
+def become_follower_truncate_kip279(
+    k: ReplicationNames, view: View, replica: str, leader: str, epoch: str
+) -> Iterable[Change]:
     """A new follower drops what it does not share with the leader, which may be of any epoch.
 
     For an empty log both arms of the spec's disjunction are true: there are two ways then.

@@ -12,7 +12,7 @@ from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
     Known,
-    Names,
+    ReplicationNames,
     end_of,
     epoch_of,
     follower_leader_epoch,
@@ -37,7 +37,7 @@ def followed_end(view: View, leader: str, follower: str) -> int | None:
 
 
 @action("FencedLeaderExpandIsr", exists=two_replicas)
-def fenced_leader_expand_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def fenced_leader_expand_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
     if not base.is_true_leader(view, leader):
         return
@@ -47,7 +47,7 @@ def fenced_leader_expand_isr(k: Names, view: View, leader: str, follower: str) -
 
 
 @action("FencedLeaderShrinkIsr", exists=two_replicas)
-def fenced_leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def fenced_leader_shrink_isr(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader takes a follower out that is of another epoch or lags behind: both are ways to allow it."""
     if not base.is_true_leader(view, leader):
         return
@@ -61,7 +61,7 @@ def fenced_leader_shrink_isr(k: Names, view: View, leader: str, follower: str) -
 
 
 @action("FencedLeaderIncHighWatermark", exists=each("replicas"))
-def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+def fenced_leader_inc_high_watermark(k: ReplicationNames, view: View, leader: str) -> Iterable[Change]:
     """A leader's high watermark passes a record that every member of its ISR holds, following its epoch.
 
     That it presumes to lead is a guard about each member of its ISR, in the spec: without members there is none.
@@ -77,7 +77,7 @@ def fenced_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Itera
 
 @action("FencedBecomeFollowerAndTruncate", exists=follower_leader_epoch)
 def fenced_become_follower_and_truncate(
-    k: Names, view: View, replica: str, leader: str, epoch: str
+    k: ReplicationNames, view: View, replica: str, leader: str, epoch: str
 ) -> Iterable[Change]:
     """A replica becomes a follower once its leader is in the epoch of the request, and truncates by that one's log."""
     request = base.newer_request(view, replica, leader, epoch)
@@ -94,7 +94,7 @@ def fenced_become_follower_and_truncate(
 
 
 @action("FencedFollowerFetch", exists=two_replicas)
-def fenced_follower_fetch(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+def fenced_follower_fetch(k: ReplicationNames, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record from the leader whose epoch it follows."""
     if is_following_leader_epoch(view, leader, follower):
         yield from base.replicate_to(k, view, leader, follower)

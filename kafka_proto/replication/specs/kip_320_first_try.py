@@ -14,7 +14,7 @@ from kafka_proto.replication import isr, truncation
 from kafka_proto.replication.specs import kafka_replication as base
 from kafka_proto.replication.specs.kip_279 import first_non_matching_offset
 from kafka_proto.replication.specs.names import (
-    Names,
+    ReplicationNames,
     end_of,
     epoch_of,
     follower_leader_epoch,
@@ -36,7 +36,7 @@ def is_caught_up(view: View, leader: str, follower: str, end_offset: int) -> boo
 
 
 @action("LeaderExpandIsrBetterFencing", exists=two_replicas)
-def leader_expand_isr_better_fencing(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def leader_expand_isr_better_fencing(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader lets a follower in that has reached its high watermark, when that is in the current epoch."""
     if not base.is_true_leader(view, leader):
         return
@@ -51,7 +51,7 @@ def leader_expand_isr_better_fencing(k: Names, view: View, leader: str, follower
 
 
 @action("LeaderShrinkIsrBetterFencing", exists=two_replicas)
-def leader_shrink_isr_better_fencing(k: Names, view: View, leader: str, follower: str) -> Iterable[Change]:
+def leader_shrink_isr_better_fencing(k: ReplicationNames, view: View, leader: str, follower: str) -> Iterable[Change]:
     """The true leader takes a follower out whose last record is not of the same epoch as its own."""
     if not base.is_true_leader(view, leader):
         return
@@ -63,7 +63,7 @@ def leader_shrink_isr_better_fencing(k: Names, view: View, leader: str, follower
 
 
 @action("ImprovedLeaderIncHighWatermark", exists=each("replicas"))
-def improved_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Iterable[Change]:
+def improved_leader_inc_high_watermark(k: ReplicationNames, view: View, leader: str) -> Iterable[Change]:
     """A presumed leader's high watermark passes a record that every member of its ISR holds in the same epoch."""
     if not base.presumes_leadership(view, leader):
         return
@@ -77,7 +77,7 @@ def improved_leader_inc_high_watermark(k: Names, view: View, leader: str) -> Ite
 
 
 @action("BecomeFollower", exists=follower_leader_epoch)
-def become_follower(k: Names, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
+def become_follower(k: ReplicationNames, view: View, replica: str, leader: str, epoch: str) -> Iterable[Change]:
     """A replica obeys a LeaderAndIsr request that makes another one leader, and keeps its log as it is."""
     request = base.newer_request(view, replica, leader, epoch)
     if request is not None:
@@ -85,14 +85,14 @@ def become_follower(k: Names, view: View, replica: str, leader: str, epoch: str)
 
 
 @action("FollowerFetch", exists=two_replicas)
-def follower_fetch(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+def follower_fetch(k: ReplicationNames, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower copies the next record if its last one has the epoch that the leader has at that offset."""
     if is_following(view, leader, follower) and is_caught_up(view, leader, follower, end_of(view, follower)):
         yield from base.replicate_to(k, view, leader, follower)
 
 
 @action("FollowerTruncate", exists=two_replicas)
-def follower_truncate(k: Names, view: View, follower: str, leader: str) -> Iterable[Change]:
+def follower_truncate(k: ReplicationNames, view: View, follower: str, leader: str) -> Iterable[Change]:
     """A follower that cannot fetch truncates to the last record that it shares with the leader."""
     if not is_following(view, leader, follower):
         return

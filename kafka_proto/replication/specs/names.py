@@ -27,7 +27,7 @@ NONE = FrozenMap({"$str": NOBODY})
 
 
 @attrs.frozen
-class Names:
+class ReplicationNames:
     """The constants of a model, and the version of the base module."""
 
     replicas: tuple[str, ...]
@@ -42,9 +42,9 @@ class Names:
         return tuple(str(epoch) for epoch in range(self.max_leader_epoch + 1))
 
 
-def names(sizes: Mapping[str, int], settings: Mapping[str, str]) -> Names:
+def names(sizes: Mapping[str, int], settings: Mapping[str, str]) -> ReplicationNames:
     """Return the constants for the given sizes: replicas r1.., and the repairs that the settings name."""
-    return Names(
+    return ReplicationNames(
         replicas(sizes["replicas"]), sizes["log-size"], sizes["max-records"], sizes["max-leader-epoch"],
         departed(AS_WRITTEN, DEPARTURES, settings["repair"]),
     )
@@ -54,7 +54,7 @@ def replicas(number: int) -> tuple[str, ...]:
     return tuple(f"r{n + 1}" for n in range(number))
 
 
-def initial(k: Names) -> dict[str, Value]:
+def initial(k: ReplicationNames) -> dict[str, Value]:
     """The initial state (`Init`): empty logs, nobody leads, every replica is in the quorum's ISR."""
     state: dict[str, Value] = {"nextLeaderEpoch": 0, "nextRecordId": 0}
     for replica in k.replicas:
@@ -135,12 +135,12 @@ def request_of(view: View, epoch: str) -> LeaderAndIsrRequest | None:
     return cast("LeaderAndIsrRequest | None", view.at("leaderAndIsrRequests", epoch))
 
 
-def two_replicas(k: Names) -> Iterable[Index]:
+def two_replicas(k: ReplicationNames) -> Iterable[Index]:
     """Pairs of different replicas. With a replica and itself no action that is about two of them is ever possible."""
     return permutations(k.replicas, 2)
 
 
-def follower_leader_epoch(k: Names) -> Iterable[Index]:
+def follower_leader_epoch(k: ReplicationNames) -> Iterable[Index]:
     """A replica, another one that may lead it (S10: or nobody), and the epoch of a request."""
     leaders = k.version.leaders(k.replicas, NOBODY)
     return ((r, leader, epoch) for r, leader, epoch in product(k.replicas, leaders, k.epochs) if r != leader)

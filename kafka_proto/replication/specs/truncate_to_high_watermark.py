@@ -8,7 +8,7 @@ from harness.model import View
 from harness.model.spec import Change, Next, action
 from kafka_proto.replication import truncation
 from kafka_proto.replication.specs import kafka_replication as base
-from kafka_proto.replication.specs.names import Names, follower_leader_epoch, hw_of
+from kafka_proto.replication.specs.names import ReplicationNames, follower_leader_epoch, hw_of
 
 
 def own_high_watermark(view: View, leader: str, follower: str) -> int:
@@ -18,7 +18,7 @@ def own_high_watermark(view: View, leader: str, follower: str) -> int:
 
 @action("BecomeFollowerTruncateToHighWatermark", exists=follower_leader_epoch)
 def become_follower_truncate_to_high_watermark(
-    k: Names, view: View, replica: str, leader: str, epoch: str
+    k: ReplicationNames, view: View, replica: str, leader: str, epoch: str
 ) -> Iterable[Change]:
     """A new follower drops all that it does not know to be committed."""
     yield from base.become_follower_and_truncate_to(view, replica, leader, epoch, own_high_watermark)

@@ -6,9 +6,9 @@ from kafka_proto.replication.following import ask_where_to_truncate, truncate_to
 from kafka_proto.replication.high_watermark import counted
 from kafka_proto.replication.isr import may_expand
 from kafka_proto.replication.leading import answer_end_offset, answer_fetch
-from kafka_proto.replication.replica_state import Version
+from kafka_proto.replication.replica_state import ReplicaVersion
 
-KIP_101 = Version(
+KIP_101 = ReplicaVersion(
     name="kip-101",
     title="truncation by leader epoch",
     follow=ask_where_to_truncate,

@@ -6,9 +6,9 @@ from kafka_proto.replication.following import ask_where_to_truncate, truncate_or
 from kafka_proto.replication.high_watermark import counted
 from kafka_proto.replication.isr import may_expand
 from kafka_proto.replication.leading import answer_fetch, answer_largest_epoch
-from kafka_proto.replication.replica_state import Version
+from kafka_proto.replication.replica_state import ReplicaVersion
 
-KIP_279 = Version(
+KIP_279 = ReplicaVersion(
     name="kip-279",
     title="truncation to the last shared record",
     follow=ask_where_to_truncate,

@@ -6,9 +6,9 @@ from kafka_proto.replication.following import ask_where_to_truncate, truncate_or
 from kafka_proto.replication.high_watermark import counted
 from kafka_proto.replication.isr import may_expand_in_epoch
 from kafka_proto.replication.leading import answer_fetch_in_epoch, answer_look_up_in_epoch
-from kafka_proto.replication.replica_state import Version
+from kafka_proto.replication.replica_state import ReplicaVersion
 
-KIP_320 = Version(
+KIP_320 = ReplicaVersion(
     name="kip-320",
     title="fencing by leader epoch",
     follow=ask_where_to_truncate,

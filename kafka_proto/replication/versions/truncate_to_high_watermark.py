@@ -6,9 +6,9 @@ from kafka_proto.replication.following import truncate_to_end_offset, truncate_t
 from kafka_proto.replication.high_watermark import counted
 from kafka_proto.replication.isr import may_expand
 from kafka_proto.replication.leading import answer_end_offset, answer_fetch
-from kafka_proto.replication.replica_state import Version
+from kafka_proto.replication.replica_state import ReplicaVersion
 
-TRUNCATE_TO_HIGH_WATERMARK = Version(
+TRUNCATE_TO_HIGH_WATERMARK = ReplicaVersion(
     name="truncate-to-high-watermark",
     title="truncation to the own high watermark",
     follow=truncate_to_high_watermark,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.node import Node, elect, handle, holding, new_node, next_deadline, pass_time
-from support.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
+from support.brokers.node import Node, elect, handle, holding, new_node, next_deadline, pass_time
+from support.runs.one_transaction import IDS, INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role

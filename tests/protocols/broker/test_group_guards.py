@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.node import handle, new_node, without_topic
+from support.brokers.node import handle, new_node, without_topic
 
 from harness.model import FrozenMap
 from kafka_proto.broker.group.coordinator import GroupCoordinator, commit_batch, fetch_offset

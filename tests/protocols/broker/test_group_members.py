@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from support.members import GROUP, REBALANCE, SESSION, Members
+from support.brokers.members import GROUP, REBALANCE, SESSION, Members
 
 from harness.model import canonical_text
 from kafka_proto.broker.group.coordinator import GroupCoordinator, with_group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.one_transaction import INIT, ONGOING, ask, coordinator, error_of
+from support.runs.one_transaction import INIT, ONGOING, ask, coordinator, error_of
 
 from harness.model import FrozenMap
 from kafka_proto.broker.coordinator import coordinator as role

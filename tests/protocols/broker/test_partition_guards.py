@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from support.node import handle, new_node
+from support.brokers.node import handle, new_node
 
 from kafka_proto.broker.leader.admission import admit, append_batch, append_marker, refusal
 from kafka_proto.broker.leader.appending import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.node import handle, new_node
+from support.brokers.node import handle, new_node
 
 from kafka_proto.broker.group.coordinator import refused_commit, refused_commit_as_few_replicas
 from kafka_proto.broker.leader.state import Operation

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.node import Node, deliver_held, elect, handle, holding, new_node, next_deadline, pass_time
+from support.brokers.node import Node, deliver_held, elect, handle, holding, new_node, next_deadline, pass_time
 
 from kafka_proto.broker.coordinator.transaction import VALID_PREVIOUS, TxnState
 from kafka_proto.broker.group.offsets import load

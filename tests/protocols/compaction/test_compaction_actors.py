@@ -5,21 +5,21 @@ from __future__ import annotations
 from itertools import chain, islice
 
 import pytest
-from support.compaction_runs import MODELS
-from support.plain_search import search
-from support.refining import runs_of
+from support.runs.compaction_runs import MODELS
+from support.runs.refinement_runs import runs_of
+from support.searches.plain_search import search
 
 from compaction.actor_properties import SAFETY
 from compaction.bookkeeper import BOOKKEEPER, LedgerState, Store
 from compaction.scenarios import SCENARIOS
 from harness.model import NO_FAULTS, Faults, Scenario, find_model, find_scenario, model_of
 from harness.record import Recorder, header_of, history_of
-from harness.simulate.plan import Plan, everything, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.strategies import NAMES
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs.plan import Plan, everything, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import NAMES
+from harness.simulate.trails.replay import replay_plain
 
 FLAWED = [row for row in SCENARIOS if row.expected is not None]
 EVERYBODY = ("broker", "producer", "r1")

@@ -11,15 +11,15 @@ from typing import Any
 
 import attrs
 import pytest
-from support.actor_mutants import Mutant, knowing
-from support.compaction_runs import MODELS
-from support.refining import runs_of
+from support.mutants.actor_mutants import Mutant, knowing
+from support.runs.compaction_runs import MODELS
+from support.runs.refinement_runs import runs_of
 
 from compaction.compactor import latest_for_key
 from harness.model import NO_FAULTS, Faults, Model, Turn, find_model
-from harness.simulate.plan import Plan
-from harness.simulate.run import Run
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.run import Run
+from harness.simulate.states.tables import Tables
 
 PLAIN, TRIMMING = MODELS
 CRASH = Faults(crash=1, targets=("broker",))

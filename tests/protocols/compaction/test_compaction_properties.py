@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from support.spec_states import state
+from support.searches.spec_states import state
 
 from harness.model import Model, Value, View, find_model
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import attrs
 import pytest
-from support.actor_mutants import Mutant, knowing
-from support.plain_search import search
-from support.refining import freezing, remade
+from support.mutants.actor_mutants import Mutant, knowing
+from support.runs.refinement_runs import freezing, remade
+from support.searches.plain_search import search
 
 from compaction.extensions import EXTENSIONS
 from compaction.properties import CHECKED
 from compaction.records import PhaseOneResult
 from compaction.refinement import BY
 from harness.model import Faults, FrozenMap, Model, Turn, find_model
-from harness.simulate.nodes import Option
-from harness.simulate.plan import Plan
-from harness.simulate.strategy import RandomStrategy
+from harness.simulate.runs.plan import Plan
+from harness.simulate.states.nodes import Option
+from harness.simulate.strategies.strategy import RandomStrategy
 from harness.verify.refinement import Refined, Refiner
 from harness.verify.simulated_runs import refine_runs
 

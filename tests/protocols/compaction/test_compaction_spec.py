@@ -13,9 +13,9 @@ from typing import Any
 
 import attrs
 import pytest
-from support.compaction_spec_mutants import MUTANTS
+from support.mutants.compaction_spec_mutants import MUTANTS
 from support.paths import DATA
-from support.plain_search import search
+from support.searches.plain_search import search
 
 from compaction import system
 from compaction.compactor import TRANSITIONS, CompactorState

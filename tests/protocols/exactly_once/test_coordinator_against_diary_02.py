@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 import pytest
-from support.coordinator_departures import BY_VERSION, NOT_APPLIED
-from support.coordinator_runs import ROWS, VERSIONS, Sum, compare
+from support.runs.coordinator_departures import BY_VERSION, NOT_APPLIED
+from support.runs.coordinator_runs import ROWS, VERSIONS, Sum, compare
 
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator import init_producer_id, loading, outcome

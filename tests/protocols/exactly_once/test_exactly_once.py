@@ -7,15 +7,15 @@ from pathlib import Path
 
 import attrs
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 
 from harness.model import Faults, Model, Refusal, Scenario, View, find_model, find_scenario, model_of
 from harness.model.faults import FAULT_KINDS
-from harness.simulate.plan import everything, plan_of
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import PctStrategy, RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import everything, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import PctStrategy, RandomStrategy
 from kafka_proto.broker.logs.replicated import REPLICA
 from kafka_proto.broker.parts import LEADER
 from kafka_proto.clients.producer import FAMILIES
@@ -169,6 +169,16 @@ def test_a_leader_knows_of_its_log_what_its_records_say() -> None:
                         assert mine.log == log_of_replica(replica)
                         later += replica.leader_epoch > 0 and any(entry.epoch == 0 for entry in replica.log)
     assert later
+
+
+def test_a_transaction_on_replicated_logs_is_searched_completely() -> None:
+    """One producer, one transaction, two brokers and an election: every order of what they send each other."""
+    sizes = {"producers": 1, "idempotent-producers": 0, "transactional-ids": 1, "transactions": 1, "records": 1,
+             "offsets": 0, "partitions": 1, "brokers": 2, "consumers": 0, "replication-factor": 2, "elections": 1,
+             "deletions": 0}
+    found = call("check", "exactly-once/kip-890", "--set", "log=replicated", "--timers", 0, "--memory", 2_000, "--json",
+                 *(word for name, number in sizes.items() for word in ("--size", f"{name}={number}"))).json
+    assert (found["verdict"], found["distinct"], found["complete"]) == ("ok", 15_261, True)
 
 
 def test_what_only_replicated_logs_have_is_refused_without_them() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import attrs
 import pytest
-from support import renaming
-from support.command_line import call
-from support.renaming import departures, numbers, walk
+from support.commands.command_line import call
+from support.runs import renaming
+from support.runs.renaming import departures, numbers, walk
 
 from harness.model import Faults, Model, find_model
 from harness.model.fresh import Sort, declared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kafka_proto.clients.producer import FAMILIES, Family, Verdict
+from kafka_proto.clients.producer import FAMILIES, AnswerVerdict, Family
 from kafka_proto.clients.producer.idempotent import (
     IdempotentProducer,
     Sequences,
@@ -61,13 +61,13 @@ def test_a_producer_id_is_asked_for_once_and_again_after_a_pause() -> None:
     asked = asked_for_id(producer)
     assert next_init(NEW, asked) is None
     refused = initialized(asked, InitProducerIdResponse(Error.COORDINATOR_LOAD_IN_PROGRESS))
-    assert refused.verdict is Verdict.RETRY and next_init(NEW, refused.producer) is None
+    assert refused.verdict is AnswerVerdict.RETRY and next_init(NEW, refused.producer) is None
     assert backs_off(refused.producer) and not backs_off(rested(refused.producer))
     assert next_init(NEW, rested(refused.producer)) is not None
     assert next_init(NEW, connection_lost(asked, (), was_asked=True)) is not None
     assert next_init(NEW, connection_lost(asked, (), was_asked=False)) is None
     given = initialized(asked, InitProducerIdResponse(Error.NONE, 7, 0))
-    assert given.verdict is Verdict.DONE and next_init(NEW, given.producer) is None
+    assert given.verdict is AnswerVerdict.DONE and next_init(NEW, given.producer) is None
     assert [request.transactional_id for _, request in next_produces(NEW, given.producer, 5)] == [None]
 
 
@@ -88,7 +88,7 @@ def test_what_is_answered_is_acknowledged_once(error: Error) -> None:
     """A second answer, or one after a time-out, is for nothing."""
     producer, _ = dispatched(written("T-0 a b"))
     done = answered(NEW, producer, 1, error)
-    assert (done.verdict, done.acknowledged, done.producer.batches) == (Verdict.DONE, ("a", "b"), ())
+    assert (done.verdict, done.acknowledged, done.producer.batches) == (AnswerVerdict.DONE, ("a", "b"), ())
     again = answered(NEW, done.producer, 1, error)
     assert again.acknowledged == () and again.producer == done.producer
 
@@ -105,9 +105,9 @@ def test_what_was_on_a_lost_connection_goes_again_as_it_was_one_after_the_other(
 
 
 @pytest.mark.parametrize(("error", "verdict"), [
-    (Error.NOT_ENOUGH_REPLICAS, Verdict.RETRY), (Error.NOT_LEADER_OR_FOLLOWER, Verdict.LOOK_UP),
+    (Error.NOT_ENOUGH_REPLICAS, AnswerVerdict.RETRY), (Error.NOT_LEADER_OR_FOLLOWER, AnswerVerdict.LOOK_UP),
 ])
-def test_retriable_errors_send_the_same_again(error: Error, verdict: Verdict) -> None:
+def test_retriable_errors_send_the_same_again(error: Error, verdict: AnswerVerdict) -> None:
     """With its sequence."""
     producer, first = dispatched(written("T-0 a"))
     found = answered(NEW, producer, 1, error)
@@ -122,7 +122,7 @@ def test_who_is_unknown_begins_again_in_the_next_epoch_since_kip_360(family: Fam
     producer = answered(family, producer, 1, Error.NONE).producer
     producer, _ = dispatched(written("T-0 a", "T-0 b c", "T-0 d", producer=producer))
     found = answered(family, producer, 3, UNKNOWN)
-    assert found.verdict is Verdict.RETRY and found.acknowledged == ()
+    assert found.verdict is AnswerVerdict.RETRY and found.acknowledged == ()
     assert [(b.number, b.base_sequence, b.producer_epoch, b.is_renumbered) for b in found.producer.batches] == [
         (2, 0, 0, False), (3, 0, epoch, True), (4, 1, epoch, True), (5, 3, epoch, True)]
     producer = found.producer
@@ -153,7 +153,7 @@ def test_a_gap_is_a_new_epoch_or_another_producer_id(family: Family, left: tuple
     """Where the batch is the next one; one behind it waits for it."""
     producer, _ = dispatched(written("T-0 a", "T-0 b"))
     behind = answered(family, producer, 2, OUT_OF_ORDER)
-    assert behind.verdict is Verdict.RETRY and behind.producer.producer_epoch == 0
+    assert behind.verdict is AnswerVerdict.RETRY and behind.producer.producer_epoch == 0
     gap = answered(family, producer, 1, OUT_OF_ORDER).producer
     assert tuple(batch.number for batch in gap.batches) == left
     assert (gap.producer_id, gap.producer_epoch) == ((7, 1) if left else (-1, -1))
@@ -164,7 +164,7 @@ def test_a_refused_batch_is_given_up(family: Family, after: tuple[int, int]) -> 
     """Its application is told; the producer goes on."""
     producer, _ = dispatched(written("T-0 a"))
     found = answered(family, producer, 1, Error.INVALID_PRODUCER_EPOCH)
-    assert (found.verdict, found.acknowledged, found.producer.batches) == (Verdict.ABORTABLE, (), ())
+    assert (found.verdict, found.acknowledged, found.producer.batches) == (AnswerVerdict.ABORTABLE, (), ())
     assert (found.producer.producer_id, found.producer.producer_epoch) == after
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from harness.memo.interning import long_lived
 from harness.model import find_model, message, values
-from harness.simulate.plan import everything
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import everything
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.broker.ghosts import REMEMBERED, committed_offsets, spans
 from kafka_proto.cluster.logs import log_of
 from kafka_proto.log import EMPTY_LOG, PartitionLog

@@ -9,10 +9,10 @@ import attrs
 import pytest
 
 from harness.model import NO_FAULTS, Model, Refusal, Scenario, State, Value, View, find_model, model_of
-from harness.simulate.plan import plan_of
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import plan_of
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.broker.parts import LeaderState
 from kafka_proto.clients.idempotent_client import IdempotentState, Placed
 from kafka_proto.clients.producer.idempotent import IdempotentBatch, IdempotentProducer

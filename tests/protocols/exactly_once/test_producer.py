@@ -10,13 +10,13 @@ import pytest
 from harness.model import FrozenMap
 from kafka_proto.clients.producer import (
     FAMILIES,
+    AnswerVerdict,
     Family,
     IllegalState,
     KafkaError,
     Producer,
     ProducerFenced,
     ProducerStatus,
-    Verdict,
     abort_transaction,
     answered,
     begin_transaction,
@@ -192,5 +192,5 @@ def test_each_code_of_an_answer_leads_where_the_table_says(api: str) -> None:
             found = answered(JAVA, sent_call(producer, end), end, EndTxnResponse(error))
         assert found.verdict is expected
         status = found.producer.status
-        assert (status is ProducerStatus.FATAL_ERROR) is (expected is Verdict.FATAL)
-        assert (status is ProducerStatus.ABORTABLE_ERROR) is (expected is Verdict.ABORTABLE)
+        assert (status is ProducerStatus.FATAL_ERROR) is (expected is AnswerVerdict.FATAL)
+        assert (status is ProducerStatus.ABORTABLE_ERROR) is (expected is AnswerVerdict.ABORTABLE)

@@ -11,11 +11,11 @@ import trio
 import harness
 from harness.model import Faults
 from harness.record import Recorder, read_trail
-from harness.simulate.plan import resolve
-from harness.simulate.replay import replay_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import Cluster, replay_on_trio, run_application
+from harness.simulate.runs.plan import resolve
+from harness.simulate.runtimes.trio_runtime import Cluster, replay_on_trio, run_application
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.clients.producer import IllegalState, KafkaError, ProducerFenced
 
 

@@ -10,12 +10,12 @@ import pytest
 from harness.model import FrozenMap
 from kafka_proto.clients.producer import (
     FAMILIES,
+    AfterAnswer,
+    AnswerVerdict,
     Batch,
-    Ended,
     Family,
     Producer,
     ProducerStatus,
-    Verdict,
     abort_transaction,
     answered,
     begin_transaction,
@@ -54,23 +54,26 @@ OFFSETS = OffsetsToCommit("G", "T-0", 5, 3, "member-1")
 MORE = attrs.evolve(OFFSETS, partition="T-1", offset=6)
 E = Error
 COORDINATOR = {
-    Verdict.RETRY: {E.CONCURRENT_TRANSACTIONS, E.COORDINATOR_LOAD_IN_PROGRESS, E.UNKNOWN_TOPIC_OR_PARTITION},
-    Verdict.LOOK_UP: {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE, E.REQUEST_TIMED_OUT, E.NETWORK_EXCEPTION},
-    Verdict.ABORTABLE: {E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID, E.INVALID_PRODUCER_ID_MAPPING},
+    AnswerVerdict.RETRY: {E.CONCURRENT_TRANSACTIONS, E.COORDINATOR_LOAD_IN_PROGRESS, E.UNKNOWN_TOPIC_OR_PARTITION},
+    AnswerVerdict.LOOK_UP: {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE, E.REQUEST_TIMED_OUT, E.NETWORK_EXCEPTION},
+    AnswerVerdict.ABORTABLE: {E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID, E.INVALID_PRODUCER_ID_MAPPING},
 }
 FENCED_BY_GROUP = {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.FENCED_INSTANCE_ID}
-KAFKAS: dict[str, dict[Verdict, set[Error]]] = {
-    "InitProducerIdRequest": {**COORDINATOR, Verdict.ABORTABLE: {E.TRANSACTION_ABORTABLE}},
+KAFKAS: dict[str, dict[AnswerVerdict, set[Error]]] = {
+    "InitProducerIdRequest": {**COORDINATOR, AnswerVerdict.ABORTABLE: {E.TRANSACTION_ABORTABLE}},
     "AddPartitionsToTxnRequest": {
-        **COORDINATOR, Verdict.ABORTABLE: COORDINATOR[Verdict.ABORTABLE] | {E.OPERATION_NOT_ATTEMPTED}},
+        **COORDINATOR, AnswerVerdict.ABORTABLE: COORDINATOR[AnswerVerdict.ABORTABLE] | {E.OPERATION_NOT_ATTEMPTED}},
     "AddOffsetsToTxnRequest": COORDINATOR,
     "EndTxnRequest": COORDINATOR,
-    "TxnOffsetCommitRequest": {**COORDINATOR, Verdict.ABORTABLE: COORDINATOR[Verdict.ABORTABLE] | FENCED_BY_GROUP},
+    "TxnOffsetCommitRequest": {
+        **COORDINATOR, AnswerVerdict.ABORTABLE: COORDINATOR[AnswerVerdict.ABORTABLE] | FENCED_BY_GROUP,
+    },
     "ProduceRequest": {
-        Verdict.RETRY: {E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, E.REQUEST_TIMED_OUT,
-                        E.KAFKA_STORAGE_ERROR, E.CONCURRENT_TRANSACTIONS},
-        Verdict.LOOK_UP: {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.NETWORK_EXCEPTION},
-        Verdict.FATAL: {E.PRODUCER_FENCED, E.INVALID_PRODUCER_ID_MAPPING, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+        AnswerVerdict.RETRY: {E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, E.REQUEST_TIMED_OUT,
+                              E.KAFKA_STORAGE_ERROR, E.CONCURRENT_TRANSACTIONS},
+        AnswerVerdict.LOOK_UP: {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.NETWORK_EXCEPTION},
+        AnswerVerdict.FATAL: {E.PRODUCER_FENCED, E.INVALID_PRODUCER_ID_MAPPING,
+                              E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
     },
 }
 """What Kafka's client makes of a code; of any other a batch is given up, and a transactional request is fatal."""
@@ -81,8 +84,8 @@ def test_codes_mean_what_they_mean_to_the_client_of_kafka(api: str) -> None:
     """To the handler of each request."""
     done = {E.NONE, E.DUPLICATE_SEQUENCE_NUMBER} if api == "ProduceRequest" else {E.NONE}
     listed = {error: found for found, errors in KAFKAS[api].items() for error in errors} | dict.fromkeys(
-        done, Verdict.DONE)
-    other = Verdict.ABORTABLE if api == "ProduceRequest" else Verdict.FATAL
+        done, AnswerVerdict.DONE)
+    other = AnswerVerdict.ABORTABLE if api == "ProduceRequest" else AnswerVerdict.FATAL
     assert {error: verdict(api, error) for error in Error} == {error: listed.get(error, other) for error in Error}
 
 
@@ -226,7 +229,7 @@ def test_one_refused_partition_of_several_decides() -> None:
     add = next_call(JAVA, producer, "tid1")
     errors = FrozenMap({"T-0": E.NONE, "T-1": E.TRANSACTION_ABORTABLE})
     found = answered(JAVA, sent_call(producer, add), add, AddPartitionsToTxnResponse(errors))
-    assert (found.verdict, found.error) == (Verdict.ABORTABLE, E.TRANSACTION_ABORTABLE)
+    assert (found.verdict, found.error) == (AnswerVerdict.ABORTABLE, E.TRANSACTION_ABORTABLE)
     assert (found.producer.status, found.producer.new_partitions) == (ProducerStatus.ABORTABLE_ERROR, ())
 
 
@@ -283,11 +286,11 @@ def test_refused_batch_moves_those_behind_it_down() -> None:
     producer = answered(JAVA, producer, requests[2], ProduceResponse(E.NOT_ENOUGH_REPLICAS)).producer
     unsent = send(producer, "T-0", "f", adds_partitions=True)
     found = answered(JAVA, unsent, requests[0], ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
-    assert (found.verdict, found.producer.needs_new_epoch) == (Verdict.ABORTABLE, True)
+    assert (found.verdict, found.producer.needs_new_epoch) == (AnswerVerdict.ABORTABLE, True)
     assert sequences(found.producer) == [("T-1", 0), ("T-0", 0), ("T-0", 3)]
     assert dict(found.producer.next_sequence) == {"T-0": 2, "T-1": 1}
     waits = answered(JAVA, producer, requests[3], ProduceResponse(E.OUT_OF_ORDER_SEQUENCE_NUMBER))
-    assert waits.verdict is Verdict.RETRY
+    assert waits.verdict is AnswerVerdict.RETRY
     middle = answered(JAVA, producer, requests[2], ProduceResponse(E.TRANSACTION_ABORTABLE)).producer
     assert sequences(middle) == [("T-0", 0), ("T-1", 0), ("T-0", 3)]
     waiting = broker_lost(producer, ["T-0", "T-1"], was_called=False)
@@ -327,7 +330,7 @@ def test_answer_is_taken_only_for_the_batch_that_its_request_carried() -> None:
     answer = ProduceResponse(Error.NONE, 0)
     assert [batch.partition for batch in answered(NEW, producer, sent[1], answer).producer.batches] == ["T-0"]
     for other in (attrs.evolve(producer, producer_epoch=1), in_flight(NEW, "T-0 b"), BEGUN):
-        assert answered(NEW, other, sent[0], answer) == Ended(other, Verdict.DONE)
+        assert answered(NEW, other, sent[0], answer) == AfterAnswer(other, AnswerVerdict.DONE)
 
 
 @pytest.mark.parametrize("error", [E.INVALID_PRODUCER_ID_MAPPING, E.UNKNOWN_PRODUCER_ID, E.TRANSACTION_ABORTABLE])

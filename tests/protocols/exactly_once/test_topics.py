@@ -32,7 +32,7 @@ def check(placement: Placement, view: View, logs: tuple[ShownLog, ...]) -> Count
         found["transaction log"] += log.end
     for log in logs[:count]:
         ((holder, kept),) = LocalLogs(placement).held(view, log.partition)
-        kinds = {text: KINDS[span.marker] for span in spans(kept) for text in span.records}
+        kinds = {record.text: KINDS[span.marker] for span in spans(kept) for record in span.records}
         assert (log.holder, log.end) == (placement.leader(log.partition), len(log.entries)) and holder == log.holder
         assert [entry.offset for entry in log.entries] == list(range(log.end))
         records = [entry for entry in log.entries if "marker" not in entry.kind]

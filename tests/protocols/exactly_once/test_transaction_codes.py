@@ -7,21 +7,21 @@ from typing import Any
 
 import attrs
 import pytest
-from support.node import Node, elect, handle, new_node
+from support.brokers.node import Node, elect, handle, new_node
 from support.paths import RECORDED
 
 from harness.model import Scenario, State, find_scenario, model_of
-from harness.simulate.plan import plan_of
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.broker.coordinator import coordinator as role
 from kafka_proto.broker.coordinator.coordinator import Answered, Coordinator
 from kafka_proto.broker.coordinator.producer_ids import Block, ProducerIds
 from kafka_proto.broker.placement import Placement
 from kafka_proto.broker.versions import KIP_98, KIP_360, KIP_890_4_4
-from kafka_proto.clients.producer import Verdict
+from kafka_proto.clients.producer import AnswerVerdict
 from kafka_proto.cluster.fencing import appended_after_fencing
 from kafka_proto.cluster.logs import LocalLogs
 from kafka_proto.cluster.properties import WITNESSES
@@ -117,7 +117,7 @@ def states_of(scenario: Scenario, run: Run) -> Iterable[State]:
 
 def test_every_witness_is_reached_and_every_verdict_taken() -> None:
     """In few runs of each scenario: a client retries, looks up again, aborts, fails for good."""
-    missing, verdicts = set(WITNESSES), {known.value for known in Verdict}
+    missing, verdicts = set(WITNESSES), {known.value for known in AnswerVerdict}
     for scenario in sorted(SCENARIOS, key=lambda row: row.name not in RARE):
         tables, plan = Tables(model_of(scenario)), plan_of(scenario)
         for seed in range(3 if scenario.name.startswith("leaders") else 20):

@@ -116,7 +116,7 @@ CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
          log("T-1", data("c1.1#2"), marker(ABORT, "c1.1"))],
         [client("T-0 c1.1#1", "T-1 c1.1#2"), log("T-0", data("c1.1#1"), marker(ABORT, "c1.1")),
          log("T-1", data("c1.1#2"), marker(ABORT, "c1.1"))],
-        "of c1.1, c1.1#1 of T-0 is committed, but c1.1#2 of T-1 is aborted",
+        "of c1.1, c1.1#1 of T-0 is committed at offset 1, but c1.1#2 of T-1 is aborted at offset 1",
     ),
     "AcknowledgedOutcome": (
         [client(g1="abort"), log("T-0", data("c1.1#1"), marker(COMMIT, "c1.1"))], [client(g1="abort"), ABORTED],
@@ -155,7 +155,7 @@ CASES: Mapping[str, tuple[list[Change], list[Change], str]] = {
         [log("T-0", data("c1.1#1", epoch=0), marker(ABORT, "c1.1", epoch=1))],
         "T-0 has epoch 0 of producer id 0 at offset 1, after epoch 1",
     ),
-    "OperationsEnd": ([entry(TxnState.PREPARE_ABORT)], [entry(TxnState.COMPLETE_ABORT)], "producer id 0 stays in"),
+    "OperationsEnd": ([entry(TxnState.PREPARE_ABORT)], [entry(TxnState.COMPLETE_ABORT)], "tid1 stays in PrepareAbort"),
     "NothingStaysOpen": (
         [log("T-0", data("c1.1#1"))], [ABORTED], "the last stable offset of T-0 is 0, its high watermark 1",
     ),
@@ -164,7 +164,7 @@ MORE: list[tuple[str, list[Change], str]] = [
     ("AcknowledgedOnce", [client("T-0 c1.1#1")], "c1.1#1 was acknowledged, but is not in T-0"),
     ("AcknowledgedOnce", [
         client("T-0 c1.1#1", "T-0 c1.1#2"), log("T-0", data("c1.1#2"), data("c1.1#1", sequence=1)),
-    ], "c1.1#1 was acknowledged before c1.1#2, but is after it in T-0"),
+    ], "c1.1#1 was written before c1.1#2, but is after it in T-0"),
     ("AcknowledgedOutcome", [client("T-0 c1.1#1", g1="commit"), ABORTED], "told that c1.1 is committed"),
     ("ReadBound", [answer(0)], "r1 is sent records up to offset 0, the last stable offset is 0"),
     ("OffsetsAsCommitted", offsets(commit("c1.1"), marker(COMMIT, "c1.1"))[:1],
@@ -173,7 +173,7 @@ MORE: list[tuple[str, list[Change], str]] = [
     ("Atomicity", [
         client("T-0 c1.1#1", f"{OFFSETS_PARTITION} c1.1#offset1"), log("T-0", data("c1.1#1"), marker(COMMIT, "c1.1")),
         *offsets(commit("c1.1"), marker(ABORT, "c1.1")),
-    ], "of c1.1, c1.1#1 of T-0 is committed, but c1.1#offset1 of __consumer_offsets-0 is aborted"),
+    ], "of c1.1, c1.1#1 of T-0 is committed at offset 1, but c1.1#offset1 of __consumer_offsets-0 is aborted at "),
     ("NoHangingTransaction", offsets(commit("c1.1")), "c1.1#offset1 of __consumer_offsets-0 is in a transaction"),
     ("ProducerStateGrows", [
         log("T-0", marker(ABORT, "c1.1", coordinator_epoch=2), marker(ABORT, "c1.1", coordinator_epoch=1)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.on_trio import run_on_trio
+from support.runs.trio_runs import run_on_trio
 
 from harness.model import (
     NO_FAULTS,
@@ -24,12 +24,12 @@ from harness.model import (
     model_of,
 )
 from harness.record import Recorder
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategies import Strategies
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import Strategies
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.replication import partition, truncation
 from kafka_proto.replication.actor_properties import LIVENESS, SAFETY, unstable
 from kafka_proto.replication.clients import Read
@@ -43,7 +43,7 @@ from kafka_proto.replication.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
+from kafka_proto.replication.partition import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.records import Entry
 from kafka_proto.replication.scenarios import EXHIBITS, OPERATIONS
 from kafka_proto.replication.truncation import EpochEnd
@@ -241,7 +241,7 @@ def test_look_ups_cut_where_the_records_match(leader: tuple[int, ...], follower:
     assert len(outcome.state.log) == truncation.by_matching_records(leads, follows)
 
 
-def heard(k: Replica, s: ReplicaState, message: Message) -> Outcome:
+def heard(k: Replica, s: ReplicaState, message: Message) -> ReplicaOutcome:
     """The outcome of a message for a replica."""
     outcome = partition.receive(k, s, message)
     assert outcome is not None

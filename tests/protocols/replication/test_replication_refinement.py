@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import cache
 
 import pytest
-from support.refining import freezing, lacking, remade
+from support.runs.refinement_runs import freezing, lacking, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Faults, Model, find_model
 from harness.model.spec import reasons
-from harness.simulate.plan import Plan
+from harness.simulate.runs.plan import Plan
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.replication.extensions import ACTIONS

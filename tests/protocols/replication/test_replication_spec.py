@@ -12,10 +12,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.encoded import text
+from support.mutants.replication_mutants import ASYNC_ISR_MUTANTS, KIP_320_MUTANTS, Changes, mutated
 from support.paths import DATA
-from support.plain_search import search
-from support.replication_mutants import ASYNC_ISR_MUTANTS, KIP_320_MUTANTS, Changes, mutated
+from support.searches.encoded_graphs import text
+from support.searches.plain_search import search
 
 from harness.model import ModelSpec, decode, encode
 from harness.record.tla_values import tla_encode

@@ -7,14 +7,14 @@ from functools import cache
 
 import attrs
 import pytest
-from support.command_line import call
+from support.commands.command_line import call
 from support.paths import TRAILS
-from support.refining import freezing, lacking, remade
+from support.runs.refinement_runs import freezing, lacking, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Faults, FrozenMap, Model, Scenario, View, find_model, model_of
 from harness.model.spec import reasons
-from harness.simulate.plan import Plan, plan_of
+from harness.simulate.runs.plan import Plan, plan_of
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.replication import truncation
@@ -22,7 +22,7 @@ from kafka_proto.replication.extensions import ACTIONS, STALE
 from kafka_proto.replication.extensions import async_isr as async_isr_extensions
 from kafka_proto.replication.quorum import initial
 from kafka_proto.replication.records import Entry, Record
-from kafka_proto.replication.refinement import NEXT, Ghost, checked
+from kafka_proto.replication.refinement import NEXT, ReplicationGhost, checked
 from kafka_proto.replication.replica_state import ReplicaState
 from kafka_proto.replication.scenarios import EXHIBITS
 from kafka_proto.replication.specs import async_isr, kip_320_first_try
@@ -193,7 +193,7 @@ def test_high_watermark_above_what_was_held_is_told() -> None:
         log=(Entry(0, "a"),), high_watermark=1, leader="r1", leader_epoch=0, isr=q.isr, active=True
     )
     replicas = {"r1": leader, "r2": ReplicaState(leader="r1", leader_epoch=0)}
-    before = Ghost(high_watermarks=FrozenMap({"r1": 0, "r2": 0}), isr=q.isr)
+    before = ReplicationGhost(high_watermarks=FrozenMap({"r1": 0, "r2": 0}), isr=q.isr)
     after = attrs.evolve(before, high_watermarks=FrozenMap({"r1": 1, "r2": 0}), longest=FrozenMap({"r1": 1, "r2": 1}))
     checked(q, replicas, before, after)
     with pytest.raises(ValueError, match="r2 never held as much"):
@@ -204,8 +204,8 @@ def test_member_that_never_caught_up_is_told() -> None:
     """A replica may enter the ISR that was caught up once, but not one that never was."""
     q = attrs.evolve(initial(("r1", "r2")), leader="r1", leader_epoch=0)
     marks = FrozenMap({"r1": 1, "r2": 0})
-    before = Ghost(high_watermarks=marks, isr=frozenset(("r1",)))
-    after = Ghost(high_watermarks=marks, longest=FrozenMap({"r1": 1, "r2": 1}), isr=q.isr)
+    before = ReplicationGhost(high_watermarks=marks, isr=frozenset(("r1",)))
+    after = ReplicationGhost(high_watermarks=marks, longest=FrozenMap({"r1": 1, "r2": 1}), isr=q.isr)
     checked(q, {}, before, after)
     with pytest.raises(ValueError, match="r2 enters the ISR, and never reached r1's high watermark 1"):
         checked(q, {}, before, attrs.evolve(after, longest=FrozenMap({"r1": 1, "r2": 0})))

@@ -11,13 +11,13 @@ from support.paths import TRAILS
 from harness.model import NO_FAULTS, Faults, Scenario, State, View, find_model, find_scenario, model_of, scenarios
 from harness.record import Recorder, read_trail
 from harness.record.references import References
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import PctStrategy, RandomStrategy
-from harness.simulate.tables import Tables
-from harness.simulate.trio_runtime import replay_on_trio
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.runtimes.trio_runtime import replay_on_trio
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import PctStrategy, RandomStrategy
+from harness.simulate.trails.replay import replay_plain
 from kafka_proto.broker.controller import PARTITION
 from kafka_proto.broker.logs.replicated import REPLICA, log_of
 from kafka_proto.broker.state import METADATA

@@ -13,19 +13,19 @@ import attrs
 import pytest
 
 from harness.model import NO_FAULTS, Faults, Local, Message, Turn, Value, find_model, find_scenario, model_of
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import try_choices
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import PctStrategy, RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import PctStrategy, RandomStrategy
+from harness.simulate.trails.replay import try_choices
 from kafka_proto.broker import composition
 from kafka_proto.broker.broker import Broker
 from kafka_proto.broker.logs.replicated import REPLICA, ReplicatedLog
 from kafka_proto.broker.state import METADATA
 from kafka_proto.replication import partition
 from kafka_proto.replication.messages import OffsetsForLeaderEpochResponse
-from kafka_proto.replication.partition import Outcome, Replica, ReplicaState
+from kafka_proto.replication.partition import Replica, ReplicaOutcome, ReplicaState
 from kafka_proto.replication.truncation import EpochEnd
 from kafka_proto.stack import model as cluster
 from kafka_proto.stack.properties import INVARIANTS, OF_THE_LOG
@@ -40,7 +40,7 @@ WITHIN = 60
 class AnswersEarly(ReplicatedLog):
     """A log that counts an entry as committed when its leader has it."""
 
-    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> Outcome:
+    def produce(self, k: Replica, state: ReplicaState, record: Value, callback: Value) -> ReplicaOutcome:
         return partition.produce(k, state, record, "1", callback)
 
 

@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from harness.model import Rule, Turn, find_scenario, model_of
-from harness.simulate.plan import plan_of
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import plan_of
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.broker.broker import Broker
 from kafka_proto.transactions.messages import AllocateProducerIdsRequest
 

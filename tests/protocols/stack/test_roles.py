@@ -11,10 +11,10 @@ import pytest
 
 from harness.model import Faults, Local, Message, Part, View, find_model, persisted, volatile
 from harness.record import Recorder
-from harness.simulate.plan import Plan
-from harness.simulate.session import run_plain
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
 from kafka_proto.broker.logs.replicated import REPLICA, log_of
 from kafka_proto.broker.roles import Append, Effect, Outcome, Role
 from kafka_proto.stack import model as cluster

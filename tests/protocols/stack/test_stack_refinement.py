@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.refining import freezing, refinement_of, remade
+from support.runs.refinement_runs import freezing, refinement_of, remade
 
 from harness.explore.packed.search import Search
 from harness.model import (
@@ -24,9 +24,9 @@ from harness.model import (
     parts,
     slot,
 )
-from harness.simulate.nodes import Option
-from harness.simulate.plan import Plan, plan_of, safety_only
-from harness.simulate.strategy import RandomStrategy
+from harness.simulate.runs.plan import Plan, plan_of, safety_only
+from harness.simulate.states.nodes import Option
+from harness.simulate.strategies.strategy import RandomStrategy
 from harness.verify.refinement import Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.broker import composition

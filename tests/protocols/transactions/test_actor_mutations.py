@@ -14,15 +14,15 @@ from typing import Any
 
 import attrs
 import pytest
-from support.actor_mutants import STEPS, TIMES, WITHIN, Change, Sparing, found, is_aborting, knowing, mutated
-from support.actor_states import last_state
+from support.mutants.actor_mutants import STEPS, TIMES, WITHIN, Change, Sparing, found, is_aborting, knowing, mutated
+from support.runs.actor_states import last_state
 
 from harness.model import NO_FAULTS, Faults, FrozenMap, Message, Turn, View, find_model, model_specs
 from harness.record import Recorder, read_trail
-from harness.simulate.plan import Plan
-from harness.simulate.replay import replay_plain, try_choices
-from harness.simulate.session import run_plain
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.trails.replay import replay_plain, try_choices
 from kafka_proto.broker.state import METADATA
 from kafka_proto.replication.known import NOBODY, LeaderAndEpoch
 from kafka_proto.stack.atomic_log import COPY

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import attrs
 import pytest
-from support.actor_states import last_state
-from support.refining import runs_of
+from support.runs.actor_states import last_state
+from support.runs.refinement_runs import runs_of
 
 from harness.model import (
     NO_FAULTS,
@@ -24,14 +24,14 @@ from harness.model import (
     model_of,
     scenarios,
 )
-from harness.simulate.plan import Plan, plan_of
-from harness.simulate.replay import replay_plain
-from harness.simulate.run import Run
-from harness.simulate.session import run_plain
-from harness.simulate.shrink import shrink
-from harness.simulate.strategies import NAMES
-from harness.simulate.strategy import RandomStrategy
-from harness.simulate.tables import Tables
+from harness.simulate.runs.plan import Plan, plan_of
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import NAMES
+from harness.simulate.strategies.strategy import RandomStrategy
+from harness.simulate.trails.replay import replay_plain
+from harness.simulate.trails.shrink import shrink
 from kafka_proto.broker.state import METADATA
 from kafka_proto.cluster.scenarios import SCENARIOS as EXACTLY_ONCE
 from kafka_proto.requests.transaction_state import TxnState

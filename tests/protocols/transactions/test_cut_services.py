@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from harness.model import Faults, State, View, find_model
-from harness.simulate.plan import everything
+from harness.simulate.runs.plan import everything
 from harness.verify.simulated_runs import refine_runs
 from kafka_proto.broker.state import METADATA
 from kafka_proto.transactions.coordinator_role import COORDINATOR

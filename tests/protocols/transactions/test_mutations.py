@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support import compaction_spec_mutants, replication_mutants
-from support.plain_search import PlainResult, search
-from support.spec_mutations import (
+from support.mutants import compaction_spec_mutants, replication_mutants
+from support.mutants.spec_mutations import (
     ASYNC_ISR,
     COMPACTION,
     KIP_320,
@@ -32,6 +31,7 @@ from support.spec_mutations import (
     with_steps,
     writes_backwards,
 )
+from support.searches.plain_search import PlainResult, search
 
 from harness.model import Property, View, find_model, model_specs
 

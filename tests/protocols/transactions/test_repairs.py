@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 import pytest
-from support.plain_search import PlainResult, search
+from support.searches.plain_search import PlainResult, search
 
 from harness.model import Message, Model, Process, Step, View, find_model
 from kafka_proto.transactions.properties import INVARIANTS, WITNESSES

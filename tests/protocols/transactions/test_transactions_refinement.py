@@ -8,12 +8,12 @@ from typing import Any
 
 import attrs
 import pytest
-from support.actor_mutants import Sparing, is_aborting, knowing, mutated
-from support.refining import freezing, remade
+from support.mutants.actor_mutants import Sparing, is_aborting, knowing, mutated
+from support.runs.refinement_runs import freezing, remade
 
 from harness.explore.packed.search import Search
 from harness.model import Model, Refinement, Turn, find_model, find_scenario, model_of, parts
-from harness.simulate.plan import Plan, plan_of, safety_only
+from harness.simulate.runs.plan import Plan, plan_of, safety_only
 from harness.verify.refinement import Refined, Refiner
 from harness.verify.simulated_runs import Totals, refine_runs
 from kafka_proto.transactions import actors, refinement

@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 import pytest
+from support.mutants.source_mutants import COMMAND, PACKAGES, python
 from support.paths import ROOT
-from support.source_mutants import COMMAND, PACKAGES, python
 
 from harness.model import departed
 from kafka_proto.requests.transaction_state import TxnState

@@ -12,8 +12,8 @@ from harness.demo.session.violation_search import MOST_RUNS, ViolationSearch
 from harness.demo.terminal.console import Console, LongJob, Verb, first, number, one
 from harness.demo.terminal.verbs.stepping import actions
 from harness.model import Refusal
-from harness.record.counted import counted
-from harness.simulate.shrink import Shrunk
+from harness.record.wording import counted
+from harness.simulate.trails.shrink import Shrunk
 
 MOST_INSTANCES = 8
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.demo.session.live_session import of_trail
-from harness.demo.session.opened import BUDGETS
+from harness.demo.session.opened_model import BUDGETS
 from harness.demo.session.questions import EXPORTS, exported, trail_of
 from harness.demo.session.snapshot import about_tour
 from harness.demo.terminal.console import Console, Verb, either, first, number, one

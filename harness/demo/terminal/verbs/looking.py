@@ -9,7 +9,7 @@ from harness.demo.session.as_json import Json
 from harness.demo.terminal.console import Console, Verb, either, first, nothing
 from harness.demo.terminal.verbs.stepping import numbered
 from harness.model import OPEN, EntryKind, Refusal, tours
-from harness.record.counted import counted
+from harness.record.wording import counted
 from harness.render.changes import brief
 
 TO_OTHERS = (("crash", "crash"), ("pause", "pause"), ("partition", "partition"), ("one_way", "cut"))

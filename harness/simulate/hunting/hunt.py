@@ -1,0 +1,346 @@
+"""The hunt: every scenario under every strategy, failures found, shrunk and written down, a scoreboard at the end.
+
+A flawed scenario is as expected when some strategy finds its flaw; its repaired twin when it stays silent over so many
+runs that these would have found the flaw several times (`BRIEF`, or `SILENCE` in a thorough hunt); any other scenario
+when no claim fails and its witnesses are reached. An exception in protocol code and, where a model names a spec, a step
+that is none of the spec's are findings like a violation. Runs are spread over processes; what is done when the hunt is
+interrupted is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from math import ceil
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import attrs
+
+from harness.memo.interning import long_lived
+from harness.model import Refusal, Scenario, find_scenario, scenarios
+from harness.model.registry import unknown_here
+from harness.record import HistoryFile, Trail, header_of
+from harness.record.search_results import searched
+from harness.simulate.hunting.rows import ScoreboardRow
+from harness.simulate.hunting.tasks import REFINEMENT, Check, Finished, Hold, LookAhead, Task, Tried, carry_out, finish
+from harness.simulate.hunting.workers import counter, interrupts_held_back, workers
+from harness.simulate.runs.plan import Plan, trail_of
+from harness.simulate.runs.protocol_errors import RAISED
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import Session, drive
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.by_name import NAMES
+from harness.simulate.strategies.strategy import Strategy
+from harness.simulate.trails.replay import replay_plain
+
+SILENCE, BRIEF = 20, 4
+"""How often the silent runs of a repaired twin would have found the flaw, in a thorough hunt and in any other: where a
+flaw is due four times, all runs miss it with a probability of 2 %."""
+PART, LEAST = 4, 20
+"""A row of which nothing but silence is expected gets this part of its scenario's runs, at least so many."""
+GUIDED, FEWEST, FEWEST_SILENT = 8, 25, 6
+"""A guided run looks ahead, which costs as much as several others: it gets this part of the runs, at least so many."""
+HELD, HELD_THOROUGH = 20, 400
+"""Silent runs of each strategy but guided that are held against the spec, where the model names one."""
+
+
+def chosen_scenarios(names: Iterable[str]) -> tuple[Scenario, ...]:
+    """Return the scenarios of these names, or all of them; a repaired twin comes with its flawed row. Refusal."""
+    names = tuple(names)
+    known = tuple(scenarios())
+    if not names:
+        return known
+    for name in names:
+        if find_scenario(name) is None:
+            names_of_all = [s.name for s in known]
+            raise unknown_here(f"there is no scenario {name!r}", name, names_of_all, "", "kafka-proto list")
+    return tuple(s for s in known if s.name in names or any(o.repaired == s.name for o in known if o.name in names))
+
+
+class Hunt:
+    """A hunt in progress; `progress(done runs, planned runs, message)` hears of it several times a second.
+
+    With `processes` 0 all runs are made in this process. `rows` has what is finished, also where `interrupted` is set
+    or `failure` says why the hunt could not go on; `finished` hears of each row as soon as it is done.
+    """
+
+    def __init__(
+        self, chosen: tuple[Scenario, ...], out: Path, runs: int | None = None, processes: int | None = None,
+        progress: Callable[[int, int, str], None] = lambda done, planned, message: None,
+        check: Check | None = None, hold: Hold | None = None, look_ahead: LookAhead | None = None,
+        thorough: bool = False,
+        finished: Callable[[ScoreboardRow], None] = lambda row: None,
+    ) -> None:
+        self.chosen = chosen
+        self.out = out
+        self.runs = runs
+        self.processes = min(os.cpu_count() or 1, 8) if processes is None else processes
+        self.progress = progress
+        self.check = check
+        self.hold = hold
+        self.look_ahead = look_ahead
+        self.thorough = thorough
+        self.finished = finished
+        self.rows: list[ScoreboardRow] = []
+        self.interrupted = False
+        self.failure: str | None = None
+        self._times = SILENCE if thorough else BRIEF
+        self._twins = {s.repaired for s in chosen if s.repaired}
+        self._tried: dict[str, dict[str, Tried]] = {s.name: {} for s in chosen}
+        self._found: dict[str, Tried | None] = {}
+        self._began: dict[str, float] = {}
+        self._topped: dict[str, float] = {}
+        """Processor time of runs that were made once more, since the first ones did not reach all witnesses."""
+        self._jobs: deque[HuntJob] = deque()
+        self._made = counter()
+        """The runs made so far, counted by all workers."""
+        self._planned = sum(self._share(s, name) for s in chosen for name in NAMES)
+
+    def run(self) -> list[ScoreboardRow]:
+        """Carry the hunt out and return the scoreboard's rows, in the order of the scenarios."""
+        try:
+            for scenario in self.chosen:
+                if scenario.name not in self._twins:
+                    self._jobs.extend(self._batches(scenario, {name: self._share(scenario, name) for name in NAMES}))
+            with workers(self.processes, self._made) as pool:
+                self._work(pool)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        except Refusal as error:
+            self.failure = str(error)
+        except BrokenProcessPool:
+            self.failure = "a worker process was killed, perhaps because memory ran out; hunt fewer scenarios at a time"
+        order = [scenario.name for scenario in self.chosen]
+        self.rows.sort(key=lambda row: order.index(row.scenario))
+        return self.rows
+
+    def _work(self, pool: Executor | None) -> None:
+        """Carry jobs out until none is left; what comes of them may be further jobs, which come first."""
+        jobs = self._jobs
+        pending: dict[Future[Any], HuntJob] = {}
+        while jobs or pending:
+            if pool is None:
+                job = self._begun(jobs.popleft())
+                job.then(job.call())
+                self._report()
+                continue
+            with interrupts_held_back():
+                while jobs and len(pending) < self.processes + 1:
+                    job = self._begun(jobs.popleft())
+                    pending[pool.submit(job.call)] = job
+            done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+            self._report()
+            for future in [future for future in pending if future in done]:
+                pending.pop(future).then(future.result())
+                self._report()
+
+    def _begun(self, job: HuntJob) -> HuntJob:
+        self._began.setdefault(job.scenario.name, perf_counter())
+        return job
+
+    def _batches(self, scenario: Scenario, runs: Mapping[str, int]) -> list[HuntJob]:
+        """Return the jobs that make so many runs of a scenario under each strategy; guided ones learn by themselves."""
+        held = 0
+        if scenario.expected is None and self.hold is not None:
+            held = HELD_THOROUGH if self.thorough else HELD
+        tasks = [Task(scenario.name, name, runs[name], 0 if name == "guided" else held) for name in NAMES]
+        apart = [task for task in tasks if task.strategy == "guided"]
+        together = [task for task in tasks if task.strategy != "guided"]
+        return [HuntJob(scenario, partial(carry_out, batch, self.hold), partial(self._took, scenario, batch))
+                for batch in (together, apart)]
+
+    def _took(self, scenario: Scenario, tasks: Sequence[Task], found: Sequence[Tried]) -> None:
+        """Take in the results of tasks; go on with the scenario when all of its strategies are through."""
+        tried = self._tried[scenario.name]
+        for task, one in zip(tasks, found, strict=True):
+            self._planned += one.runs - task.runs
+            tried[one.strategy] = one
+        if len(tried) < len(NAMES):
+            return
+        again = self._topping_up(scenario)
+        if again is not None:
+            self._topped[scenario.name] = sum(one.cpu_seconds for one in tried.values())
+            self._planned += sum(again.values())
+            tried.clear()
+            self._jobs.extendleft(self._batches(scenario, again))
+            return
+        best = self._found[scenario.name] = _worst(tried.values())
+        self._hunt_twin(scenario)
+        ahead = None if searched_before(scenario)["is_covered"] else self.look_ahead
+        done = partial(finish, scenario.name, best, self.check, self.hold, ahead)
+        self._jobs.appendleft(HuntJob(scenario, done, partial(self._judge, scenario)))
+
+    def _topping_up(self, scenario: Scenario) -> dict[str, int] | None:
+        """Return the runs of a scenario whose witnesses were not all reached by a part of them; None if they were."""
+        tried = self._tried[scenario.name]
+        runs = {name: self._share(scenario, name, whole=True) for name in NAMES}
+        if scenario.name in self._topped or all(tried[name].runs >= runs[name] for name in NAMES):
+            return None
+        found = any(one.found_at for one in tried.values())
+        return runs if _missing(scenario, tried.values()) and not found else None
+
+    def _hunt_twin(self, flawed: Scenario) -> None:
+        """Begin with the repaired twin as soon as all scenarios are through of which it is the twin."""
+        twin = next((s for s in self.chosen if s.name == flawed.repaired), None)
+        if twin is not None and all(len(self._tried[s.name]) == len(NAMES) for s in self._flawed(twin)):
+            runs = self._silence(twin)
+            self._planned += sum(runs[name] - self._share(twin, name) for name in NAMES)
+            self._jobs.extendleft(reversed(self._batches(twin, runs)))
+
+    def _report(self) -> None:
+        self.progress(self._made.value, self._planned, f"{len(self.rows)} of {len(self.chosen)} scenarios")
+
+    def _share(self, scenario: Scenario, strategy: str, whole: bool = False) -> int:
+        """Return how many runs a scenario gets under one strategy, or would get in a thorough hunt."""
+        if self.runs is not None:
+            return self.runs
+        brief = not self.thorough and not whole
+        few = scenario.expected is None and brief
+        runs = max(scenario.runs // PART, min(scenario.runs, LEAST)) if few else scenario.runs
+        if strategy != "guided":
+            return -(-runs // 2) if brief and not few and strategy != "random" else runs
+        return max(runs // GUIDED, min(runs, FEWEST_SILENT if few else FEWEST))
+
+    def _silence(self, twin: Scenario) -> dict[str, int]:
+        """Return how many runs of a repaired twin must be silent under each strategy.
+
+        In a thorough hunt, `SILENCE` times as many as each strategy took to find the flaw. Else its share, and as many
+        more of the strategy that finds the flaw with the least work as it takes to be due `BRIEF` times.
+        """
+        runs = {name: self._share(twin, name) for name in NAMES}
+        found = self._found_at(twin)
+        if self.thorough:
+            return {name: max(share, SILENCE * found.get(name, 0)) for name, share in runs.items()}
+        due = sum(runs[name] / at for name, at in found.items())
+        if found and due < BRIEF:
+            best = min(found, key=lambda name: found[name] * (GUIDED if name == "guided" else 1))
+            runs[best] += ceil((BRIEF - due) * found[best])
+        return runs
+
+    def _found_at(self, twin: Scenario) -> dict[str, int]:
+        """Return after how many runs each strategy found a flaw that a twin has not, at the latest."""
+        found: dict[str, int] = {}
+        for flawed in self._flawed(twin):
+            for name, tried in self._tried[flawed.name].items():
+                if tried.found_at and tried.violated == flawed.expected:
+                    found[name] = max(found.get(name, 0), tried.found_at)
+        return found
+
+    def _flawed(self, twin: Scenario) -> list[Scenario]:
+        return [s for s in self.chosen if s.repaired == twin.name]
+
+    def _judge(self, scenario: Scenario, finished: Finished) -> None:
+        """Judge a scenario, and write down what was found."""
+        tried = tuple(self._tried[scenario.name][name] for name in NAMES)
+        best = self._found[scenario.name]
+        missing = _missing(scenario, tried)
+        found = self._found_at(scenario)
+        cpu = sum(t.cpu_seconds for t in tried) + finished.cpu_seconds + self._topped.get(scenario.name, 0)
+        row = ScoreboardRow(
+            scenario.name, scenario.title, scenario.expected, False, None, None, tried, missing=missing,
+            runs_needed=min((self._times * at for at in found.values()), default=0),
+            flawed=next((s.name for s in self._flawed(scenario)), None),
+            due=sum(t.runs / found[t.strategy] for t in tried if t.strategy in found) if found else None,
+            cpu_seconds=cpu, ahead=finished.ahead, **searched_before(scenario),
+        )
+        if self.check is not None and scenario.checked is not None:
+            row = attrs.evolve(row, checked=scenario.checked, checked_steps=finished.checked_steps)
+        row = self._silent(row, scenario.mode) if best is None else self._written(row, best, finished)
+        row = attrs.evolve(row, seconds=perf_counter() - self._began[scenario.name])
+        self.rows.append(row)
+        self.finished(row)
+
+    def _silent(self, row: ScoreboardRow, mode: str) -> ScoreboardRow:
+        """Return the row of a scenario in which no run found anything.
+
+        What a search found besides counts in free mode only: a search takes steps in orders that no time allows.
+        """
+        enough = row.due is None or row.due >= self._times or any(t.exhausted for t in row.tried)
+        bad = mode == "free" and row.ahead is not None and row.ahead.is_bad
+        return attrs.evolve(row, as_expected=row.expected is None and not row.missing and enough and not bad)
+
+    def _written(self, row: ScoreboardRow, best: Tried, finished: Finished) -> ScoreboardRow:
+        """Return the row of a scenario in which something was found, and write that down."""
+        row = attrs.evolve(row, violated=best.violated, reason=finished.reason)
+        shrunk = finished.shrunk
+        if shrunk is None:
+            return row
+        path = self.out / f"{row.scenario}.trail.jsonl"
+        history, run = write_run(shrunk.trail, path)
+        searched = row.checked is None or row.checked_steps is not None
+        return attrs.evolve(
+            row, as_expected=row.expected is not None and row.expected == best.violated and searched,
+            reason=finished.reason if best.violated == REFINEMENT else run.verdict.reason or finished.reason,
+            steps_found=shrunk.had, steps_shrunk=shrunk.has, proved_shortest=shrunk.proved, trail=str(path),
+            history=str(history), fair_steps=len(shrunk.trail.choices) - shrunk.has,
+            fair_cycle=shrunk.trail.back_to is not None,
+        )
+
+
+@attrs.frozen
+class HuntJob:
+    """Something that a worker does for a scenario, and who takes what comes of it."""
+
+    scenario: Scenario
+    call: Callable[[], Any]
+    then: Callable[[Any], None]
+
+
+def searched_before(scenario: Scenario) -> dict[str, Any]:
+    """Return what a row says of an exhaustive search of its scenario, if the package of its model keeps one."""
+    found = searched(scenario.name)
+    covered = found is not None and found.covers(scenario) and found.is_of_this_code
+    return {"searched": found, "is_covered": covered}
+
+
+def _worst(tried: Iterable[Tried]) -> Tried | None:
+    """Return what of several findings a row shows: an exception, else what took the fewest runs.
+
+    Which worker was done first makes no difference.
+    """
+    found = [one for one in tried if one.found_at]
+    return min(found, key=lambda one: (one.violated != RAISED, one.found_at or 0, NAMES.index(one.strategy)),
+               default=None)
+
+
+def _missing(scenario: Scenario, tried: Iterable[Tried]) -> tuple[str, ...]:
+    """Return the witnesses that no run reached."""
+    return tuple(sorted(set(scenario.witnesses) - frozenset().union(*(t.witnessed for t in tried))))
+
+
+def write_run(trail: Trail, path: Path, runtime: str = "plain") -> tuple[Path, Run]:
+    """Write a trail and the history of its replay beside it; return the history's path and the run."""
+    model = trail.build()
+    with HistoryFile(history_beside(path), header_of(trail, model, runtime)) as recorder:
+        run = replay_plain(trail, recorder, Tables(model))
+        recorder.end(run.verdict.to_json())
+        attrs.evolve(trail, choices=run.trail.choices).write(path)
+    return recorder.path, run
+
+
+def record_run(
+    tables: Tables, plan: Plan, strategy: Strategy, path: Path, runtime: str = "plain",
+    watch: Callable[[int], bool] | None = None, drive: Callable[[Session], Run] = drive,
+) -> tuple[Path, Run]:
+    """Make a run and write it down as it goes on, so that it may be long: the trail to `path`, the history beside it.
+
+    `watch(steps)` hears how far the run is and says whether it should go on; one that is stopped is written as far as
+    it went. Returns the history's path and the run. Raises Refusal, and writes nothing, where there is no room.
+    """
+    header = header_of(trail_of(tables.model, plan, strategy.name, strategy.seed), tables.model, runtime)
+    with long_lived(), HistoryFile(history_beside(path), header) as recorder:
+        run = drive(Session(tables, plan, strategy, recorder, watch, path.parent))
+        recorder.end(run.verdict.to_json())
+        run.trail.write(path)
+    return recorder.path, run
+
+
+def history_beside(trail: Path) -> Path:
+    """Return the path of the history that belongs to a trail."""
+    return trail.with_name(trail.name.removesuffix(".trail.jsonl") + ".history.jsonl")

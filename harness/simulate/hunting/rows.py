@@ -1,0 +1,114 @@
+"""A line of the hunt's scoreboard: what was expected of a scenario, the outcome of its runs, what a silent one says."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import attrs
+
+from harness.model import Checked
+from harness.record.search_results import Searched
+from harness.record.short_search import Ahead
+from harness.simulate.hunting.tasks import REFINEMENT, Tried
+
+
+@attrs.frozen
+class ScoreboardRow:
+    """A line of the scoreboard."""
+
+    scenario: str
+    title: str
+    expected: str | None
+    as_expected: bool
+    violated: str | None
+    reason: str | None
+    tried: tuple[Tried, ...]
+    steps_found: int | None = None
+    steps_shrunk: int | None = None
+    proved_shortest: bool = False
+    trail: str | None = None
+    history: str | None = None
+    missing: tuple[str, ...] = ()
+    """Witnesses that no run reached."""
+    runs_needed: int = 0
+    """For a repaired twin: the silent runs that were asked for."""
+    fair_steps: int = 0
+    """The steps of the shrunk trail's fair ending, which come after those that it was shrunk to."""
+    fair_cycle: bool = False
+    """Whether the fair ending leads back to a state it had, so that it goes on for ever."""
+    checked: Checked | None = None
+    """The same flaw in a spec, which a search was made for."""
+    checked_steps: int | None = None
+    """The fewest steps to that, or None where the search found nothing."""
+    searched: Searched | None = None
+    """What a search of this scenario's actors, or of its spec, found before; of a package that keeps that."""
+    is_covered: bool = False
+    """Whether that was all of the scenario, with its code as it is."""
+    ahead: Ahead | None = None
+    """Where no run found anything: what a search comes to that ends soon."""
+    flawed: str | None = None
+    """For a repaired twin: the scenario that it is the twin of."""
+    due: float | None = None
+    """How often these runs would find the flaw, if it were there and showed as often as it does in that scenario."""
+    seconds: float = attrs.field(default=0.0, eq=False)
+    """From the start of the first run until the row was judged."""
+    cpu_seconds: float = attrs.field(default=0.0, eq=False)
+    """Of all that was done for it: runs, shrinking, a search of the spec."""
+
+    @property
+    def runs(self) -> int:
+        return sum(tried.runs for tried in self.tried)
+
+    @property
+    def missed(self) -> tuple[Tried, ...]:
+        """The outcome of the strategies that did not find what another one, or a search, found or was expected to."""
+        return tuple(t for t in self.tried if not t.found_at) if self.expected or self.violated else ()
+
+    @property
+    def held(self) -> int:
+        """Runs of which each step was held against the spec."""
+        return sum(tried.held for tried in self.tried)
+
+    @property
+    def spec(self) -> str | None:
+        """The model that runs were held against, if they were."""
+        return next((tried.spec for tried in self.tried if tried.spec), None)
+
+    @property
+    def shows_from(self) -> int:
+        """N for a silent row: a violation in one of N runs would have shown, but for a chance of 5 % (e ** -3)."""
+        return self.runs // 3
+
+    @property
+    def replay(self) -> str | None:
+        """The command that shows what was found once more: a step that leaves the spec is for `verify` to tell."""
+        command = "verify" if self.violated == REFINEMENT else "replay"
+        return f"kafka-proto {command} {shlex.quote(self.trail)}" if self.trail else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as a JSON object."""
+        return {
+            "scenario": self.scenario, "title": self.title, "expected": self.expected,
+            "as_expected": self.as_expected, "violated": self.violated, "reason": self.reason, "runs": self.runs,
+            "strategies": {
+                t.strategy: {"runs": t.runs, "steps": t.steps, "found_at": t.found_at, "exhausted": t.exhausted,
+                             "held": t.held, "seconds": round(t.seconds, 3), "cpu_seconds": round(t.cpu_seconds, 3)}
+                for t in self.tried
+            },
+            "steps_found": self.steps_found, "steps_shrunk": self.steps_shrunk,
+            "proved_shortest": self.proved_shortest, "trail": self.trail, "history": self.history,
+            "fair_steps": self.fair_steps, "fair_cycle": self.fair_cycle, "replay": self.replay,
+            "missing_witnesses": list(self.missing),
+            "silent_runs_needed": self.runs_needed, "findings_due": None if self.due is None else round(self.due, 2),
+            "flawed": self.flawed, "spec": self.spec, "held": self.held,
+            "seconds": round(self.seconds, 3), "cpu_seconds": round(self.cpu_seconds, 3),
+            "searched": None if self.searched is None else {**self.searched.to_json(), "covers": self.is_covered},
+            "ahead": None if self.ahead is None else self.ahead.to_json(),
+            "missed_by": [t.strategy for t in self.missed],
+            "checked": None if self.checked is None else {
+                "model": self.checked.model, "sizes": dict(self.checked.sizes),
+                "settings": dict(self.checked.settings), "violates": self.checked.violates,
+                "steps": self.checked_steps,
+            },
+        }

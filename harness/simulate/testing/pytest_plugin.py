@@ -1,0 +1,76 @@
+"""The pytest plugin: `--harness-out` and `--harness-seeds`, and what the summary says of simulations.
+
+It lists the trails of those that failed. Of those that found nothing it says which could be searched completely, and
+what that search finds. Loaded by every pytest run through the entry point `pytest11`, so it imports nothing heavy until
+it is needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from harness.record.short_search import Ahead
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Add the options."""
+    group = parser.getgroup("harness", "deterministic simulation")
+    group.addoption("--harness-out", default="out", help="folder for the trails of failed simulations")
+    group.addoption("--harness-seeds", type=int, default=None, help="seeds per simulated test, instead of its own")
+
+
+def pytest_configure(config: Any) -> None:
+    """Hand the options to the decorator."""
+    from harness.simulate.testing.decorator import SETTINGS
+
+    SETTINGS.out = Path(config.getoption("--harness-out"))
+    SETTINGS.seeds = config.getoption("--harness-seeds")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
+    """Note in a test's report what it simulated without a finding; a worker of xdist sends that on."""
+    report = yield
+    testing = sys.modules.get("harness.simulate.testing.decorator")
+    if testing is not None and report.when == "call":
+        report.harness_silent = testing.SILENT[:]
+        testing.SILENT.clear()
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """List the trails of failed simulations with the commands that replay them, and searches for silent ones."""
+    testing = sys.modules.get("harness.simulate.testing.decorator")
+    reports = testing.REPORTS if testing is not None else []
+    if reports:
+        terminalreporter.section("failed simulations")
+        for report in reports:
+            terminalreporter.write_line(report)
+    if silent := _silent(terminalreporter.stats.get("passed", ())):
+        terminalreporter.section("simulations that found nothing")
+        for ahead, tests in silent.items():
+            terminalreporter.write_line(f"{', '.join(tests)}: {ahead.sentence}")
+            terminalreporter.write_line(f"  {ahead.command}")
+
+
+def _silent(reports: Iterable[Any]) -> dict[Ahead, list[str]]:
+    """Return the tests that found nothing, by the search that is complete and ends soon, where there is one."""
+    tests: dict[tuple[str, tuple[str, ...] | None], list[str]] = {}
+    for report in reports:
+        for simulated in getattr(report, "harness_silent", ()):
+            tests.setdefault(simulated, []).append(report.nodeid.rpartition("::")[2])
+    if not tests:
+        return {}
+    from harness.explore.short_search import look_ahead
+
+    found: dict[Ahead, list[str]] = {}
+    for (what, claims), names in tests.items():
+        if (ahead := look_ahead(what, claims=claims)) is not None:
+            found.setdefault(ahead, []).extend(names)
+    return {ahead: list(dict.fromkeys(names)) for ahead, names in found.items()}

@@ -1,0 +1,1 @@
+"""Brokers at rest, and members of groups, that tests ask in this process."""

@@ -1,0 +1,32 @@
+"""What the browser tests do with a page before they look at it."""
+
+from __future__ import annotations
+
+from support.demo.browser import Tab
+
+NINE = {"what": "cluster", "sizes": {"clients": 3, "brokers": 5}, "budget": "generous"}
+HEADS = "() => [...document.querySelectorAll('#heads [data-lane]')].map(one => one.dataset.lane)"
+
+
+def nine(tab: Tab, steps: int, faults: bool = False) -> None:
+    """Open nine actors, and let chance take steps."""
+    tab.post("open", **NINE)
+    tab.post("strategy", strategy="random", seed=1, inject_faults=faults, speed=0)
+    tab.page.set_default_timeout(30_000)
+    tab.post("run", steps=steps)
+    tab.at(steps)
+
+
+def on_tour(tab: Tab, name: str, step: int) -> None:
+    tab.post("tour", name=name)
+    tab.post("forward", to=step)
+    tab.at(step)
+
+
+def heads(tab: Tab) -> list[str]:
+    """Return the lifelines from left to right, as they stand."""
+    names = tab.page.evaluate(HEADS)
+    boxes = {name: tab.page.locator(f"[data-lane='{name}']").bounding_box()["x"] for name in names}
+    assert list(boxes.values()) == sorted(boxes.values())
+    found: list[str] = names
+    return found

@@ -1,0 +1,1 @@
+"""The project's pages: blocks that are run, and pages on specs that are written."""

@@ -1,0 +1,1 @@
+"""Clients of the gateway: real ones, scripted ones, drawn ones, bytes."""

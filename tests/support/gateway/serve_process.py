@@ -1,0 +1,33 @@
+"""The command `serve` in a process of its own, for as long as a test wants it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.paths import ROOT
+
+SERVE = """
+import sys
+from harness.cli.protocol_commands import as_click
+from kafka_proto.gateway.command import serve
+
+sys.exit(as_click("serve", serve)(standalone_mode=False))
+"""
+
+
+@contextmanager
+def serving(*words: str, folder: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run the command, in a folder if that matters, and yield the address that its first line has."""
+    with subprocess.Popen([sys.executable, "-c", SERVE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, cwd=folder,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+        assert process.stdout is not None
+        name, _, address = process.stdout.readline().strip().partition("=")
+        assert name == "bootstrap.servers", process.communicate()
+        yield address, process
+        process.terminate()

@@ -1,0 +1,1 @@
+"""Wrong edits of protocols and wrong steps of specs, and what catches them."""

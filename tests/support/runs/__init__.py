@@ -1,0 +1,1 @@
+"""Runs of the project's models: made, held against specs, recorded, edited."""

@@ -1,0 +1,150 @@
+"""Recorded runs by name, with all it takes to render them: of specs, of actors, and of a talk under faults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+import attrs
+
+from harness.model import (
+    BAG,
+    NO_FAULTS,
+    Actor,
+    Faults,
+    Message,
+    Model,
+    Reason,
+    Rule,
+    Turn,
+    View,
+    always,
+    find_model,
+    persisted,
+    volatile,
+)
+from harness.record import History, Recorder, header_of, history_of
+from harness.render import render
+from harness.render.timeline import Timeline, timeline_of
+from harness.simulate.runs.plan import Plan
+from harness.simulate.runs.run import Run
+from harness.simulate.runs.session import run_plain
+from harness.simulate.states.tables import Tables
+from harness.simulate.strategies.strategy import RandomStrategy
+
+SIZES = {"clients": 2, "brokers": 2, "elections": 1}
+WIDE = {
+    "clients": 3, "brokers": 3, "transactional-ids": 2, "topic-partitions": 2, "txn-log-partitions": 2, "elections": 2,
+}
+
+
+@attrs.frozen
+class Ping(Message):
+    text: str
+    number: int = 0
+
+
+@attrs.frozen
+class Talk:
+    said: int = persisted(default=0)
+    heard: tuple[int, ...] = volatile(default=())
+
+
+class Talker(Actor[Talk]):
+    """Says three things to its peer, with every character that some format could choke on."""
+
+    may_crash = True
+    initial = Talk()
+
+    def __init__(self, name: str, peer: str) -> None:
+        self.name = name
+        self.peer = peer
+
+    def step(self, local: Talk) -> Iterable[Turn[Talk]]:
+        if local.said < 3:
+            ping = Ping('a; #1: <b> & "c" %% $$', local.said, source=self.name, dest=self.peer)
+            yield Turn("Say", (self.name,), attrs.evolve(local, said=local.said + 1), (ping,), flush=True)
+
+    def on_message(self, local: Talk, message: Message) -> Iterable[Turn[Talk]]:
+        assert isinstance(message, Ping)
+        yield Turn("Hear", (self.name, message.source), attrs.evolve(local, heard=(*local.heard, message.number)))
+
+
+def talk(faults: Faults) -> Model:
+    """Return two talkers whose names Mermaid could take for its own syntax."""
+
+    def in_order(view: View, name: str) -> Reason:
+        heard = view[name].heard
+        return None if list(heard) == sorted(set(heard)) else f"{name} heard {heard}; <not> in order & once"
+
+    names = ("end", "node-2")
+    return Model(
+        "talk", (Talker(*names), Talker(*reversed(names))), ({},), BAG, faults,
+        (always("InOrder", in_order, over=names),), types=(Ping, Talk),
+    )
+
+
+@attrs.frozen
+class Case:
+    """A recorded run with all it takes to render it."""
+
+    model: Model
+    run: Run
+    history: History
+
+    def timeline(self) -> Timeline:
+        return timeline_of(self.history, self.model, self.run.trail.fair_from)
+
+    def render(self, form: str, width: int = 100) -> str:
+        return render(self.history, self.model, form, width, self.run.trail.fair_from)
+
+
+def record(model: Model, plan: Plan, seed: int, tables: Tables) -> Case:
+    run = run_plain(tables, plan, RandomStrategy(seed), Recorder())
+    assert run.recorder is not None
+    header = header_of(run.trail, model, "plain")
+    return Case(model, run, history_of(header, run.recorder, run.verdict.to_json(), model))
+
+
+def search(model: Model, plan: Plan, *, fails: bool = False, acts: frozenset[str] = frozenset()) -> Case:
+    """Return the first run that fails or holds as asked and has all the actions."""
+    tables = Tables(model)
+    for seed in range(3000):
+        run = run_plain(tables, plan, RandomStrategy(seed))
+        labels = {re.split(r"[ (]", chosen.label)[0] for chosen in run.trail.choices}
+        if run.verdict.ok is not fails and acts <= labels:
+            return record(model, plan, seed, tables)
+    raise AssertionError(f"no such run of {model.name}")
+
+
+def spec(model: str, sizes: dict[str, int], faults: Faults = NO_FAULTS) -> Model:
+    return find_model(model).make(sizes, faults=faults)
+
+
+@cache
+def case(name: str) -> Case:
+    """Return a run by its name in `RUNS`."""
+    every = Faults(drop=1, duplicate=1, delay=1, pause=1, crash=1, targets=("end", "node-2"))
+    match name:
+        case "holds":
+            return search(spec("transactions/repaired", SIZES), Plan(("LogsAgreeUpToHwm",)))
+        case "fails":
+            return search(spec("transactions/gist", SIZES), Plan(("LogsAgreeUpToHwm",)), fails=True)
+        case "starves":
+            sizes = {"clients": 1, "brokers": 3, "elections": 1}
+            plan = Plan(("EventuallyAllClientsGetPid",), steps=4)
+            return search(spec("transactions/diary-02", sizes), plan, fails=True)
+        case "wide":
+            return search(spec("transactions/repaired", WIDE), Plan(()), acts=frozenset({"ElectLeader"}))
+        case "actors":
+            faults = Faults(drop=2, duplicate=1, delay=1, crash=1, targets=("b1", "b2"))
+            model = spec("transactions/repaired/actors", WIDE, faults)
+            return search(model, Plan((), steps=80, mode="timed"), acts=frozenset({"Crash"}))
+        case "faults":
+            acts = frozenset({"Drop", "Duplicate", "Delay", "Release", "Pause", "Crash", "Restart", "Hear"})
+            return search(talk(every), Plan((), steps=60), acts=acts)
+        case "rules":
+            rules = (Rule("drop", nth=1), Rule("duplicate", nth=2), Rule("delay", source="end"))
+            return search(talk(Faults(rules=rules)), Plan(("InOrder",)), fails=True)
+    raise AssertionError(name)

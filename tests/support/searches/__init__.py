@@ -1,0 +1,1 @@
+"""Searches that others are held against, and what is searched."""

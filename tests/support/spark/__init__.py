@@ -1,0 +1,1 @@
+"""Spark as tests use it: one session, a cluster, workers that wait."""

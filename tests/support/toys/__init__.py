@@ -1,0 +1,1 @@
+"""Small protocols that tests need, drawn ones among them."""
