@@ -26,15 +26,14 @@ Ids = tuple[int, ...]
 @contextmanager
 def long_lived() -> Iterator[None]:
     """Keep the garbage collector from walking through tables again and again; they collect when they start over."""
-    was_on, is_frozen = gc.isenabled(), gc.get_freeze_count() > 0
+    was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
-            if not is_frozen:  # what somebody has put aside stays so
-                gc.freeze()
-                gc.unfreeze()  # all of it is old now: whoever looks at new objects next need not walk through it
+            gc.freeze()
+            gc.unfreeze()  # all of it is old now: whoever looks at new objects next need not walk through it
             gc.enable()
 
 

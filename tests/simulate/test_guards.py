@@ -205,10 +205,14 @@ def allocate() -> int:
 def test_a_finalizer_that_the_collector_runs_is_no_guard() -> None:
     """Whose garbage is found during a call depends on what ran before, and coverage must not."""
     often, *later = gc.get_threshold()
+    was_on = gc.isenabled()
     gc.set_threshold(10_000, *later)
+    gc.enable()
     try:
         Finalized()
         assert trace(allocate)[1] == []
         assert gc.isenabled()
     finally:
         gc.set_threshold(often, *later)
+        if not was_on:
+            gc.disable()
