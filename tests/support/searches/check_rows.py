@@ -164,7 +164,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit("hanging-transaction", "NoHangingTransaction", 14, 11_530),
     Exhibit("late-batch-joins", "AcknowledgedOutcome", 26, 103_144, is_large=True),
     Exhibit("late-marker", "MarkerAttribution", 22, 4_870),
-    Exhibit("record-sent-again", "AcknowledgedOnce", 11, 30_040),
+    Exhibit("record-sent-again", "AcknowledgedOnce", 11, 31_503),
     Exhibit("late-producer-goes-on", "Atomicity", 20, 3_154),
     Exhibit("stack-unclean-election", "AckedTransactionsSurvive", 12, 54_423,
             {"topic-partitions": 1, "elections": 1}, faults="none"),
