@@ -64,6 +64,7 @@ def test_lifelines_are_hidden_and_moved_by_keyboard(tab: Tab) -> None:
     page.locator("[data-name=c3] button").first.focus()
     press("Enter")
     press("Escape")
+    page.wait_for_function(f"() => ({HEADS})().slice(0, 4).join() === 'c2,c3,c1,b1'")
     assert heads(tab)[:4] == ["c2", "c3", "c1", "b1"]
 
 

@@ -7,6 +7,12 @@ from support.demo.browser import Tab
 NINE = {"what": "cluster", "sizes": {"clients": 3, "brokers": 5}, "budget": "generous"}
 HEADS = "() => [...document.querySelectorAll('#heads [data-lane]')].map(one => one.dataset.lane)"
 
+STANDING = """() => {
+  const all = [...document.querySelectorAll('#heads [data-lane]')];
+  const places = all.map(one => one.getBoundingClientRect().x);
+  return all.length && places.every((x, n) => !n || places[n - 1] <= x) ? all.map(one => one.dataset.lane) : null;
+}"""
+
 
 def nine(tab: Tab, steps: int, faults: bool = False) -> None:
     """Open nine actors, and let chance take steps."""
@@ -24,9 +30,6 @@ def on_tour(tab: Tab, name: str, step: int) -> None:
 
 
 def heads(tab: Tab) -> list[str]:
-    """Return the lifelines from left to right, as they stand."""
-    names = tab.page.evaluate(HEADS)
-    boxes = {name: tab.page.locator(f"[data-lane='{name}']").bounding_box()["x"] for name in names}
-    assert list(boxes.values()) == sorted(boxes.values())
-    found: list[str] = names
+    """Return the lifelines from left to right, once they stand so: names and places are read at one moment."""
+    found: list[str] = tab.page.wait_for_function(STANDING).json_value()
     return found
