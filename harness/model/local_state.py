@@ -138,7 +138,8 @@ class Local:
     def first(actor: str, *parts: Part[Any]) -> Local:
         """Return the state of an actor with these parts, each as it is at first."""
         slots = {part: slot(actor, *part.index) for part in parts}
-        if any(one is not other and one.index == other.index[: len(one.index)] for one in parts for other in parts):
+        names = {part.index for part in parts}
+        if len(names) < len(parts) or any(name[:n] in names for name in names for n in range(1, len(name))):
             raise ValueError(f"one name must not lead to two parts of {actor}: {', '.join(map(repr, parts))}")
         return Local(slots, {slots[part]: part.initial for part in parts}, {})
 

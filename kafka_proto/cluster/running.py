@@ -33,11 +33,7 @@ from kafka_proto.cluster.composition import roles_of
 from kafka_proto.cluster.running_actors import Pair, RunningActors
 from kafka_proto.log import PartitionLog
 from kafka_proto.replication.controller import CONTROLLER
-from kafka_proto.requests import (
-    OFFSETS_PARTITION,
-    partition_name,
-    topic_of,
-)
+from kafka_proto.requests import OFFSETS_PARTITION, partition_name, topic_of
 
 S = TypeVar("S")
 BLOCK_SIZE = 1_000
@@ -69,15 +65,15 @@ class RunningCluster(RunningActors):
         """The time stamps of a batch's records."""
         self.deleted: list[str] = []
         """Partitions that are gone, until somebody takes note."""
-        self.topics: FrozenMap[str, int] = FrozenMap()
+        self.topics: FrozenMap[str, int] = FrozenMap(Counter(map(topic_of, partitions)))
         """Clients' topics with their numbers of partitions."""
+        self.placement: Placement
+        """What roles know of names."""
         self.config = config
         self._replicas: dict[str, tuple[str, ...]] = {}
         self._asked = 0
         for p in (*transaction_partitions(brokers), OFFSETS_PARTITION, *partitions):
             self._place(p)
-        counts = Counter(map(topic_of, partitions))
-        self.topics = FrozenMap(counts)
         self._compose()
 
     @property
@@ -85,16 +81,9 @@ class RunningCluster(RunningActors):
         return len(self.brokers) > 1
 
     @property
-    def placement(self) -> Placement:
-        """Return what roles know of names."""
-        inner = (OFFSETS_PARTITION, *transaction_partitions(len(self.brokers)))
-        own = tuple(p for p in self._replicas if p not in inner)
-        return Placement(self.brokers, (), (), (), own, (), inner[1:])
-
-    @property
     def partitions(self) -> tuple[str, ...]:
         """Return the partitions of clients' topics, in the order in which they were made."""
-        return self._placement.partitions
+        return self.placement.partitions
 
     @property
     def factor(self) -> int:
@@ -123,9 +112,7 @@ class RunningCluster(RunningActors):
 
     def leader(self, p: str) -> str:
         """Return the leader of a partition as the controller knows it; of one that is not there, any broker."""
-        if p not in self._replicas:
-            return self.brokers[0]
-        if not self.is_replicated:
+        if p not in self._replicas or not self.is_replicated:
             return self.brokers[0]
         return self._states[CONTROLLER][PARTITION[p]].quorum.leader or self._replicas[p][0]
 
@@ -140,14 +127,14 @@ class RunningCluster(RunningActors):
 
     def coordinator(self, tid: str) -> Coordinator:
         """Return the coordinator of a transactional id."""
-        p = self._placement.transaction_partition(tid)
+        p = self.placement.transaction_partition(tid)
         cache: Coordinator = self._states[self.leader(p)][COORDINATOR[p]].cache
         return cache
 
     @property
     def transactions(self) -> dict[str, CachedTransaction]:
         """Return what the coordinators have of each transactional id."""
-        caches = (self._states[self.leader(p)][COORDINATOR[p]].cache for p in self._placement.transaction_partitions)
+        caches = (self._states[self.leader(p)][COORDINATOR[p]].cache for p in self.placement.transaction_partitions)
         return {tid: cached for cache in caches for tid, cached in cache.transactions.items()}
 
     @property
@@ -158,8 +145,9 @@ class RunningCluster(RunningActors):
     @property
     def served(self) -> dict[str, PartitionLog]:
         """Return the log of each partition but those of transactions, as the leader has it that serves it."""
-        leaders = {p: self.leader(p) for p in (*self.partitions, OFFSETS_PARTITION)}
-        return {p: self._states[b][LEADER[p]].log for p, b in leaders.items() if self.leads(b, p)}
+        led = ((p, self.leader(p)) for p in (*self.partitions, OFFSETS_PARTITION))
+        states = ((p, self._states[b][LEADER[p]]) for p, b in led if b not in self.down)
+        return {p: state.log for p, state in states if state.serves}
 
     @property
     def marking(self) -> frozenset[str]:
@@ -174,7 +162,7 @@ class RunningCluster(RunningActors):
 
     def with_epoch(self, tid: str, epoch: int) -> None:
         """Let a transactional id have had so many epochs."""
-        p = self._placement.transaction_partition(tid)
+        p = self.placement.transaction_partition(tid)
         b, part = self.leader(p), COORDINATOR[p]
         mine, cache = self._states[b][part], self.coordinator(tid)
         cached = cache.transactions[tid]
@@ -237,8 +225,7 @@ class RunningCluster(RunningActors):
             return
         self.down |= {broker}
         before = self._states[broker]
-        initial = self._broker(broker).initial
-        local = initial
+        initial = local = self._broker(broker).initial
         for part in before:
             disk = durable(before[part])
             local = local.put(part, survivor(initial[part], disk) if disk else initial[part])
@@ -290,7 +277,9 @@ class RunningCluster(RunningActors):
     def _compose(self) -> None:
         """Make the brokers for the partitions that there are; what they kept, they keep."""
         before, names = self._states, self.brokers
-        self._placement = placement = self.placement
+        inner = (OFFSETS_PARTITION, *transaction_partitions(len(names)))
+        own = tuple(p for p in self._replicas if p not in inner)
+        self.placement = placement = Placement(names, (), (), (), own, (), inner[1:])
         roles = {b: roles_of(b, self.version, placement, times_out=True, block_size=BLOCK_SIZE,
                              record_times=self.record_times, config=self.config) for b in names}
         if not self.is_replicated:
@@ -340,6 +329,7 @@ class RunningCluster(RunningActors):
             if replicas[0] == broker and broker in self.in_sync(p) and self.leader(p) != broker:
                 self._elect(p, broker)
         self._ask_again()
+
 
 def carried_over(before: Local, after: Local) -> Local:
     """Return a state of more or fewer partitions with what another one kept."""

@@ -41,6 +41,7 @@ from kafka_proto.gateway.observed import NOBODY, Observed, arrived, logged, with
 from kafka_proto.gateway.offer import Offer, offer_of
 from kafka_proto.gateway.properties import Brokers, problems
 from kafka_proto.gateway.under_way import Client, UnderWay, end_of, name_of
+from kafka_proto.log import PartitionLog
 
 __all__ = ["Arrived", "Close", "Ended", "Gone", "Host", "Injected", "Opened", "Passed", "Started", "Write"]
 
@@ -71,6 +72,8 @@ class Host:
         self._under_way: list[UnderWay] = []
         self._resumed: deque[int] = deque()
         self._looked = -1
+        self._served: dict[str, PartitionLog] = {}
+        """The logs that were looked at last."""
 
     @property
     def connections(self) -> int:
@@ -206,8 +209,10 @@ class Host:
         if self.cluster.deleted:
             gone, self.cluster.deleted = frozenset(self.cluster.deleted), []
             self.observed = without(self.observed, gone)
-        for name, log in self.cluster.served.items():
-            self.observed = logged(self.observed, name, log)
+        before, self._served = self._served, self.cluster.served
+        for name, log in self._served.items():
+            if before.get(name) is not log:
+                self.observed = logged(self.observed, name, log)
 
     def _answer(self, each: UnderWay, reply: Reply, outputs: list[Output]) -> None:
         self._look()

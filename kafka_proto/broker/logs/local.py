@@ -43,6 +43,8 @@ class LocalLog(Log):
         self.later = later
         self.led = tuple(p for p, leader in leaders.items() if leader == name)
         self.parts = tuple(RECORDS[p] for p in self.led)
+        self.moving = tuple(p for p in self.led if p in later or not self.roles[p].loads_at_once)
+        """The partitions that may do something of their own accord."""
 
     def known(self, local: Local) -> FrozenMap[str, LeaderAndEpoch]:
         """Return who leads what, in which epochs as far as this broker knows: it hears nothing of others' starts."""
@@ -73,7 +75,7 @@ class LocalLog(Log):
 
     def step(self, local: Local) -> Iterable[Turn[Local]]:
         """Load a log after a start, and commit the oldest record that is under way."""
-        for p in self.led:
+        for p in self.moving:
             role, log = self.roles[p], local[RECORDS[p]]
             if not role.serves(local, p):
                 after = role.loaded(local, p, log.committed)
