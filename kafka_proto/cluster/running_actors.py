@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import attrs
 
@@ -119,7 +119,7 @@ class RunningActors:
     @property
     def held_versions(self) -> tuple[int, ...]:
         """Return the versions of the requests for markers that are held."""
-        return tuple(each.request.version for each in self.held if isinstance(each, Request) and marks(each))
+        return tuple(each.request.version for each in self.held if marks(each))
 
     def _broker(self, name: str) -> Broker:
         broker = self._actors[name]
@@ -236,9 +236,9 @@ class RunningActors:
             if isinstance(message, Response):
                 self.answers[message.correlation] = message.response
             return ()
-        if dest in self.down or source in self.down or self._waits(source, dest):
-            if source in self.down:
-                return ()
+        if source in self.down:
+            return ()
+        if dest in self.down or self._waits(source, dest):
             if isinstance(message, Request) and isinstance(message.request, AddPartitionsToTxnRequest):
                 return self._taken(refused(message))
             if dest not in self.down:
@@ -265,7 +265,8 @@ class RunningActors:
         return turn.sent
 
 
-def marks(message: Message) -> bool:
+def marks(message: Message) -> TypeGuard[Request]:
+    """Say whether a message asks for markers."""
     return isinstance(message, Request) and isinstance(message.request, WriteTxnMarkersRequest)
 
 

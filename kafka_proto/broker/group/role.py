@@ -219,7 +219,7 @@ class GroupCoordinator(PartitionLeader):
             return effect
         stable, _ = rebalance.assigned(after, request.assignments, now(local))
         callback = GroupStored(request.group_id, stable.generation, request.assignments)
-        return self.store(effect.local, stable, callback)
+        return effect.then(self.store(effect.local, stable, callback))
 
     def heartbeat(self, local: Local, message: Request, request: HeartbeatRequest) -> Effect:
         error = self.refused(local, request)
