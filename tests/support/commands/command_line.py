@@ -57,10 +57,16 @@ class Outcome:
 
 def call(*arguments: object) -> Outcome:
     """Call the command line in this process."""
-    out, err, code = io.StringIO(), io.StringIO(), None
+    out, err = io.StringIO(), io.StringIO()
+    return Outcome(code_of(["", *map(str, arguments)], out, err), out.getvalue(), err.getvalue())
+
+
+def code_of(words: list[str], out: io.StringIO, err: io.StringIO) -> int:
+    """Call the command line in this process with these words, and return its exit code."""
+    code = None
     handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
     with (
-        redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["", *map(str, arguments)]),
+        redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", words),
         patch.object(gc, "freeze"),  # what a search leaves to the end of its process is garbage here
     ):
         try:
@@ -71,7 +77,7 @@ def call(*arguments: object) -> Outcome:
             for number, handler in handlers:
                 signal.signal(number, handler)
     assert isinstance(code, int)
-    return Outcome(code, out.getvalue(), err.getvalue())
+    return code
 
 
 def run(*arguments: object) -> Outcome:

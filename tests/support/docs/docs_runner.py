@@ -15,12 +15,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 import attrs
 
+from support.commands.command_line import code_of
 from support.docs.docs_blocks import (
     ROOT,
     Answer,
@@ -177,21 +178,9 @@ class Runner:
 
     def _call(self, words: list[str]) -> tuple[int, list[str]]:
         """Call the command line in this process."""
-        from harness.cli import main
-
         out = io.StringIO()
-        handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
-        settings = {"COLUMNS": WIDTH, "NO_COLOR": "1"}
-        with (redirect_stdout(out), redirect_stderr(out), patch.object(sys, "argv", words),
-              patch.dict(os.environ, settings), working_in(self.folder)):
-            try:
-                main()
-            except SystemExit as done:
-                code = done.code
-            finally:
-                for number, handler in handlers:
-                    signal.signal(number, handler)
-        assert isinstance(code, int)
+        with patch.dict(os.environ, {"COLUMNS": WIDTH, "NO_COLOR": "1"}), working_in(self.folder):
+            code = code_of(words, out, out)
         return code, self._lines(out.getvalue())
 
     def _lines(self, text: str) -> list[str]:
