@@ -83,6 +83,8 @@ def test_a_served_session_is_a_whole_trail_when_it_ends(told: signal.Signals, tm
     (("--host", "0.0.0.0"), "--host should be an IPv4 address of this machine"),
     (("--host", "here"), "--host should be an IPv4 address of this machine, by which clients find it, not 'here'"),
     (("--brokers", "0"), "--brokers should be a number from 1 to 9, not '0'"),
+    (("--replication-factor", "2"), "--replication-factor should be a number from 1 to 1, not '2'"),
+    (("--min-insync-replicas", "2"), "--min-insync-replicas should be a number from 1 to 1, not '2'"),
     (("--num-partitions", "0"), "--num-partitions should be a number from 1 to 9999, not '0'"),
     (("--faults", "delay"), "--faults 'delay' is no fault and how often, as delay=2"),
     (("--trail", "/"), "/ is a folder; give --trail a file"),

@@ -182,6 +182,9 @@ WRONG_MARKS = [
     ('["orders"]', "topics should be names with numbers of partitions, as {'orders': 2}, not ['orders']"),
     ("brokers=50", "brokers should be a number from 1 to 9, not 50"),
     ("brokers=0", "brokers should be a number from 1 to 9, not 0"),
+    ("brokers=3, replication_factor=4", "replication_factor should be a number from 1 to 3, not 4"),
+    ("brokers=3, replication_factor=2, min_insync_replicas=3",
+     "min_insync_replicas should be a number from 1 to 2, not 3"),
     ("num_partitions=0", "num_partitions should be a number from 1 to 9999, not 0"),
     ("broker=2", "there is no 'broker'; did you mean brokers? it takes topics, release, transaction_version, brokers, "
      "num_partitions, replication_factor, min_insync_replicas, faults, seed"),

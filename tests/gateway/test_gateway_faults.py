@@ -99,6 +99,28 @@ def leaders(clients: Talk, connection: int) -> tuple[list[int], list[int], int]:
     return [row["node_id"] for row in found["brokers"]], [row["leader_id"] for row in rows], rows[0]["leader_epoch"]
 
 
+def test_a_write_needs_so_many_replicas_in_sync() -> None:
+    """With two of two, a write is refused while one is down (NOT_ENOUGH_REPLICAS), and taken once it is back."""
+    clients = talk(brokers=3, replication_factor=2, min_insync_replicas=2)
+    asked = clients.connect()
+    described = clients.one(asked, offer.METADATA, 9, {"topics": ({"name": "t"},)})["topics"][0]["partitions"][0]
+    leader, follower = described["replica_nodes"]
+    assert (described["leader_id"], sorted(described["isr_nodes"])) == (leader, sorted((leader, follower)))
+    clients.host.clients[asked].broker = leader
+
+    def produce() -> int:
+        partition = {"index": 0, "records": write_batch([Record(None, b"a")], base_timestamp=5)}
+        answer = clients.one(asked, offer.PRODUCE, 9, {"acks": -1, "transactional_id": None, "topic_data": (
+            {"name": "t", "partition_data": (partition,)},)})
+        return int(answer["responses"][0]["partition_responses"][0]["error_code"])
+
+    assert produce() == 0
+    inject(clients, 1, "crash", broker=follower)
+    assert produce() == 19
+    clients.give(Ended(1, clients.now))
+    assert produce() == 0
+
+
 def test_brokers_crash_are_cut_off_and_elected() -> None:
     """Leaders are spread; a crash closes connections and moves them on, a restart gives them back."""
     clients = talk(brokers=3)
